@@ -13,7 +13,7 @@ from accounts.exceptions import NescioError
 from kb.embedding.embedder import get_embedder
 from kb.embedding.services import active_model
 from qa.answers.sources import configured_verifier
-from qa.pipeline.entry_gate import Passage
+from qa.pipeline.choice import Passage
 from qa.pipeline.policy import RetrievalTiming
 from qa.policies.models import Policy
 

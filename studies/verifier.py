@@ -16,8 +16,9 @@ from probes.verifier.scoring import load_verifier
 from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
 from qa.evaluation.report.tables import TextTable, percent
 from qa.management.base import positive
+from qa.pipeline.choice import Passage, log_odds, shares_of
 from qa.pipeline.policy import default
-from qa.training.verifier import retrieve
+from qa.training.verifier_candidates import retrieve
 from qa.training.verifier_sources import (
     KnowledgeSet,
     SourceEntry,
@@ -150,26 +151,22 @@ def _ask(
     verifier = load_verifier()
     found = retrieve(known, [row.text for row, _ in sample])
     for (row, is_left_out), places in zip(sample, found, strict=True):
-        holds = _holding(known, row.words)
-        answering = {at for at in places if at in row.answered_by or holds(at)}
+        answering = {at for at in places if known.answers(row, at)}
         shown = [at for at in places if not (is_left_out and at in answering)][:8]
         if not shown:
             continue
-        scores = verifier.score(row.text, [known.entries[at] for at in shown])
-        best = shown[int(np.argmax(scores))]
+        entries = (known.entries[at] for at in shown)
+        passages = [Passage(e.title, e.section, e.question, e.text) for e in entries]
+        odds = log_odds(row.text, passages, verifier)
+        best = int(np.argmax(odds))
         is_answerable = bool(row.answered_by) and not is_left_out
         yield Row(
             group=row.group,
             is_answerable=is_answerable,
-            chance=max(scores),
-            is_right=is_answerable and best in answering,
+            chance=shares_of(odds, passages)[best],
+            is_right=is_answerable and shown[best] in answering,
             similar_is_right=is_answerable and shown[0] in answering,
         )
-
-
-def _holding(known: KnowledgeSet, words: str) -> Callable[[int], bool]:
-    wanted = " ".join(words.lower().split())
-    return lambda at: len(wanted) > 2 and wanted in known.entries[at].text.lower()
 
 
 def _line(name: str, rows: Sequence[Row], threshold: float) -> tuple[str, ...]:

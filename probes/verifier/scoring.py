@@ -3,13 +3,16 @@
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from pydantic import Field
 from safetensors.torch import load_file, save_file
+from scipy.special import expit
 from torch import nn
 from transformers import AutoConfig
 
@@ -18,12 +21,19 @@ from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
 from probes.exceptions import VerifierFileError
 
 from .network import Interaction, Members, Tuned
-from .reading import Reader, Tokens, base_directory, side_of, upper_layers
+from .reading import (
+    WHOLE,
+    Reader,
+    Tokens,
+    base_directory,
+    side_of,
+    upper_layers,
+)
 
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
-FORMAT: Final = 3
+FORMAT: Final = 4
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _Placed = tuple[str, str, str]  # place, question and text
@@ -43,13 +53,30 @@ class EntryText(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Calibration:
+    """What turns the nets' logit x, and the cosine y of the sentence vectors, into odds.
+
+    Attributes:
+        scale, offset: Of an entry by itself the probability is that of
+            scale * x + offset.
+        logit, nearness, none: Of an entry among others the log-odds against that none
+            answers are logit * x + nearness * y - none.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    logit: float = 1.0
+    nearness: float = 0.0
+    none: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class VerifierCard:
     """The metadata of a verifier, kept beside its weights.
 
     Attributes:
         base_sha256: Digest of the embedder's weights, whose token states are its input.
         tuned: How many of the embedder's last layers were tuned and lie beside the nets.
-        scale, offset: Its probability is that of scale * logit + offset.
         members: Nets in the ensemble.
         sources: What it was fitted on, with licences; counts are questions.
     """
@@ -57,12 +84,11 @@ class VerifierCard:
     base_sha256: str
     members: Annotated[int, Field(ge=1, le=16)]
     tuned: Annotated[int, Field(ge=0, le=48)]
-    scale: float
-    offset: float
     data_sha256: str
     sources: Mapping[str, Mapping[str, Any]]
     settings: Mapping[str, Any]
-    metrics: Mapping[str, Any]
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration = Calibration()
     weights_sha256: str = ""
 
     @property
@@ -115,10 +141,31 @@ class Verifier:
         self._lock = threading.Lock()
 
     def score(self, question: str, entries: Sequence[EntryText]) -> list[float]:
-        """Return for each entry the probability in [0, 1] that it answers.
+        """Return for each entry the probability in [0, 1] that it answers, by itself.
 
         Of one that is longer than the window its best part counts.
         """
+        by = self.card.calibration
+        return [
+            float(expit(by.scale * found[:, 0].max() + by.offset))
+            for found in self.measure(question, entries)
+        ]
+
+    def log_odds(self, question: str, entries: Sequence[EntryText]) -> list[float]:
+        """Return for each entry the log-odds that it answers against that none does.
+
+        They are for weighing entries against each other; see `Calibration`.
+        """
+        by = self.card.calibration
+        return [
+            float((found @ (by.logit, by.nearness)).max() - by.none)
+            for found in self.measure(question, entries)
+        ]
+
+    def measure(
+        self, question: str, entries: Sequence[EntryText]
+    ) -> list[NDArray[np.float64]]:
+        """Return logit and nearness of each entry's windows: (windows, 2) of each."""
         if not entries:
             return []
         tokens = self._reader.question(question)
@@ -126,13 +173,10 @@ class Verifier:
         parts = [window for each in windows for window in each]
         with torch.inference_mode():
             logits = self._network(side_of([tokens] * len(parts)), side_of(parts))
-        found, at = [], 0
-        for each in windows:
-            found.append(float(logits[at : at + len(each)].max()))
-            at += len(each)
-        fitted = torch.tensor(found, dtype=torch.float64)
-        chances = torch.sigmoid(self.card.scale * fitted + self.card.offset)
-        return [float(each) for each in chances]
+        own = tokens.vectors[WHOLE].astype(np.float64)
+        near = [float((part.vectors @ own).max()) for part in parts]
+        every = np.column_stack([logits.double().cpu().numpy(), near])
+        return np.split(every, np.cumsum([len(each) for each in windows])[:-1])
 
     def _windows(self, entries: Sequence[EntryText]) -> list[list[Tokens]]:
         """Return each entry's windows as read; what is not kept is read at once."""

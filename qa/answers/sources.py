@@ -32,8 +32,8 @@ from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from qa.answers.models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion
 from qa.exceptions import LanguageModelBusyError
+from qa.pipeline.choice import Verifier
 from qa.pipeline.closed_book import ClosedBookModels
-from qa.pipeline.entry_gate import Verifier
 from qa.pipeline.history import History, JudgedQuestion, KnownQuestion, VerdictDebiaser
 from qa.pipeline.language_model import LanguageModel
 from qa.pipeline.monitored import SegmentWriter

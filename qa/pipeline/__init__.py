@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from .answer_gates import abstain, judge_agreement
+from .choice import Verifier
 from .closed_book import (
     ClosedBookModels,
     answer_closed_book,
@@ -17,7 +18,7 @@ from .closed_book import (
     is_uncovered,
 )
 from .conclude import conclude
-from .entry_gate import Verifier, telling_sentence, verify
+from .entry_gate import telling_sentence, verify
 from .hard_gate import judge_coverage, with_obstacle
 from .history import VerdictDebiaser
 from .language_model import Generation, LanguageModel, Probes

@@ -8,44 +8,30 @@ that is shown whole, the sentence that tells the answer is marked.
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from kb.text.terms import is_reversed, terms
 from kb.text.words import sentence_spans
 from kb.types import Evidence
 
+from .choice import (
+    MAX_SENTENCES,
+    Passage,
+    Verifier,
+    log_odds,
+    share_of_any,
+    shares_of,
+)
 from .gates import Decision, Gate, judge
 from .hard_gate import covers
 from .policy import Policy
 from .retrieve import keep
 from .values import Question, Retrieval
 
-_MIN_WORDS = 2  # content words of a question that an entry may answer by itself
+# A question that an entry may answer by itself: of two content words, or a whole sentence.
+_MIN_CONTENT, _MIN_WORDS = 2, 4
 # A sentence tells the answer if it is likelier to than not and its odds are three times
 # those of any other: right in 138 of 146 paragraphs so marked of SQuAD's thirteen articles.
 _TELLS, _STANDS_OUT = 0.5, math.log(3)
-_MOST_SENTENCES = 32  # which the embedder reads at once
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """An entry as a verifier reads it; any part but the text may be empty."""
-
-    title: str
-    section: str
-    question: str
-    text: str
-
-
-class Verifier(Protocol):
-    """Tells whether an entry answers a question."""
-
-    @property
-    def fingerprint(self) -> str:
-        """What tells two verifiers apart."""
-
-    def score(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
-        """Return for each passage the probability in [0, 1] that it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,32 +56,59 @@ def verify(
     verifier: Callable[[], Verifier],
     policy: Policy,
 ) -> Verification:
-    """Score all evidence at once; pass, refuse, or name the entry that answers.
+    """Weigh all evidence at once; pass, refuse, or name the entry that answers.
 
     Of what hard refusal would not let pass nothing answers by itself; see `may_answer`.
     """
     by = verifier()
-    scores = by.score(question.text, [passage_of(piece) for piece in found.evidence])
-    ranked = sorted(
-        (
-            (0.0 if _is_opposite(question, piece) else score, piece)
-            for score, piece in zip(scores, found.evidence, strict=True)
-        ),
-        key=lambda pair: -pair[0],
-    )
-    own = next((pair for pair in ranked if may_answer(question, pair[1], policy)), None)
-    values = {
-        "answerability": ranked[0][0] if ranked else None,
-        "entry_answers": own[0] if own else None,
-    }
+    weighed = weigh(question, found.evidence, by)
+    able = (pair for pair in weighed.pieces if may_answer(question, pair[1], policy))
+    chance, own = next(able, (None, None))
+    values = {"answerability": weighed.answerability, "entry_answers": chance}
     decision = judge(Gate.ENTRY, values, policy)
     is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
-    match = own[1] if own and is_match and not decision.refused else None
+    match = own if is_match and not decision.refused else None
     return Verification(
-        evidence=_kept([piece for _, piece in ranked], policy, match),
+        evidence=_kept([piece for _, piece in weighed.pieces], policy, match),
         match=match,
         verifier=by.fingerprint,
         decision=decision,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Weighed:
+    """Evidence with the probability in [0, 1] that it answers, the likeliest first.
+
+    Attributes:
+        answerability: The probability in [0, 1] that any of it answers; None without any.
+    """
+
+    pieces: tuple[tuple[float, Evidence], ...]
+    answerability: float | None
+
+
+def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Weighed:
+    """Weigh pieces against each other; what says the opposite alone answers nothing.
+
+    A verified one is weighed against verified ones only: others must not silence it.
+    """
+    passages = [passage_of(piece) for piece in evidence]
+    odds = [
+        -math.inf if _is_opposite(question, piece) else each
+        for piece, each in zip(
+            evidence, log_odds(question.text, passages, by), strict=True
+        )
+    ]
+    chances = shares_of(odds, passages)
+    verified = [at for at, piece in enumerate(evidence) if piece.is_verified]
+    among = shares_of([odds[at] for at in verified], [passages[at] for at in verified])
+    for at, chance in zip(verified, among, strict=True):
+        chances[at] = chance
+    order = sorted(range(len(evidence)), key=lambda at: -odds[at])
+    return Weighed(
+        tuple((chances[at], evidence[at]) for at in order),
+        share_of_any(odds) if evidence else None,
     )
 
 
@@ -107,8 +120,15 @@ def may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:
     return (
         piece.is_verified
         and covers(piece, policy)
-        and len(terms(question.text).words) >= _MIN_WORDS
+        and _is_definite(question)
         and not _is_opposite(question, piece)
+    )
+
+
+def _is_definite(question: Question) -> bool:
+    return (
+        len(terms(question.text).words) >= _MIN_CONTENT
+        or len(question.text.split()) >= _MIN_WORDS
     )
 
 
@@ -135,7 +155,7 @@ def telling_sentence(
     The entry's own question is left out: beside it all of its sentences seem to answer.
     """
     found = sentence_spans(piece.text)
-    if not 1 < len(found) <= _MOST_SENTENCES:
+    if not 1 < len(found) <= MAX_SENTENCES:
         return ""
     whole = replace(passage_of(piece), question="")
     said = [span.within(piece.text).strip() for span in found]

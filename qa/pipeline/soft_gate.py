@@ -9,7 +9,8 @@ from kb.text.terms import Terms, is_month, terms
 from kb.text.words import sentences
 from kb.types import Evidence
 
-from .entry_gate import Verifier, passage_of
+from .choice import Verifier
+from .entry_gate import passage_of
 from .gates import Decision, Gate, Reason, judge
 from .history import VerdictDebiaser
 from .language_model import Citation, Generation, LanguageModel, Probes, Prompt

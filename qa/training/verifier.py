@@ -8,24 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import torch
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.metrics import roc_auc_score
 from torch import nn
 
-from kb.embedding.embedder import load_embedder
 from probes.verifier.fitting import (
     Example,
     VerifierSettings,
-    fit_scale,
     fit_verifier,
-    logits_of,
     set_weights,
 )
 from probes.verifier.network import Interaction, Members, Tuned
-from probes.verifier.reading import Reader, Tokens, base_directory, upper_layers
+from probes.verifier.reading import Reader, base_directory, upper_layers
 from probes.verifier.scoring import (
+    Verifier,
     VerifierCard,
     load_network,
     place_of,
@@ -34,6 +29,8 @@ from probes.verifier.scoring import (
 )
 from qa.exceptions import TrainingDataError
 
+from .verifier_calibration import calibrate_verifier
+from .verifier_candidates import retrieve
 from .verifier_sources import (
     KnowledgeSet,
     SourceEntry,
@@ -46,10 +43,7 @@ from .verifier_sources import (
 
 OnProgress = Callable[[str, int, int], None]
 
-_CANDIDATES: Final = 12  # entries that are retrieved for a question
 _TITLED: Final = 0.6  # share of the entries that are read with their title
-_WORDS_WEIGHT: Final = 0.5
-_CHUNK: Final = 512
 _ARTICLES_OF_SQUAD2: Final = "squad-v2.0-24-articles.json"
 
 
@@ -108,40 +102,33 @@ def train_verifier(
 ) -> VerifierCard:
     """Fit a verifier on public sets and on support desks, and write its files."""
     seed = training.settings.seed
-    sets = [*public, *desks]
     own = {each.name for each in desks}
     for name in training.held_out:
         if name not in own:
             raise TrainingDataError(f"There is no organisation {name!r} to hold out.")
+    held_out = [each for each in desks if each.name in training.held_out]
+    sets = [each for each in (*public, *desks) if each not in held_out]
     reader = Reader(base_directory(), left_off=training.tuned)
     examples: list[Example] = []
-    held: list[Example] = []
     for number, each in enumerate(sets):
         on_progress(f"Reading {each.name}", number, len(sets))
         limit = training.limits.get(each.name, len(each.questions))
         share = 1.0 if each.name in own else training.share
         made = _examples(each, reader, seed, round(share * limit))
-        if each.name in training.held_out:
-            held += made
-        else:
-            examples += made * (training.repeats if each.name in own else 1)
+        examples += made * (training.repeats if each.name in own else 1)
     network, phases = _begun(training, reader, examples)
     for what, settings in phases:
         fit_verifier(
             network, examples, settings, on_step=partial(on_progress, f"Fitting {what}")
         )
-    scale, offset, metrics = _measure(network, held)
     card = VerifierCard(
         base_sha256=reader.sha256,
         members=len(network.members.members),
         tuned=training.tuned,
-        scale=scale,
-        offset=offset,
-        data_sha256=_digest(sets),
+        data_sha256=_digest([*sets, *held_out]),
         sources={
             each.name: {"questions": len(each.questions), "licence": each.licence}
             for each in sets
-            if each.name not in training.held_out
         },
         settings={
             **asdict(training.settings),
@@ -151,9 +138,25 @@ def train_verifier(
             "phases": [what for what, _ in phases],
             "begun_from": _fingerprint(training.begin_from),
         },
-        metrics=metrics,
     )
-    return save_verifier(output, network, card)
+    return save_calibrated(output, network, card, held_out, on_progress=on_progress)
+
+
+def save_calibrated(
+    output: Path,
+    network: Tuned,
+    card: VerifierCard,
+    held_out: Sequence[KnowledgeSet],
+    *,
+    on_progress: OnProgress,
+) -> VerifierCard:
+    """Fit the probabilities of what was fitted, and write its files."""
+    layers = network.upper
+    reader = Reader(base_directory(), left_off=len(layers), upper=layers)
+    verifier = Verifier(reader, network.members, card)
+    found, metrics = calibrate_verifier(verifier, held_out, on_progress=on_progress)
+    calibrated = replace(card, calibration=found, metrics=metrics)
+    return save_verifier(output, network, calibrated)
 
 
 def _fingerprint(directory: Path | None) -> str:
@@ -242,13 +245,7 @@ def _examples(
     examples = []
     questions = reader.questions([row.text for row in rows])
     for row, places, tokens in zip(rows, found, questions, strict=True):
-        wanted = f" {_plain(row.words)} " if len(row.words) > 2 else ""
-        others = [
-            states[at]
-            for at in places
-            if at not in row.answered_by
-            and not (wanted and wanted in f" {_plain(known.entries[at].text)} ")
-        ]
+        others = [states[at] for at in places if not known.answers(row, at)]
         if others:
             answering = tuple(states[at] for at in sorted(row.answered_by))
             examples.append(Example(tokens, answering, tuple(others)))
@@ -260,78 +257,6 @@ def _as_read(entry: SourceEntry, chance: random.Random) -> tuple[str, str, str]:
     is_titled = chance.random() < _TITLED
     place = place_of(entry.title, entry.section) if is_titled else ""
     return place, entry.question, entry.text
-
-
-def retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
-    """Return for each question the places of the entries that look most like an answer.
-
-    By nearness to the entry's text or question and by words, each standardised.
-    """
-    embedder = load_embedder("bundled")
-    texts = [f"{e.question} {e.text}".strip() for e in known.entries]
-    vectors = embedder.encode(texts)
-    by_question = vectors.copy()
-    if paired := [at for at, each in enumerate(known.entries) if each.question]:
-        by_question[paired] = embedder.encode(
-            [known.entries[at].question for at in paired]
-        )
-    wanted = embedder.encode(list(questions))
-    words = TfidfVectorizer(sublinear_tf=True, stop_words="english").fit(texts)
-    entry_words, question_words = words.transform(texts), words.transform(questions)
-    found: list[list[int]] = []
-    for start in range(0, len(questions), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        near = np.maximum(wanted[part] @ vectors.T, wanted[part] @ by_question.T)
-        shared = (question_words[part] @ entry_words.T).toarray()
-        score = _standard(near) + _WORDS_WEIGHT * _standard(shared)
-        best = np.argsort(-score, axis=1)[:, :_CANDIDATES]
-        found += [[int(at) for at in row] for row in best]
-    return found
-
-
-def _standard(scores: np.ndarray) -> np.ndarray:
-    spread = scores.std(axis=1, keepdims=True)
-    standard: np.ndarray = (scores - scores.mean(axis=1, keepdims=True)) / (
-        spread + 1e-6
-    )
-    return standard
-
-
-def _plain(text: str) -> str:
-    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
-
-
-def _measure(
-    network: Tuned, held: Sequence[Example]
-) -> tuple[float, float, dict[str, float]]:
-    """Return the probability's scale and offset, and what is measured on the held out.
-
-    Of a question the likeliest entry counts: it answers, or it is shown wrongly.
-    """
-    best: list[float] = []
-    right: list[bool] = []
-    answerable: list[bool] = []
-    for example in held:
-        entries: list[Tokens] = [*example.positives, *example.negatives]
-        pairs = [(example.question, entry) for entry in entries]
-        with torch.inference_mode():
-            logits = logits_of(network, pairs).mean(0).numpy()
-        at = int(logits.argmax())
-        best.append(float(logits[at]))
-        right.append(at < len(example.positives))
-        answerable.append(bool(example.positives))
-    scale, offset = fit_scale(best, right)
-    known = np.array(answerable)
-    return (
-        scale,
-        offset,
-        {
-            "questions": float(len(held)),
-            "precision_at_1": float(np.array(right)[known].mean()),
-            "auroc_right": float(roc_auc_score(right, best)),
-            "auroc_answerable": float(roc_auc_score(answerable, best)),
-        },
-    )
 
 
 def _digest(sets: Sequence[KnowledgeSet]) -> str:

@@ -65,6 +65,14 @@ class KnowledgeSet:
         plain = " ".join(text.split())
         self.questions.append(SourceQuestion(plain, frozenset(places), words, group))
 
+    def answers(self, question: SourceQuestion, place: int) -> bool:
+        """Tell whether an entry answers: it is marked, or has the answer's words."""
+        words = _plain(question.words) if len(question.words) > 2 else ""
+        text = _plain(self.entries[place].text)
+        return place in question.answered_by or bool(
+            words and f" {words} " in f" {text} "
+        )
+
 
 def read_support_desks() -> list[KnowledgeSet]:
     return [_support_desk(file) for file in sorted(SUPPORT_DESKS.glob("*.jsonl"))]
@@ -212,6 +220,10 @@ def read_qamr(
                 pairs.ask(text, [place], group=key)
             facts.ask(alike[0], [fact], words, key)
     return facts, pairs
+
+
+def _plain(text: str) -> str:
+    return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
 def _sentences(text: str) -> list[str]:

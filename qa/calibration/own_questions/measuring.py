@@ -20,7 +20,8 @@ from kb.entries.models import Entry
 from kb.search import search
 from kb.types import Evidence, Scope
 from qa.answers.sources import evidence_scope
-from qa.pipeline.entry_gate import Verifier, may_answer, passage_of
+from qa.pipeline.choice import Verifier
+from qa.pipeline.entry_gate import may_answer, weigh
 from qa.pipeline.policy import Policy, default
 from qa.pipeline.values import clean_question
 
@@ -84,28 +85,19 @@ class _Asking:
     def own(self, question: OwnQuestion, entry: Entry) -> Iterator[Measured]:
         """Yield what is measured of everything, and without the question's entry."""
         found = self._search(question.text, self._scope)
-        scores = self._scores(question.text, found)
         ids = [piece.entry_id for piece in found]
         right = {entry.pk} | duplicates_among(entry, ids)
-        best = self._best(found, scores)
-        yield Measured(
-            Kind.OWN,
-            question.group,
-            scores[best.entry_id] if best else 0.0,
-            best is not None and best.entry_id in right,
-        )
+        chance, best = self._best(question.text, found)
+        is_right = best is not None and best.entry_id in right
+        yield Measured(Kind.OWN, question.group, chance, is_right)
         rest = [piece for piece in found if piece.entry_id not in right]
-        best = self._best(rest, scores)
-        yield Measured(
-            Kind.LEFT_OUT, question.group, scores[best.entry_id] if best else 0.0, False
-        )
+        chance, _ = self._best(question.text, rest)
+        yield Measured(Kind.LEFT_OUT, question.group, chance, False)
 
     def foreign(self, question: OwnQuestion) -> tuple[Measured, bool]:
         """Return what is measured, and whether an entry is as near as an answer."""
         found = self._search(question.text, self._scope)
-        scores = self._scores(question.text, found)
-        best = self._best(found, scores)
-        chance = scores[best.entry_id] if best else 0.0
+        chance, _ = self._best(question.text, found)
         is_near = any(piece.distance < default("alpha") for piece in found)
         return Measured(Kind.FOREIGN, question.group, chance, False), is_near
 
@@ -119,8 +111,7 @@ class _Asking:
         if label.asker:
             scope = evidence_scope(label.asker, self._knowledge_base, self._policy)
         found = self._search(question.text, scope)
-        scores = self._scores(question.text, found)
-        best = self._best(found, scores)
+        chance, best = self._best(question.text, found)
         ids = [piece.entry_id for piece in found]
         right = {entry.pk for entry in label.right}
         right = right.union(*(duplicates_among(entry, ids) for entry in label.right))
@@ -132,7 +123,7 @@ class _Asking:
         yield Measured(
             label.kind,
             question.group,
-            scores[best.entry_id] if best else 0.0,
+            chance,
             is_right,
             weight=label.weight,
             is_answerable=bool(label.right),
@@ -142,24 +133,20 @@ class _Asking:
         wide = self._policy.candidates + _SPARE
         return search(embed_question(text), text, scope=scope, top_k=wide).hits
 
-    def _scores(self, text: str, found: Sequence[Evidence]) -> dict[int, float]:
-        question = clean_question(text, self._language)
-        pieces = [p for p in found if may_answer(question, p, self._policy)]
-        passages = [passage_of(piece) for piece in pieces]
-        scores = self._verifier.score(text, passages) if passages else ()
-        return {
-            piece.entry_id: score for piece, score in zip(pieces, scores, strict=True)
-        }
-
     def _best(
-        self, found: Sequence[Evidence], scores: dict[int, float]
-    ) -> Evidence | None:
-        """Return the verified entry that would be shown, of the first candidates."""
+        self, text: str, found: Sequence[Evidence]
+    ) -> tuple[float, Evidence | None]:
+        """Return the verified entry that would be shown, of the first candidates.
+
+        With the probability in [0, 1] that it answers; 0 where there is none.
+        """
         first, limit = list(found), self._policy.candidates
         if len(first) > limit:  # as search does: the nearest is always among them
             nearest = min(first, key=lambda piece: piece.ratio)
             first = first[:limit]
             if nearest not in first:
                 first[-1] = nearest
-        able = [piece for piece in first if piece.entry_id in scores]
-        return max(able, key=lambda piece: scores[piece.entry_id], default=None)
+        question = clean_question(text, self._language)
+        pieces = weigh(question, first, self._verifier).pieces
+        able = (pair for pair in pieces if may_answer(question, pair[1], self._policy))
+        return next(able, (0.0, None))

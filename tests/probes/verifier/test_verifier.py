@@ -39,12 +39,14 @@ from probes.verifier.reading import (
 from probes.verifier.scoring import (
     CARD,
     WEIGHTS,
+    Calibration,
     VerifierCard,
+    load_network,
     load_verifier,
     place_of,
     save_verifier,
 )
-from qa.pipeline.entry_gate import Passage
+from qa.pipeline.choice import Passage
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +77,6 @@ def card(reader: Reader, **changes: Any) -> VerifierCard:
         "base_sha256": reader.sha256,
         "members": 2,
         "tuned": 0,
-        "scale": 1.0,
-        "offset": 0.0,
         "data_sha256": "d" * 64,
         "sources": {"some": {"questions": 1, "licence": "ours"}},
         "settings": {},
@@ -275,6 +275,25 @@ def test_saved_and_loaded_it_says_the_same(saved):
     again = verifier.score("How much is a card?", entries[::-1])
     assert again == pytest.approx(first[::-1], abs=1e-5)
     assert verifier.score("How much is a card?", []) == []
+
+
+def test_log_odds_weigh_the_logit_and_the_nearness_of_its_sentence_vectors(
+    saved, reader, tmp_path
+):
+    by = Calibration(scale=2.0, logit=0.5, nearness=3.0, none=1.0)
+    text, question = "A card costs 12 euros.", "How much is a card?"
+    save_verifier(tmp_path, load_network(saved)[1], card(reader, calibration=by))
+    verifier = load_verifier(tmp_path)
+    passage = Passage("Fees", "", question, text)
+
+    ((logit, near),) = verifier.measure(question, [passage])[0]
+
+    assert near == pytest.approx(1.0, abs=2e-3)  # its question is the question
+    assert verifier.log_odds(question, [passage]) == pytest.approx(
+        [0.5 * logit + 3.0 * near - 1.0]
+    )
+    (alone,) = verifier.score(question, [passage])
+    assert alone == pytest.approx(1 / (1 + np.exp(-2.0 * logit)))
 
 
 def test_of_a_long_entry_its_best_part_counts(saved, reader):

@@ -1,5 +1,6 @@
 """The verifier's gate: a verified entry that answers is shown whole, what none answers is refused."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 
 from kb.text.words import sentence_spans
 from kb.types import Excluded, Exclusion
-from qa.pipeline.entry_gate import telling_sentence
+from qa.pipeline.choice import Passage, share_of_any, shares_of
+from qa.pipeline.entry_gate import telling_sentence, weigh
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
 from qa.pipeline.replay import Played, flat, replay
@@ -164,7 +166,9 @@ def test_in_shadow_it_decides_nothing_and_is_measured():
     outcome = outcome_of([0.1, 0.05], ONE, TWO, verification=False)
     assert outcome.answered
     assert outcome.gate is None
-    assert flat([vars_of(s) for s in outcome.signals])["answerability"] == 0.1
+    odds = 0.1 / 0.9 + 0.05 / 0.95
+    signals = flat([vars_of(signal) for signal in outcome.signals])
+    assert signals["answerability"] == pytest.approx(odds / (1 + odds))
 
 
 def test_a_threshold_above_1_shows_no_entry_by_itself():
@@ -220,12 +224,58 @@ def test_unverified_entries_that_seem_likelier_do_not_keep_the_answer_out():
     assert any(ONE.entry_id in looked for looked in retriever.looked_up)
 
 
+def test_an_entry_is_worth_less_beside_another_that_fits_as_well():
+    def chances_of(*scores: float) -> list[float]:
+        pieces = (ONE, TWO)[: len(scores)]
+        weighed = weigh(Question("How much?"), pieces, GivenScorer(scores))
+        return [chance for chance, _ in weighed.pieces]
+
+    assert chances_of(0.9) == pytest.approx([0.9])
+    assert chances_of(0.9, 0.9) == pytest.approx([9 / 19, 9 / 19])
+
+
+def test_entries_that_say_the_same_in_the_same_words_count_together():
+    passages = [
+        Passage("", "", "", text)
+        for text in (
+            "A new card costs 9 euros.",
+            "A new card costs 9 Euros",
+            "A new card costs 19 euros.",
+            "A new card does not cost 9 euros.",
+        )
+    ]
+    shares = shares_of([1.0, 1.0, 1.0, 1.0], passages)
+    one = math.e / (4 * math.e + 1)
+    assert shares == pytest.approx([2 * one, 2 * one, one, one])
+
+
+@given(st.lists(st.floats(-60, 60), max_size=6))
+def test_shares_are_those_of_one_choice(odds):
+    passages = [Passage("", "", "", f"It costs {at} euros.") for at in range(len(odds))]
+    shares = shares_of(odds, passages)
+    assert all(0 <= share <= 1 for share in shares)
+    assert sum(shares) == pytest.approx(share_of_any(odds), abs=1e-9)
+    assert sorted(shares) == [
+        share for _, share in sorted(zip(odds, shares, strict=True))
+    ]
+
+
+def test_one_entry_of_many_facts_counts_by_its_best_sentence():
+    class Close(GivenScorer):
+        def log_odds(self, _question: str, texts: Sequence[Passage]) -> list[float]:
+            return [2.0 if "euros" in text.text else 0.0 for text in texts]
+
+    said = make_evidence("It is sent by post. It costs 12 of them. 9 euros come back.")
+    weighed = weigh(Question("How much comes back?"), [said], Close([]))
+    assert weighed.answerability == pytest.approx(share_of_any([2.0]))
+
+
 STEPS = "Cards are sent by post.\n送料は5ユーロです 🎉!\nIt takes 4 days 👍🏽."
 
 
 def quote_of(scores: Sequence[float], text: str = STEPS, **changes: Any) -> str:
     """Return what is quoted of an entry whose sentences have these probabilities."""
-    scorer = GivenScorers([0.95], scores)
+    scorer = GivenMarks(scores)
     piece = make_evidence(text, distance=0.7, **changes)
     *_, outcome = run_pipeline(
         "How long does a card take?",
@@ -240,18 +290,15 @@ def quote_of(scores: Sequence[float], text: str = STEPS, **changes: Any) -> str:
     return outcome.citations[0].quote
 
 
-class GivenScorers:
-    """Scores the entries, then the sentences of the one that answers."""
+class GivenMarks(GivenScorer):
+    """Takes the one entry for the answer, and scores its sentences."""
 
-    fingerprint = SCORER
+    def log_odds(self, _question: str, texts: Sequence[Passage]) -> Sequence[float]:
+        return [3.0] * len(texts)
 
-    def __init__(self, *scores: Sequence[float]) -> None:
-        self._scores = iter(scores)
-
-    def score(self, _question: str, texts: Sequence[object]) -> Sequence[float]:
-        scores = next(self._scores)
-        assert len(scores) == len(texts)
-        return scores
+    def score(self, question: str, texts: Sequence[object]) -> Sequence[float]:
+        assert len(self.scores) == len(texts)
+        return super().score(question, texts)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +338,7 @@ def test_what_is_marked_is_a_part_of_the_text(parts, data):
     piece = make_evidence(text)
     count = len(sentence_spans(text))
     chances = st.lists(st.floats(0, 1), min_size=count, max_size=count)
-    scorer = GivenScorers(data.draw(chances))
+    scorer = GivenMarks(data.draw(chances))
 
     told = telling_sentence(Question("What?"), piece, verifier=lambda: scorer)
 

@@ -1,14 +1,17 @@
 """Values of the pipeline, built for its tests: what a retriever or a model hands over."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 
 from kb.types import Contradiction, Evidence, Excluded
 from probes.taps import Activations, Tap
 from qa import pipeline
+from qa.pipeline.choice import Passage
 from qa.pipeline.language_model import (
     NO_CAPTURE,
     Capture,
@@ -168,6 +171,13 @@ class GivenScorer:
     def score(self, question: str, texts: Sequence[object]) -> Sequence[float]:
         self.asked.append((question, texts))
         return self.scores
+
+    def log_odds(self, question: str, texts: Sequence[Passage]) -> Sequence[float]:
+        """Return the scores' log-odds; single sentences of an entry say nothing more."""
+        if len(texts) != len(self.scores) or not texts:
+            return [-math.inf] * len(texts)
+        self.asked.append((question, texts))
+        return [float(np.clip(logit(score), -30, 30)) for score in self.scores]
 
 
 @dataclass

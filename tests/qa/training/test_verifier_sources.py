@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from qa.exceptions import TrainingDataError
-from qa.training.verifier import retrieve
+from qa.training.verifier_candidates import retrieve
 from qa.training.verifier_sources import (
     KnowledgeSet,
     SourceEntry,

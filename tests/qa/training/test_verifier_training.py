@@ -7,7 +7,7 @@ import pytest
 from probes.verifier.fitting import VerifierSettings
 from probes.verifier.scoring import load_network, load_verifier, read_card
 from qa.exceptions import TrainingDataError
-from qa.pipeline.entry_gate import Passage
+from qa.pipeline.choice import Passage
 from qa.training.verifier import VerifierTraining, train_verifier
 from qa.training.verifier_sources import KnowledgeSet, SourceEntry
 
@@ -62,7 +62,7 @@ def test_a_fit_writes_a_verifier_and_what_it_came_from(fitted):
     assert card.metrics["questions"] == 8
     assert card.settings["phases"] == ["the nets", "all"]
     assert card.settings["begun_from"] == ""
-    assert {"Reading b", "Fitting the nets", "Fitting all"} <= set(said)
+    assert {"Reading a", "Fitting the nets", "Fitting all", "Asking b"} <= set(said)
     passage = Passage("Help", "fee", "", TOPICS["fee"])
     (chance,) = load_verifier(output).score("What about the fee?", [passage])
     assert 0 < chance < 1

@@ -1,0 +1,161 @@
+"""A verifier's probabilities, fitted on organisations that its nets never saw.
+
+The questions are asked as in use, of the entries that are retrieved for them. What counts
+is the likeliest entry of each: it answers, or it would be shown wrongly.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from sklearn.metrics import roc_auc_score
+
+from probes.verifier.fitting import fit_scale
+from probes.verifier.scoring import Calibration, Verifier
+from qa.pipeline.choice import READ_CLOSELY, Passage, sentences_of
+
+from .verifier_candidates import retrieve
+from .verifier_sources import KnowledgeSet
+
+_ENTRIES: Final = 8  # beside a question
+_NONE: Final = -1e4
+# Not fitted: near misses of an invented organisation are near on purpose, so that a free
+# fit counts nearness against an entry, which harms where people rephrase what is stored.
+_NEARNESS: Final = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Questions with the entries that were retrieved for them.
+
+    Attributes:
+        whole: Logit and nearness of each entry's windows: (questions, entries, windows, 2);
+            what pads has a logit of `_NONE`.
+        parts: The same of its sentences, each by itself.
+        right: Whether it answers: (questions, entries).
+    """
+
+    whole: NDArray[np.float64]
+    parts: NDArray[np.float64]
+    right: NDArray[np.bool_]
+
+    @cached_property
+    def answerable(self) -> NDArray[np.bool_]:
+        return np.asarray(self.right.any(1))
+
+    def log_odds(
+        self, by: Sequence[float] | NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return them as in use, (questions, entries), by logit, nearness and none."""
+        whole, parts = (
+            (each @ np.array(by[:2])).max(2) - by[2]
+            for each in (self.whole, self.parts)
+        )
+        least = -np.sort(-whole, axis=1)[:, min(READ_CLOSELY, whole.shape[1]) - 1]
+        closely = np.where(whole >= least[:, None], parts, _NONE)
+        found: NDArray[np.float64] = np.maximum(whole, closely)
+        return found
+
+
+def calibrate_verifier(
+    verifier: Verifier,
+    held_out: Sequence[KnowledgeSet],
+    *,
+    on_progress: Callable[[str, int, int], None],
+) -> tuple[Calibration, dict[str, float]]:
+    """Return what was fitted on these organisations, and how good it is there."""
+    asked = ask(verifier, held_out, on_progress=on_progress)
+    alone = asked.whole[..., 0].max(2)
+    best = alone.argmax(1)
+    scale, offset = fit_scale(
+        alone[np.arange(len(best)), best].tolist(),
+        asked.right[np.arange(len(best)), best].tolist(),
+    )
+    by = fit_choice(asked)
+    _, chance, is_right = chosen(asked, by)
+    odds = logsumexp(asked.log_odds(by), axis=1)
+    metrics = {
+        "questions": float(len(best)),
+        "precision_at_1": float(is_right[asked.answerable].mean()),
+        "auroc_right": float(roc_auc_score(is_right, chance)),
+        "auroc_answerable": float(roc_auc_score(asked.answerable, odds)),
+    }
+    return Calibration(scale, offset, *by), metrics
+
+
+def fit_choice(asked: Asked) -> tuple[float, float, float]:
+    """Return logit, nearness and none by which right entries are told best from wrong.
+
+    Of a question the likelihood is that its likeliest entry is right, or is not.
+    """
+
+    def loss(at: NDArray[np.float64]) -> float:
+        _, chance, is_right = chosen(asked, (at[0], _NEARNESS, at[1]))
+        told = np.where(is_right, chance, 1 - chance)
+        return float(-np.log(np.clip(told, 1e-6, None)).mean())
+
+    logit, none = minimize(loss, (1.0, 0.0), method="Nelder-Mead").x
+    return float(logit), _NEARNESS, float(none)
+
+
+def chosen(
+    asked: Asked, by: Sequence[float]
+) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return each question's likeliest entry, its probability, and whether it is right."""
+    odds = asked.log_odds(by)
+    best, every = odds.argmax(1), np.arange(len(odds))
+    top = np.maximum(odds.max(1), 0)
+    none = np.exp(-top)
+    shares = np.exp(odds - top[:, None])
+    chance = shares[every, best] / (shares.sum(1) + none)
+    return best, chance, asked.right[every, best]
+
+
+def ask(
+    verifier: Verifier,
+    sets: Sequence[KnowledgeSet],
+    *,
+    on_progress: Callable[[str, int, int], None],
+) -> Asked:
+    """Ask every question of each set; what holds the words of the answer answers too."""
+    whole: list[list[NDArray[np.float64]]] = []
+    parts: list[list[NDArray[np.float64]]] = []
+    right: list[list[bool]] = []
+    for number, known in enumerate(sets):
+        on_progress(f"Asking {known.name}", number, len(sets))
+        passages = [
+            Passage(e.title, e.section, e.question, e.text) for e in known.entries
+        ]
+        found = retrieve(known, [row.text for row in known.questions])
+        for row, places in zip(known.questions, found, strict=True):
+            shown = places[:_ENTRIES]
+            whole.append(verifier.measure(row.text, [passages[at] for at in shown]))
+            said = [sentences_of(passages[at]) for at in shown]
+            every = verifier.measure(row.text, [each for own in said for each in own])
+            ends = np.cumsum([len(own) for own in said])
+            parts.append(
+                [
+                    np.concatenate([*every[end - len(own) : end], np.empty((0, 2))])
+                    for own, end in zip(said, ends, strict=True)
+                ]
+            )
+            right.append([known.answers(row, at) for at in shown])
+    flags = np.zeros((len(right), max(map(len, right))), bool)
+    for at, each in enumerate(right):
+        flags[at, : len(each)] = each
+    return Asked(_padded(whole), _padded(parts), flags)
+
+
+def _padded(rows: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:
+    longest = max((len(each) for row in rows for each in row), default=0)
+    found = np.zeros((len(rows), max(map(len, rows)), max(longest, 1), 2))
+    found[..., 0] = _NONE
+    for at, row in enumerate(rows):
+        for place, each in enumerate(row):
+            found[at, place, : len(each)] = each
+    return found
