@@ -128,7 +128,7 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
         return self.get_passes(found) and found.trace.verbatim.evidence is not None
 
     def get_entry(self, found: Preview) -> int | None:
-        return found.trace.entry.entry_id if found.trace.entry else None
+        return next((piece.entry_id for piece in found.trace.entries), None)
 
     @extend_schema_field(FoundSerializer(many=True))
     def get_evidence(self, found: Preview) -> list[dict[str, Any]]:

@@ -116,7 +116,10 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     marked = _answer_pieces(
         shown.text,
         {piece.row.rank: piece.number for piece in shown.citations},
-        reads_marks=answered and not (is_verbatim or is_entry or answer.is_unsourced),
+        # One entry's text is its author's; marks are ours where several are one answer.
+        reads_marks=answered
+        and not (is_verbatim or answer.is_unsourced)
+        and (len(shown.citations) > 1 or not is_entry),
     )
     return AnswerPage(
         answer=answer,

@@ -18,7 +18,7 @@ from .closed_book import (
     is_uncovered,
 )
 from .conclude import conclude
-from .entry_gate import telling_sentence, verify
+from .entry_gate import telling_sentences, verify
 from .hard_gate import judge_coverage, with_obstacle
 from .history import VerdictDebiaser
 from .language_model import Generation, LanguageModel, Probes
@@ -95,12 +95,17 @@ def _look_for_evidence(trace: Trace, sources: Sources) -> Steps:
     if sources.verifier and not trace.is_decided:
         trace = yield from _verify(trace, sources.verifier, retriever)
     elif not policy.rerank:
-        trace = replace(trace, retrieval=first_pieces(found, policy, match.evidence))
-    if trace.match and not trace.refusal:
-        trace = yield from _agree(trace, (trace.match.entry_id,), retriever)
-    if trace.match and not trace.refusal and sources.verifier:
+        trace = replace(trace, retrieval=first_pieces(found, policy, trace.matches))
+    if trace.matches and not trace.refusal:
+        used = tuple(piece.entry_id for piece in trace.matches)
+        trace = yield from _agree(trace, used, retriever)
+    if trace.matches and not trace.refusal and sources.verifier:
         telling = clock.time(
-            "mark", telling_sentence, question, trace.match, verifier=sources.verifier
+            "mark",
+            telling_sentences,
+            question,
+            trace.matches,
+            verifier=sources.verifier,
         )
         trace = replace(trace, telling=telling)
     return trace
@@ -123,7 +128,7 @@ def _verify(
     return replace(
         trace,
         retrieval=replace(trace.retrieval, evidence=by.evidence),
-        entry=by.match,
+        entries=by.matches,
         verifier=by.verifier,
         decisions=(*trace.decisions, decision),
     )

@@ -18,6 +18,9 @@ MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
 # Entries that are read by their sentences too: the likeliest. What is behind them is not
 # lifted above them by one sentence in a hundred questions, and reading takes time.
 READ_CLOSELY: Final = 3
+# Entries that are shown as one answer; a further one is at least this likely, as a share
+# of the likeliest.
+MOST, _BESIDE = 2, 1 / 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +66,33 @@ def shares_of(found: Sequence[float], passages: Sequence[Passage]) -> list[float
     Passages that say the same in the same words count together.
     """
     shares = softmax([*found, 0.0])[:-1]
-    said = [_terms(passage.text) for passage in passages]
+    said = [_said(passage.text) for passage in passages]
     return [float(shares[[other == own for other in said]].sum()) for own in said]
+
+
+def side_by_side(
+    shares: Sequence[float], texts: Sequence[str], *, most: int = MOST
+) -> list[int]:
+    """Return which passages are shown as one answer, the likeliest first.
+
+    A further one is nearly as likely as that and says something else.
+    """
+    order = sorted(range(len(shares)), key=lambda at: -shares[at])
+    shown = order[:1]
+    for at in order[1:]:
+        is_likely = shares[at] >= _BESIDE * shares[order[0]]
+        if (
+            is_likely
+            and len(shown) < most
+            and not say_the_same(texts[at], texts[order[0]])
+        ):
+            shown.append(at)
+    return shown
+
+
+def say_the_same(one: str, other: str) -> bool:
+    """Tell whether two texts say the same in the same words, in whatever order."""
+    return _said(one) == _said(other)
 
 
 def share_of_any(found: Sequence[float]) -> float:
@@ -84,6 +112,6 @@ def sentences_of(passage: Passage) -> list[Passage]:
 
 
 @lru_cache(maxsize=4096)
-def _terms(text: str) -> tuple[Terms, frozenset[str]]:
+def _said(text: str) -> tuple[Terms, frozenset[str]]:
     found = terms(text)
     return replace(found, words=()), frozenset(found.words)

@@ -1,5 +1,7 @@
 """What a question came to, from everything that was measured on the way."""
 
+from collections.abc import Sequence
+
 from kb.types import Evidence
 
 from .gates import Gate
@@ -11,7 +13,7 @@ from .values import Boundary, Calibration, Outcome, StageTime, Trace
 def conclude(trace: Trace) -> Outcome:
     """Return the outcome: refused by the first gate that refused, else answered."""
     refusal = trace.refusal
-    match = None if refusal else trace.match
+    matches = () if refusal else trace.matches
     citations = () if refusal else _citations(trace)
     opposed = {entry for each in trace.contradictions for entry in each.entries}
     generation, boundary = trace.generation, trace.boundary
@@ -22,10 +24,10 @@ def conclude(trace: Trace) -> Outcome:
         gate=refusal.gate if refusal else _answering_gate(trace),
         reason=refusal.reason if refusal else None,
         shown_reason=refusal.shown_reason if refusal else None,
-        answer="" if refusal else match.text if match else _text(trace),
+        answer="" if refusal else _text(trace),
         reasoning=generation.reasoning if generation else "",
         citations=citations,
-        evidence=_evidence(trace, match, opposed),
+        evidence=_evidence(trace, matches, opposed),
         near_misses=tuple(
             piece
             for piece in trace.retrieval.evidence
@@ -48,7 +50,7 @@ def conclude(trace: Trace) -> Outcome:
 def _answering_gate(trace: Trace) -> Gate | None:
     if trace.verbatim.evidence:
         return Gate.VERBATIM
-    if trace.entry:
+    if trace.entries:
         return Gate.ENTRY
     boundary = trace.boundary
     rests_on_model = boundary is not None and boundary.is_answered
@@ -66,27 +68,34 @@ def _is_carried(trace: Trace) -> bool:
 
 
 def _text(trace: Trace) -> str:
+    if len(trace.matches) == 1:
+        return trace.matches[0].text
+    if trace.matches:
+        shown = enumerate(trace.matches, start=1)
+        return "\n\n".join(f"{piece.text} [{number}]" for number, piece in shown)
     if trace.boundary and trace.boundary.segments:
         return " ".join(segment.text for segment in trace.boundary.segments)
     return trace.generation.answer.strip() if trace.generation else ""
 
 
 def _evidence(
-    trace: Trace, match: Evidence | None, opposed: set[int]
+    trace: Trace, matches: Sequence[Evidence], opposed: set[int]
 ) -> tuple[Evidence, ...]:
-    """Return what a model read; where an entry is the answer it and what opposes it."""
+    """Return what a model read; where entries are the answer they and what opposes them."""
     found = trace.retrieval.evidence
-    if match:
-        others = opposed - {match.entry_id}
-        return (match, *(piece for piece in found if piece.entry_id in others))
+    if matches:
+        others = opposed - {piece.entry_id for piece in matches}
+        return (*matches, *(piece for piece in found if piece.entry_id in others))
     is_read = trace.generation or (trace.boundary and trace.boundary.segments)
     return found if is_read else ()
 
 
 def _citations(trace: Trace) -> tuple[Citation, ...]:
-    if piece := trace.match:
-        return (
-            Citation(piece.entry_id, piece.revision_id, trace.telling or piece.text),
+    if matches := trace.matches:
+        telling = trace.telling or ("",) * len(matches)
+        return tuple(
+            Citation(piece.entry_id, piece.revision_id, said or piece.text)
+            for piece, said in zip(matches, telling, strict=True)
         )
     return trace.citations
 

@@ -15,11 +15,13 @@ from kb.types import Evidence
 
 from .choice import (
     MAX_SENTENCES,
+    MOST,
     Passage,
     Verifier,
     log_odds,
     share_of_any,
     shares_of,
+    side_by_side,
 )
 from .gates import Decision, Gate, judge
 from .hard_gate import covers
@@ -40,11 +42,11 @@ class Verification:
 
     Attributes:
         evidence: The best `policy.top_k`, the likeliest to answer first.
-        match: The verified entry that answers by itself, if any.
+        matches: The verified entries that answer by themselves, the likeliest first.
     """
 
     evidence: tuple[Evidence, ...]
-    match: Evidence | None
+    matches: tuple[Evidence, ...]
     verifier: str
     decision: Decision
 
@@ -56,21 +58,23 @@ def verify(
     verifier: Callable[[], Verifier],
     policy: Policy,
 ) -> Verification:
-    """Weigh all evidence at once; pass, refuse, or name the entry that answers.
+    """Weigh all evidence at once; pass, refuse, or name the entries that answer.
 
     Of what hard refusal would not let pass nothing answers by itself; see `may_answer`.
     """
     by = verifier()
     weighed = weigh(question, found.evidence, by)
-    able = (pair for pair in weighed.pieces if may_answer(question, pair[1], policy))
-    chance, own = next(able, (None, None))
-    values = {"answerability": weighed.answerability, "entry_answers": chance}
+    chance, own = answering(question, weighed, policy)
+    values = {
+        "answerability": weighed.answerability,
+        "entry_answers": chance if own else None,
+    }
     decision = judge(Gate.ENTRY, values, policy)
     is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
-    match = own if is_match and not decision.refused else None
+    matches = own if is_match and not decision.refused else ()
     return Verification(
-        evidence=_kept([piece for _, piece in weighed.pieces], policy, match),
-        match=match,
+        evidence=_kept([piece for _, piece in weighed.pieces], policy, matches),
+        matches=matches,
         verifier=by.fingerprint,
         decision=decision,
     )
@@ -112,6 +116,23 @@ def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Wei
     )
 
 
+def answering(
+    question: Question, weighed: Weighed, policy: Policy
+) -> tuple[float, tuple[Evidence, ...]]:
+    """Return the verified entries that would be shown, and the probability of a right one.
+
+    A second one is shown beside the likeliest where it is nearly as likely: the question
+    has several parts, or may mean either.
+    """
+    able = [pair for pair in weighed.pieces if may_answer(question, pair[1], policy)]
+    if not able:
+        return 0.0, ()
+    chances, pieces = zip(*able, strict=True)
+    texts = [piece.text for piece in pieces]
+    shown = side_by_side(chances, texts, most=min(MOST, policy.top_k))
+    return sum(chances[at] for at in shown), tuple(pieces[at] for at in shown)
+
+
 def may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:
     """Tell whether an entry may be the answer by itself, however likely it seems.
 
@@ -141,10 +162,18 @@ def _is_opposite(question: Question, piece: Evidence) -> bool:
 
 
 def _kept(
-    ranked: Sequence[Evidence], policy: Policy, match: Evidence | None
+    ranked: Sequence[Evidence], policy: Policy, matches: Sequence[Evidence]
 ) -> tuple[Evidence, ...]:
     """Return the first `policy.top_k`, or all where a reranker chooses among them."""
-    return tuple(ranked if policy.rerank else keep(ranked, policy, match))
+    return tuple(ranked if policy.rerank else keep(ranked, policy, matches))
+
+
+def telling_sentences(
+    question: Question, pieces: Sequence[Evidence], *, verifier: Callable[[], Verifier]
+) -> tuple[str, ...]:
+    return tuple(
+        telling_sentence(question, piece, verifier=verifier) for piece in pieces
+    )
 
 
 def telling_sentence(

@@ -32,26 +32,28 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
 
 
 def first_pieces(
-    found: Retrieval, policy: Policy, match: Evidence | None = None
+    found: Retrieval, policy: Policy, matches: Sequence[Evidence] = ()
 ) -> Retrieval:
     """Return the first `policy.top_k` pieces, of which one covers the question if any does."""
-    return replace(found, evidence=tuple(keep(found.evidence, policy, match)))
+    return replace(found, evidence=tuple(keep(found.evidence, policy, matches)))
 
 
 def keep(
-    ranked: Sequence[Evidence], policy: Policy, match: Evidence | None = None
+    ranked: Sequence[Evidence], policy: Policy, matches: Sequence[Evidence] = ()
 ) -> list[Evidence]:
     """Return the first `policy.top_k`.
 
-    Always among them, last if need be, is the entry that answers by itself, or one that
-    passed hard refusal: a verified one if any did, so that no number of unverified ones
-    keeps it out. Where none did, the one that came nearest to it is.
+    Always among them, last if need be, are the entries that answer by themselves, or one
+    that passed hard refusal: a verified one if any did, so that no number of unverified
+    ones keeps it out. Where none did, the one that came nearest to it is.
     """
     kept = list(ranked[: policy.top_k])
+    if matches:
+        missing = [piece for piece in matches if piece not in kept]
+        return kept[: policy.top_k - len(missing)] + missing
     covering = [piece for piece in ranked if covers(piece, policy)]
     verified = [piece for piece in covering if piece.is_verified]
-    own = [match] if match else verified
-    wanted = own or covering or sorted(ranked, key=lambda piece: piece.ratio)[:1]
+    wanted = verified or covering or sorted(ranked, key=lambda piece: piece.ratio)[:1]
     if wanted and not any(piece in wanted for piece in kept):
         kept[-1] = wanted[0]
     return kept

@@ -186,9 +186,11 @@ class Trace:
     Attributes:
         boundary: What came of asking the model by itself; None where it was not asked.
         retrieval: What was found; of a monitored answer, what it was written by.
-        entry: The verified entry that the verifier found to answer by itself, if any.
+        entries: The verified entries that the verifier found to answer by themselves, the
+            likeliest first; empty where none does.
         verifier: Its fingerprint; "" where none was asked.
-        telling: The sentence of `match` that tells the answer; "" where none stands out.
+        telling: Of each of `matches` the sentence that tells the answer; "" where none
+            stands out.
         language_model: Fingerprint of the one that was asked to answer from evidence.
         probes: Fingerprints of the active ones; None where no such model was asked.
     """
@@ -199,9 +201,9 @@ class Trace:
     boundary: Boundary | None = None
     retrieval: Retrieval = NOTHING_FOUND
     verbatim: VerbatimMatch = NO_MATCH
-    entry: Evidence | None = None
+    entries: tuple[Evidence, ...] = ()
     verifier: str = ""
-    telling: str = ""
+    telling: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
     generation: Generation | None = None
     support: Support | None = None
@@ -221,12 +223,13 @@ class Trace:
     def is_decided(self) -> bool:
         """Whether it was refused, or answered without a model that reads evidence."""
         is_answered = self.boundary is not None and self.boundary.is_answered
-        return bool(self.refusal or self.match or is_answered)
+        return bool(self.refusal or self.matches or is_answered)
 
     @property
-    def match(self) -> Evidence | None:
-        """The entry that is the answer: asked in the same words, or verified to answer."""
-        return self.verbatim.evidence or self.entry
+    def matches(self) -> tuple[Evidence, ...]:
+        """The entries that are the answer: asked in the same words, or found to answer."""
+        verbatim = self.verbatim.evidence
+        return (verbatim,) if verbatim else self.entries
 
     @property
     def citations(self) -> tuple[Citation, ...]:

@@ -21,7 +21,7 @@ from kb.search import search
 from kb.types import Evidence, Scope
 from qa.answers.sources import evidence_scope
 from qa.pipeline.choice import Verifier
-from qa.pipeline.entry_gate import may_answer, weigh
+from qa.pipeline.entry_gate import answering, weigh
 from qa.pipeline.policy import Policy, default
 from qa.pipeline.values import clean_question
 
@@ -87,17 +87,17 @@ class _Asking:
         found = self._search(question.text, self._scope)
         ids = [piece.entry_id for piece in found]
         right = {entry.pk} | duplicates_among(entry, ids)
-        chance, best = self._best(question.text, found)
-        is_right = best is not None and best.entry_id in right
+        chance, shown = self._shown(question.text, found)
+        is_right = any(piece.entry_id in right for piece in shown)
         yield Measured(Kind.OWN, question.group, chance, is_right)
         rest = [piece for piece in found if piece.entry_id not in right]
-        chance, _ = self._best(question.text, rest)
+        chance, _ = self._shown(question.text, rest)
         yield Measured(Kind.LEFT_OUT, question.group, chance, False)
 
     def foreign(self, question: OwnQuestion) -> tuple[Measured, bool]:
         """Return what is measured, and whether an entry is as near as an answer."""
         found = self._search(question.text, self._scope)
-        chance, _ = self._best(question.text, found)
+        chance, _ = self._shown(question.text, found)
         is_near = any(piece.distance < default("alpha") for piece in found)
         return Measured(Kind.FOREIGN, question.group, chance, False), is_near
 
@@ -111,13 +111,14 @@ class _Asking:
         if label.asker:
             scope = evidence_scope(label.asker, self._knowledge_base, self._policy)
         found = self._search(question.text, scope)
-        chance, best = self._best(question.text, found)
+        chance, shown = self._shown(question.text, found)
         ids = [piece.entry_id for piece in found]
         right = {entry.pk for entry in label.right}
         right = right.union(*(duplicates_among(entry, ids) for entry in label.right))
-        is_right = best is not None and best.entry_id in right
-        if best is not None and not is_right:
-            rows = Entry.objects.filter(pk=best.entry_id, updated_at__gt=label.at)
+        is_right = any(piece.entry_id in right for piece in shown)
+        if not is_right:
+            wrong = [piece.entry_id for piece in shown]
+            rows = Entry.objects.filter(pk__in=wrong, updated_at__gt=label.at)
             if rows.exists():
                 return
         yield Measured(
@@ -133,12 +134,12 @@ class _Asking:
         wide = self._policy.candidates + _SPARE
         return search(embed_question(text), text, scope=scope, top_k=wide).hits
 
-    def _best(
+    def _shown(
         self, text: str, found: Sequence[Evidence]
-    ) -> tuple[float, Evidence | None]:
-        """Return the verified entry that would be shown, of the first candidates.
+    ) -> tuple[float, tuple[Evidence, ...]]:
+        """Return the verified entries that would be shown, of the first candidates.
 
-        With the probability in [0, 1] that it answers; 0 where there is none.
+        With the probability in [0, 1] that one of them answers; 0 where there is none.
         """
         first, limit = list(found), self._policy.candidates
         if len(first) > limit:  # as search does: the nearest is always among them
@@ -147,6 +148,5 @@ class _Asking:
             if nearest not in first:
                 first[-1] = nearest
         question = clean_question(text, self._language)
-        pieces = weigh(question, first, self._verifier).pieces
-        able = (pair for pair in pieces if may_answer(question, pair[1], self._policy))
-        return next(able, (0.0, None))
+        weighed = weigh(question, first, self._verifier)
+        return answering(question, weighed, self._policy)

@@ -115,6 +115,25 @@ def test_the_page_says_that_the_answer_is_an_entry(client):
     assert "Does an entry answer the question by itself?" in page
 
 
+def test_two_entries_that_may_be_meant_are_shown_side_by_side(client):
+    for card, fee in (("Gold", 72), ("Silver", 40)):
+        make_entry(f"The annual fee of the Tarn {card} card is {fee} euros.")
+    knowledge()
+    curator = make_curator()
+    answer = ask("What is the annual fee?", asker=curator, channel="page")
+    assert answer.gate == "entry"
+    paragraphs = answer.text.split("\n\n")
+    assert [text[-3:] for text in paragraphs] == ["[1]", "[2]"]
+    cited = answer.evidence.filter(role="cited").order_by("rank")
+    assert [*cited.values_list("entry__text", flat=True)] == [
+        text[:-4] for text in paragraphs
+    ]
+    client.force_login(curator)
+    page = client.get(reverse("answer", args=[answer.pk])).content.decode()
+    assert "2 verified entries, shown as they are" in page
+    assert page.count('class="citation') >= 2
+
+
 def test_the_playground_names_the_entry(client):
     entry, *_ = knowledge()
     client.force_login(make_curator())

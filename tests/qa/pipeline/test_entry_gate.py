@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.text.words import sentence_spans
-from kb.types import Excluded, Exclusion
+from kb.types import Contradiction, Excluded, Exclusion
 from qa.pipeline.choice import Passage, share_of_any, shares_of
 from qa.pipeline.entry_gate import telling_sentence, weigh
 from qa.pipeline.gates import Gate, Reason
@@ -36,11 +36,16 @@ POLICY = {
 }  # fmt: skip
 
 
-def outcome_of(scores: Sequence[float], *pieces: Any, **changes: Any) -> Outcome:
+def outcome_of(
+    scores: Sequence[float],
+    *pieces: Any,
+    opposed: Sequence[Contradiction] = (),
+    **changes: Any,
+) -> Outcome:
     """Ask with these probabilities; a model answers where it is asked."""
     *_, outcome = run_pipeline(
         "How much is a new card?",
-        retriever=GivenRetriever(make_retrieval(*pieces)),
+        retriever=GivenRetriever(make_retrieval(*pieces), opposed=opposed),
         language_model=lambda: GivenModel(make_generation()),
         probes=lambda _model: NoProbes(),
         verifier=lambda: GivenScorer(scores),
@@ -52,6 +57,7 @@ def outcome_of(scores: Sequence[float], *pieces: Any, **changes: Any) -> Outcome
 
 ONE = make_evidence("A replacement card costs 12 euros.", distance=0.9, entry_id=1)
 TWO = make_evidence("A lost card is blocked at once.", distance=0.7, entry_id=2)
+THREE = make_evidence("A card is valid for 3 years.", distance=0.8, entry_id=4)
 UNSURE = make_evidence("A new card costs 9 euros.", confidence=0.8, entry_id=3)
 
 
@@ -268,6 +274,40 @@ def test_one_entry_of_many_facts_counts_by_its_best_sentence():
     said = make_evidence("It is sent by post. It costs 12 of them. 9 euros come back.")
     weighed = weigh(Question("How much comes back?"), [said], Close([]))
     assert weighed.answerability == pytest.approx(share_of_any([2.0]))
+
+
+def test_two_entries_that_are_nearly_as_likely_are_one_answer():
+    outcome = outcome_of([0.9, 0.8, 0.01], ONE, TWO, THREE)
+    assert outcome.gate is Gate.ENTRY
+    assert outcome.answer == f"{ONE.text} [1]\n\n{TWO.text} [2]"
+    assert [citation.entry_id for citation in outcome.citations] == [1, 2]
+    assert [piece.entry_id for piece in outcome.evidence] == [1, 2]
+    signals = flat([vars_of(signal) for signal in outcome.signals])
+    assert signals["entry_answers"] == pytest.approx(13 / (14 + 1 / 99))
+
+
+def test_where_three_are_as_likely_none_is_the_answer():
+    assert outcome_of([0.9, 0.9, 0.9], ONE, TWO, THREE).gate is not Gate.ENTRY
+
+
+def test_a_policy_of_one_piece_of_evidence_shows_one_entry():
+    outcome = outcome_of([0.9, 0.8], ONE, TWO, top_k=1, min_entry_answer=0.5)
+    assert outcome.answer == ONE.text
+    assert outcome.evidence == (ONE,)
+
+
+def test_an_entry_that_says_the_same_is_not_shown_twice():
+    again = replace(ONE, entry_id=9)
+    outcome = outcome_of([0.9, 0.9], ONE, again)
+    assert outcome.answer == ONE.text
+    signals = flat([vars_of(signal) for signal in outcome.signals])
+    assert signals["entry_answers"] == pytest.approx(18 / 19)
+
+
+def test_two_entries_that_contradict_each_other_are_no_answer():
+    opposed = [Contradiction(7, (1, 2), (ONE.text, TWO.text))]
+    outcome = outcome_of([0.9, 0.8], ONE, TWO, opposed=opposed)
+    assert outcome.reason is Reason.SOURCES_DISAGREE
 
 
 STEPS = "Cards are sent by post.\n送料は5ユーロです 🎉!\nIt takes 4 days 👍🏽."
