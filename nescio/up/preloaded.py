@@ -12,6 +12,6 @@ import_before_fork(
     "celery.bin.celery",
     "celery.concurrency.prefork",
     "nescio.celery",
-    "nescio.web_server",
+    "waitress.server",  # of `nescio.web_server`, which is run, not imported
     "workers.tasks",
 )

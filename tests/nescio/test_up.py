@@ -87,6 +87,8 @@ def test_up_serves_and_ctrl_c_stops_all_it_started(run, var):
     assert not postgres.is_running(Places(var))
     assert not (var / "up.json").exists()
     assert "curl -sS" in system.output
+    web_log = (var / "log" / "web.log").read_text()
+    assert "RuntimeWarning" not in web_log
     assert "Warning" not in system.output
     assert token in system.output
 

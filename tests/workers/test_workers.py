@@ -159,7 +159,7 @@ def test_a_killed_workers_job_goes_on_long_before_its_lease_ends(
     worker = start()
 
     for kill in (Process.kill_group, Process.kill_child):
-        wait_until(partial(is_done, job, job.done + 1), 25)
+        wait_until(partial(is_done, job, job.done + 1), 60)
         kill(worker)
         if kill is Process.kill_group:
             worker = start()
