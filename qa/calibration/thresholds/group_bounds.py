@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 
 from .values import FloatArray, upper_bound
 
@@ -46,6 +45,9 @@ def group_bound(
 
     if missing(1 - _EDGE) < 0:
         return 1.0
+    # A twelfth of the start of every command, and few of them bound a risk.
+    from scipy.optimize import brentq  # noqa: PLC0415
+
     return float(brentq(missing, _EDGE, 1 - _EDGE, xtol=_EDGE))
 
 
