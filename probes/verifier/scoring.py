@@ -1,6 +1,5 @@
 """A verifier in use: its card, and the entries that were found scored against a question."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -16,6 +15,7 @@ from scipy.special import expit
 from torch import nn
 from transformers import AutoConfig
 
+from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
 from probes.exceptions import VerifierFileError
@@ -131,14 +131,19 @@ def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> Verifi
 
 
 class Verifier:
-    """Scores entries against a question; safe to use from several threads."""
+    """Scores entries against a question; one thread at a time computes, in order.
+
+    A pass is hundreds of small operations, each of which wants the interpreter: eight at
+    once let one embedding of a question, of which a refusal needs no more, take nine
+    times as long as one after the other do.
+    """
 
     def __init__(self, reader: Reader, network: Members, card: VerifierCard) -> None:
         self.card, self.fingerprint = card, card.fingerprint
         self._reader, self._network = reader, network.eval()
         self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._lock = FairLock()
 
     def score(self, question: str, entries: Sequence[EntryText]) -> list[float]:
         """Return for each entry the probability in [0, 1] that it answers, by itself.
@@ -168,10 +173,10 @@ class Verifier:
         """Return logit and nearness of each entry's windows: (windows, 2) of each."""
         if not entries:
             return []
-        tokens = self._reader.question(question)
-        windows = self._windows(entries)
-        parts = [window for each in windows for window in each]
-        with torch.inference_mode():
+        with self._lock, torch.inference_mode():
+            tokens = self._reader.question(question)
+            windows = self._windows(entries)
+            parts = [window for each in windows for window in each]
             logits = self._network(side_of([tokens] * len(parts)), side_of(parts))
         own = tokens.vectors[WHOLE].astype(np.float64)
         near = [float((part.vectors @ own).max()) for part in parts]
@@ -181,10 +186,9 @@ class Verifier:
     def _windows(self, entries: Sequence[EntryText]) -> list[list[Tokens]]:
         """Return each entry's windows as read; what is not kept is read at once."""
         keys = [(place_of(e.title, e.section), e.question, e.text) for e in entries]
-        with self._lock:
-            found = {key: self._kept[key] for key in keys if key in self._kept}
-            for key in found:
-                self._kept.move_to_end(key)
+        found = {key: self._kept[key] for key in keys if key in self._kept}
+        for key in found:
+            self._kept.move_to_end(key)
         new = {key: self._reader.windows(*key) for key in keys if key not in found}
         read = iter(self._reader.read([row for rows in new.values() for row in rows]))
         for key, rows in new.items():
@@ -193,14 +197,12 @@ class Verifier:
         return [found[key] for key in keys]
 
     def _keep(self, new: Mapping[_Placed, list[Tokens]]) -> None:
-        with self._lock:
-            for key, parts in new.items():
-                if key not in self._kept:
-                    self._kept[key] = parts
-                    self._bytes += _size(parts)
-            while self._bytes > _KEPT_BYTES:
-                _, dropped = self._kept.popitem(last=False)
-                self._bytes -= _size(dropped)
+        for key, parts in new.items():
+            self._kept[key] = parts
+            self._bytes += _size(parts)
+        while self._bytes > _KEPT_BYTES:
+            _, dropped = self._kept.popitem(last=False)
+            self._bytes -= _size(dropped)
 
 
 def _size(parts: Sequence[Tokens]) -> int:

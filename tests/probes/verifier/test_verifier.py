@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -307,6 +308,31 @@ def test_of_a_long_entry_its_best_part_counts(saved, reader):
         logits = network(side_of([asked] * len(parts)), side_of(parts))
     assert len(parts) > 1
     assert whole == pytest.approx(float(torch.sigmoid(logits.max())), abs=1e-5)
+
+
+def test_of_several_threads_one_at_a_time_computes(saved):
+    verifier = load_verifier(saved)
+    inside, together = [], []
+
+    def enter(*_):
+        inside.append(True)
+        together.append(len(inside))
+
+    def ask(number):
+        for at in range(10):
+            verifier.score("How much?", [Passage("", "", "", f"Card {number} {at}.")])
+
+    hooks = [
+        verifier._reader._below.register_forward_pre_hook(enter),
+        verifier._network.register_forward_hook(lambda *_: inside.clear()),
+    ]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, range(4)))
+    for each in hooks:
+        each.remove()
+
+    # Question, entry.
+    assert together == [1, 2] * 40
 
 
 @pytest.mark.parametrize("name", [CARD, WEIGHTS])
