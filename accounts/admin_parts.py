@@ -102,6 +102,18 @@ def tell_of_job(
     return redirect(_name(model_admin, "changelist"))
 
 
+def act_on_row(
+    model_admin: BaseAdmin, request: HttpRequest, key: object, act: Callable[[], str]
+) -> HttpResponse:
+    """Go back to a row's page and say there what `act` did, or why it refused to."""
+    try:
+        said, level = act(), messages.SUCCESS
+    except NescioError as error:
+        said, level = str(error), messages.ERROR
+    model_admin.message_user(request, said, level)
+    return redirect(_name(model_admin, "change"), key)
+
+
 def images(rows: Iterable[tuple[str, str]]) -> SafeString:
     """Return an image for each address and the words that describe it."""
     image = '<img class="block max-w-full mb-4" loading="lazy" src="{}" alt="{}">'

@@ -8,9 +8,9 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
@@ -28,6 +28,7 @@ from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report.plots import PLOTS, plot_svg
+from qa.evaluation.report.tables import tables
 from qa.evaluation.runs import KIND, judged_of
 from qa.evaluation.suites.options import find_policy
 from qa.evaluation.suites.registry import suites
@@ -113,7 +114,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     actions_list: ClassVar = ["start"]
     fieldsets: ClassVar = [
         (None, {"fields": ["suite", "shown_state", "progress", "protocol"]}),
-        ("Report", {"fields": ["rates", "measures", "notes"]}),
+        ("Report", {"fields": ["figures", "notes"]}),
         ("Curves", {"fields": ["try_thresholds", "curves"]}),
         (
             "Record",
@@ -132,44 +133,26 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         return rows.annotate(results_count=Count("results"))
 
     def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        own = [
-            path("start/", wrap(self.start_form), name="qa_evaluationrun_start_form"),
-            path(
-                "<int:pk>/curves/<slug:name>.svg",
-                wrap(self.curve),
-                name="qa_evaluationrun_curve",
-            ),
-        ]
+        view = self.admin_site.admin_view(self.curve)
+        name = "qa_evaluationrun_curve"
         urls: list[URLPattern] = super().get_urls()
-        return [*own, *urls]
+        return [path("<int:pk>/curves/<slug:name>.svg", view, name=name), *urls]
 
     def has_view_permission(
         self, request: HttpRequest, obj: EvaluationRun | None = None
     ) -> bool:
         return request.user.has_perm("qa.view_policy")
 
-    def has_start_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return request.user.has_perms(["qa.add_policy", "qa.change_policy"])
-
-    @action(description="Start a run", permissions=["start"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="Start a run", permissions=["qa.add_policy", "qa.change_policy"]
+    )
     def start(self, request: HttpRequest) -> HttpResponse:
-        return redirect("admin:qa_evaluationrun_start_form")
-
-    def start_form(self, request: HttpRequest) -> HttpResponse:
-        if not self.has_start_permission(request):
-            raise PermissionDenied
         form = EvaluationForm(request.POST or None)
-        if request.method == "POST" and form.is_valid():
-            return self._enqueue(request, form.parameters())
-        template, form_id = "admin/qa/evaluation/start.html", "start-evaluation"
-        return form_page(self, request, form, "Start a run", template, form_id=form_id)
-
-    def _enqueue(
-        self, request: HttpRequest, parameters: dict[str, object]
-    ) -> HttpResponse:
+        if not form.is_valid():
+            template, title = "admin/qa/evaluation/start.html", "Start a run"
+            form_id = "start-evaluation"
+            return form_page(self, request, form, title, template, form_id=form_id)
+        parameters = form.parameters()
         job = enqueue(
             KIND,
             parameters,
@@ -213,21 +196,14 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         ]
         return ", ".join(shown)
 
-    @admin.display(description="rates")
-    def rates(self, run: EvaluationRun) -> SafeString:
-        rows = [
-            (name.replace("_", " "), *_cells(rate))
-            for name, rate in run.report.get("rates", {}).items()
-        ]
-        return table(("", "count", "of", "rate", "95 % interval"), rows)
-
-    @admin.display(description="measures")
-    def measures(self, run: EvaluationRun) -> SafeString:
-        found: dict[str, Any] = run.report.get("measures", {})
-        rows = [
-            (name.replace("_", " "), _number(value)) for name, value in found.items()
-        ]
-        return table(("", "mean"), rows)
+    @admin.display(description="figures")
+    def figures(self, run: EvaluationRun) -> SafeString | str:
+        if not run.report:
+            return "There are none until the run is finished."
+        parts = (
+            (part.title, table(part.columns, part.rows)) for part in tables(run.report)
+        )
+        return format_html_join("", "<h3>{}</h3>{}", parts)
 
     @admin.display(description="notes")
     def notes(self, run: EvaluationRun) -> str:
@@ -255,19 +231,3 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     @admin.display(description="parameters")
     def asked_with(self, run: EvaluationRun) -> SafeString:
         return table(("", ""), [(k, str(v)) for k, v in run.parameters.items()])
-
-
-def _cells(rate: dict[str, Any]) -> tuple[str, ...]:
-    interval = rate.get("wilson_95")
-    return (
-        f"{rate['count']:,}",
-        f"{rate['of']:,}",
-        "none" if rate["rate"] is None else f"{rate['rate']:.1%}",
-        f"{interval[0]:.1%} to {interval[1]:.1%}" if interval else "",
-    )
-
-
-def _number(value: object) -> str:
-    if isinstance(value, dict):
-        value = value.get("mean", value.get("value"))
-    return f"{value:.3f}" if isinstance(value, float | int) else str(value)

@@ -5,11 +5,9 @@ from typing import Any, ClassVar
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.decorators import action
@@ -104,24 +102,8 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             done_count=Count("strata__reviews", filter=done),
         )
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.draw_form)
-        own = [path("draw/", view, name="qa_reviewsample_draw_form")]
-        urls: list[URLPattern] = super().get_urls()
-        return [*own, *urls]
-
-    def has_draw_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return request.user.has_perm("qa.add_reviewsample")
-
-    @action(description="Draw a sample", permissions=["draw"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Draw a sample", permissions=["qa.add_reviewsample"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def draw(self, request: HttpRequest) -> HttpResponse:
-        return redirect("admin:qa_reviewsample_draw_form")
-
-    def draw_form(self, request: HttpRequest) -> HttpResponse:
-        if not self.has_draw_permission(request):
-            raise PermissionDenied
         form = SampleForm(request.POST or None)
         if written(form, lambda: enqueue_draw(form.order(), by=caller(request))):
             said = "The sample is being drawn; its reviews will appear in the queue."

@@ -1,24 +1,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.decorators import action, display
 
-from accounts.admin_parts import confirmed, images, table
-from accounts.exceptions import NescioError
+from accounts.admin_parts import act_on_row, confirmed, images, table
+from accounts.roles import caller
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError
 from probes.joint import joint_from
 from probes.models import Probe
 from probes.services import promote, retire
-from qa.calibration.forms import author_of
 from qa.evaluation.report.svg_charts import (
     INK,
     SVG,
@@ -33,7 +32,7 @@ from qa.evaluation.report.svg_charts import (
 )
 from qa.training.held_out import FIGURES, as_text, rows_of
 
-from .probe_pages import ProbePages
+from .probe_pages import STEER, ProbePages
 
 _COLOURS = {
     Probe.State.ACTIVE: "success",
@@ -88,7 +87,7 @@ class ProbeAdmin(ProbePages):
             raise Http404(f"There is no curve {name!r}.")
         return HttpResponse(drawn, content_type="image/svg+xml")
 
-    @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Activate", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Activate this probe for its language model? It replaces the active probe of its "
         "kind; thresholds that were calibrated with that one no longer apply."
@@ -96,12 +95,12 @@ class ProbeAdmin(ProbePages):
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.ACTIVE)
 
-    @action(description="Run in shadow", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Run in shadow", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Run this probe on every answer without letting it refuse any?")
     def shadow_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.SHADOW)
 
-    @action(description="Retire", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Retire", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Stop using this probe? It is kept, and can be activated again.")
     def retire_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.RETIRED)
@@ -193,18 +192,14 @@ class ProbeAdmin(ProbePages):
         return table(("signal", "log-odds a deviation", "where missing"), rows)
 
     def _move(self, request: HttpRequest, object_id: str, state: str) -> HttpResponse:
-        key, by = self.found(request, object_id).pk, author_of(request)
-        try:
-            if state == Probe.State.RETIRED:
-                probe = retire(key, by=by)
-            else:
-                probe = promote(key, state, by=by)
-        except NescioError as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            message = f"{probe} is {probe.get_state_display()} from the next answer on."
-            self.message_user(request, message, messages.SUCCESS)
-        return redirect("admin:probes_probe_change", object_id)
+        key, by = self.found(request, object_id).pk, caller(request)
+
+        def move() -> str:
+            is_end = state == Probe.State.RETIRED
+            probe = retire(key, by=by) if is_end else promote(key, state, by=by)
+            return f"{probe} is {probe.get_state_display()} from the next answer on."
+
+        return act_on_row(self, request, key, move)
 
 
 # The curves, drawn from the numbers of a card: one that was uploaded is checked.

@@ -7,19 +7,17 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, path
 from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, tell_of_job
 from accounts.exceptions import NescioError
+from accounts.roles import caller
 from jobs.services import enqueue
 from probes.cards import CARD, MAX_CARD_BYTES, MAX_WEIGHTS_BYTES, ProbeFiles, ProbeKind
 from probes.models import Probe
 from probes.services import register
-from qa.calibration.forms import author_of
 from qa.evaluation.models import EvaluationRun
 from qa.training.jobs import KIND
 
@@ -103,29 +101,11 @@ class UploadForm(StyledForm):
         return content
 
 
+# What who steers probes may do.
+STEER = ("probes.add_probe", "probes.change_probe")
+
+
 class ProbePages(ReadOnlyAdmin):
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        own = [
-            path("train/", wrap(self.train_form), name="probes_probe_train_form"),
-            path("upload/", wrap(self.upload_form), name="probes_probe_upload_form"),
-        ]
-        urls: list[URLPattern] = super().get_urls()
-        return [*own, *urls]
-
-    def has_steer_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
-
-    @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    def train(self, request: HttpRequest) -> HttpResponse:
-        return redirect("admin:probes_probe_train_form")
-
-    @action(description="Upload a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    def upload(self, request: HttpRequest) -> HttpResponse:
-        return redirect("admin:probes_probe_upload_form")
-
     @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
         probe: Probe = self.found(request, object_id)
@@ -139,38 +119,32 @@ class ProbePages(ReadOnlyAdmin):
         response["Content-Disposition"] = f'attachment; filename="{file}"'
         return response
 
-    def train_form(self, request: HttpRequest) -> HttpResponse:
-        self._require_steer(request)
+    @action(description="Train a probe", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def train(self, request: HttpRequest) -> HttpResponse:
         form = TrainingForm(request.POST or None)
-        if request.method == "POST" and form.is_valid():
-            parameters = form.parameters()
-            job = enqueue(
-                KIND,
-                parameters,
-                owner=author_of(request),
-                idempotency_key=f"{KIND} {json.dumps(parameters, sort_keys=True)}"[
-                    :200
-                ],
+        if not form.is_valid():
+            intro = (
+                "Answers are read and probes are fitted in the background. A training "
+                "that is broken off goes on from what was read."
             )
-            said = (
-                'The probe is being trained; <a href="{}">the job</a> shows the progress '
-                "and the result."
-            )
-            return tell_of_job(self, request, said, job.pk)
-        intro = (
-            "Answers are read and probes are fitted in the background. A training that is "
-            "broken off goes on from what was read."
+            return form_page(self, request, form, "Train a probe", intro=intro)
+        parameters = form.parameters()
+        key = f"{KIND} {json.dumps(parameters, sort_keys=True)}"[:200]
+        job = enqueue(KIND, parameters, owner=caller(request), idempotency_key=key)
+        said = (
+            'The probe is being trained; <a href="{}">the job</a> shows the progress '
+            "and the result."
         )
-        return form_page(self, request, form, "Train a probe", intro=intro)
+        return tell_of_job(self, request, said, job.pk)
 
-    def upload_form(self, request: HttpRequest) -> HttpResponse:
-        self._require_steer(request)
+    @action(description="Upload a probe", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def upload(self, request: HttpRequest) -> HttpResponse:
         form = UploadForm(request.POST or None, request.FILES or None)
-        if request.method == "POST" and form.is_valid():
+        if form.is_valid():
             try:
                 probe = register(
                     form.probe_files(),
-                    by=author_of(request),
+                    by=caller(request),
                     note=form.cleaned_data["note"],
                 )
             except NescioError as error:
@@ -184,7 +158,3 @@ class ProbePages(ReadOnlyAdmin):
             "train probe. It is kept as a candidate."
         )
         return form_page(self, request, form, "Upload a probe", intro=intro)
-
-    def _require_steer(self, request: HttpRequest) -> None:
-        if not self.has_steer_permission(request):
-            raise PermissionDenied

@@ -11,12 +11,11 @@ from django.utils.safestring import SafeString
 from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 
-from accounts.admin_parts import ReadOnlyAdmin, confirmed, table
-from accounts.exceptions import NescioError
+from accounts.admin_parts import ReadOnlyAdmin, act_on_row, confirmed, table
 from accounts.ids import number_in
+from accounts.roles import caller
 from probes.cards import ANSWER_KINDS
 from probes.models import Probe
-from qa.calibration.forms import author_of
 from qa.training.models import Retraining
 from qa.training.retraining import (
     MIN_REVIEWED,
@@ -27,18 +26,17 @@ from qa.training.retraining import (
     take_back,
 )
 
+from .probe_pages import STEER
+
 State = Retraining.State
 _COLOURS = {
-    str(state.label): colour
-    for state, colour in {
-        State.TRAINING: "info",
-        State.FAILED: "danger",
-        State.SHADOW: "info",
-        State.WAITING: "warning",
-        State.PROMOTED: "success",
-        State.DECLINED: "info",
-        State.REVERTED: "danger",
-    }.items()
+    State.TRAINING.label: "info",
+    State.FAILED.label: "danger",
+    State.SHADOW.label: "info",
+    State.WAITING.label: "warning",
+    State.PROMOTED.label: "success",
+    State.DECLINED.label: "info",
+    State.REVERTED.label: "danger",
 }
 # What can be done where; the services hold it.
 _STEPS = {
@@ -75,11 +73,6 @@ class RetrainingAdmin(ReadOnlyAdmin):
         ]
         return rows.select_related("champion", "challenger").defer(*heavy)
 
-    def has_steer_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return request.user.has_perms(["probes.add_probe", "probes.change_probe"])
-
     def get_actions_detail(
         self, request: HttpRequest, object_id: int | str
     ) -> list[UnfoldAction]:
@@ -90,7 +83,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
         found = super().get_actions_detail(request, object_id)
         return [each for each in found if each.path in offered]
 
-    @action(description="Retrain now", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Retrain now", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Train all kinds of probes on the reviews so far, and compare each with the "
         "active one? It takes minutes; no new probe decides anything before you approve it."
@@ -105,12 +98,12 @@ class RetrainingAdmin(ReadOnlyAdmin):
             self.message_user(request, message, messages.ERROR)
         else:
             for kind in ANSWER_KINDS:
-                enqueue_retraining(kind, by=author_of(request))
+                enqueue_retraining(kind, by=caller(request))
             message = "Probes are being trained; reload this page in some minutes."
             self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_retraining_changelist")
 
-    @action(description="Approve and activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Approve and activate", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Let the new probe rate the confidence of every answer instead of the former "
         "one? Minimum confidences that were calibrated with the former probe no longer "
@@ -119,12 +112,12 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def approve_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, approve)
 
-    @action(description="Decline", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Decline", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Leave the new probe in shadow?")
     def decline_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, decline)
 
-    @action(description="Take back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Take back", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Activate the former probe again, and run this one in shadow?")
     def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, take_back)
@@ -193,14 +186,12 @@ class RetrainingAdmin(ReadOnlyAdmin):
         decide: Callable[..., Retraining],
     ) -> HttpResponse:
         key = self.found(request, object_id).pk
-        try:
-            retraining = decide(key, by=author_of(request))
-        except NescioError as error:
-            self.message_user(request, str(error), messages.ERROR)
-        else:
-            message = f"{retraining} is {retraining.get_state_display()}."
-            self.message_user(request, message, messages.SUCCESS)
-        return redirect("admin:qa_retraining_change", object_id)
+
+        def act() -> str:
+            retraining = decide(key, by=caller(request))
+            return f"{retraining} is {retraining.get_state_display()}."
+
+        return act_on_row(self, request, key, act)
 
 
 def _number(value: float | None) -> str:

@@ -73,7 +73,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
             {
                 "fields": [
                     "thumb", "reasons_said", "answers_it", "says", "expects", "user",
-                    "created_at", "updated_at", "state",
+                    "created_at", "updated_at", "handled_at", "handled_by",
                 ]
             },
         ),

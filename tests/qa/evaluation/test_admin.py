@@ -1,5 +1,7 @@
 """Evaluation runs in the admin: looked at by who may, started by who steers."""
 
+import re
+
 import pytest
 from django.urls import reverse
 
@@ -12,7 +14,7 @@ from tests.qa.evaluation import data_sets
 
 pytestmark = pytest.mark.django_db
 
-START = "admin:qa_evaluationrun_start_form"
+START = "admin:qa_evaluationrun_start"
 
 
 @pytest.fixture
@@ -44,6 +46,7 @@ def test_a_run_shows_its_protocol_its_rates_and_its_curves(enter, tmp_path):
     assert "false answers 100.0%" in listed
     assert "Known to leak" in page
     assert "false refusals" in page
+    assert re.search(r"<td[^>]*>exact match</td>\s*<td[^>]*>all</td>", page)
     curve = reverse("admin:qa_evaluationrun_curve", args=[run.pk, "risk_coverage"])
     assert curve in page
     drawn = client.get(curve)

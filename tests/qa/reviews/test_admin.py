@@ -245,7 +245,7 @@ def test_a_curator_draws_a_sample_and_an_expert_does_not(
     from jobs.models import Job
 
     make_review()
-    address = reverse("admin:qa_reviewsample_draw_form")
+    address = reverse("admin:qa_reviewsample_draw")
     expert, _ = signed_in(Role.SME)
     assert expert.get(address).status_code == 403
     client, user = signed_in(Role.CURATOR)

@@ -195,7 +195,7 @@ def test_a_probe_is_downloaded_and_uploaded_as_it_was(enter, probe):
 
 def upload(client, card: bytes, weights: bytes):
     return client.post(
-        reverse("admin:probes_probe_upload_form"),
+        reverse("admin:probes_probe_upload"),
         {
             "card": SimpleUploadedFile("probe.json", card),
             "weights": SimpleUploadedFile("probe.safetensors", weights),
@@ -239,9 +239,7 @@ def test_an_admin_starts_a_training_once(enter):
         "seed": "0",
     }
 
-    pages = [
-        client.post(reverse("admin:probes_probe_train_form"), chosen) for _ in range(2)
-    ]
+    pages = [client.post(reverse("admin:probes_probe_train"), chosen) for _ in range(2)]
 
     assert [page.status_code for page in pages] == [302, 302]
     job = Job.objects.get()
@@ -259,7 +257,7 @@ def test_an_admin_starts_a_training_once(enter):
 
 def test_without_a_run_nothing_is_trained(enter):
     page = enter(Role.ADMIN).post(
-        reverse("admin:probes_probe_train_form"), {"kind": "abstention"}
+        reverse("admin:probes_probe_train"), {"kind": "abstention"}
     )
 
     assert "This field is required" in page.content.decode()
@@ -275,7 +273,7 @@ def test_who_does_not_steer_changes_nothing(enter, probe, role):
             act(client, probe, name)
             for name in ("activate_this", "shadow_this", "retire_this")
         ),
-        client.post(reverse("admin:probes_probe_train_form"), {"kind": "early"}),
+        client.post(reverse("admin:probes_probe_train"), {"kind": "early"}),
         upload(client, b"{}", b""),
     ]
 
