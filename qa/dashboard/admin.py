@@ -20,17 +20,7 @@ from qa.dashboard.services import Dashboard, read_dashboard
 from qa.dashboard.traffic import Scope, make_scope
 from qa.reviews.sample_plan import Estimate
 
-from .charts import (
-    Chart,
-    decided_chart,
-    drift_chart,
-    interval,
-    latency_chart,
-    percent,
-    quality_chart,
-    volume_chart,
-    votes_chart,
-)
+from . import charts
 
 PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 _DEFAULT_DAYS = 30
@@ -97,9 +87,15 @@ def _tiles(shown: Dashboard) -> list[Tile]:
     return [
         Tile("Questions", f"{traffic.questions:,}", f"{traffic.failed:,} failed"),
         Tile(
-            "Answered", percent(traffic.answered / questions), f"{traffic.answered:,}"
+            "Answered",
+            charts.percent(traffic.answered / questions),
+            f"{traffic.answered:,}",
         ),
-        Tile("Refused", percent(traffic.refused / questions), f"{traffic.refused:,}"),
+        Tile(
+            "Refused",
+            charts.percent(traffic.refused / questions),
+            f"{traffic.refused:,}",
+        ),
         _share_tile("False answers", quality.false_answers),
         _share_tile("False refusals", quality.false_refusals),
         Tile(
@@ -116,7 +112,7 @@ def _tiles(shown: Dashboard) -> list[Tile]:
         ),
         Tile(
             "Thumbs down",
-            percent(traffic.down / voted) if voted else "no votes",
+            charts.percent(traffic.down / voted) if voted else "no votes",
             f"{traffic.down:,} of {voted:,} votes" if voted else "",
         ),
     ]
@@ -125,28 +121,28 @@ def _tiles(shown: Dashboard) -> list[Tile]:
 def _share_tile(label: str, found: Estimate | None) -> Tile:
     if found is None:
         return Tile(label, "not reviewed", "")
-    note = f"{interval(found)}, {found.reviewed:,} reviews"
-    return Tile(label, percent(found.share), note)
+    note = f"{charts.interval(found)}, {found.reviewed:,} reviews"
+    return Tile(label, charts.percent(found.share), note)
 
 
-def _charts(shown: Dashboard) -> list[Chart]:
+def _charts(shown: Dashboard) -> list[charts.Chart]:
     traffic, quality = shown.traffic, shown.quality
     step = "week" if shown.scope.period.is_weekly else "day"
-    found: list[Chart | None] = []
+    found: list[charts.Chart | None] = []
     if traffic.questions:
         found += [
-            volume_chart(traffic, step),
-            decided_chart(traffic),
-            latency_chart(traffic, step),
-            votes_chart(traffic, step),
+            charts.volume_chart(traffic, step),
+            charts.decided_chart(traffic),
+            charts.latency_chart(traffic, step),
+            charts.votes_chart(traffic, step),
         ]
     found += [
-        quality_chart(
+        charts.quality_chart(
             {
                 "false answers": quality.false_answers,
                 "false refusals": quality.false_refusals,
             }
         ),
-        drift_chart(shown.drift or ()),
+        charts.drift_chart(shown.drift or ()),
     ]
     return [chart for chart in found if chart is not None]

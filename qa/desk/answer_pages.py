@@ -21,16 +21,7 @@ from qa.gaps.notices import mark_answer_read, shown_answer
 from qa.gaps.notices import mark_read as mark_notices_read
 from qa.votes.services import vote as set_vote
 
-from .parts import (
-    agents_only,
-    answer_part,
-    box_part,
-    escalation_part,
-    find_answer,
-    is_live,
-    past_answers,
-    vote_part,
-)
+from . import parts
 
 PAGE_SIZE = 25
 
@@ -49,24 +40,27 @@ class HistoryForm(forms.Form):
 
 
 @require_safe
-@agents_only
+@parts.agents_only
 def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Show a past answer as it was given, and how its evidence has changed since."""
-    found = find_answer(request, answer_id)
+    found = parts.find_answer(request, answer_id)
     is_refused = found.outcome == Answer.Outcome.REFUSED
     if is_refused:
         mark_read(found, by=caller(request))
     if is_refused or found.channel == Answer.Channel.REPEAT:
         mark_answer_read(found, by=caller(request))  # what notices lead to
     question = found.question if found.asker_id == request.user.pk else ""
-    context = {**box_part(request, question=question), **answer_part(request, found.pk)}
+    context = {
+        **parts.box_part(request, question=question),
+        **parts.answer_part(request, found.pk),
+    }
     return render(request, "qa/answer.html", context)
 
 
 @require_safe
-@agents_only
+@parts.agents_only
 def answers(request: HttpRequest) -> HttpResponseBase:
-    rows = past_answers(caller(request))
+    rows = parts.past_answers(caller(request))
     form = HistoryForm(request.GET)
     if form.is_valid():
         if words := form.cleaned_data["q"]:
@@ -81,10 +75,10 @@ _THUMBS = {"up": True, "down": False, "none": None}
 
 
 @require_POST
-@agents_only
+@parts.agents_only
 def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Set or remove the user's vote; return the panel of the thumbs."""
-    answer = find_answer(request, answer_id)
+    answer = parts.find_answer(request, answer_id)
     thumb = request.POST.get("vote", "")
     if thumb not in _THUMBS:
         return HttpResponse(
@@ -109,27 +103,27 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
         )
     except NescioError as refused:
         error = str(refused)
-    if not is_live(request):
+    if not parts.is_live(request):
         return redirect(reverse("answer", args=[answer.pk]) + "#vote")
-    context = {**vote_part(request, answer), "error": error, "said": not error}
+    context = {**parts.vote_part(request, answer), "error": error, "said": not error}
     status = 422 if error else 200
     return render(request, "qa/_vote.html", context, status=status)
 
 
 @require_POST
-@agents_only
+@parts.agents_only
 def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Send one's own refused question to the experts; return its panel."""
-    answer = find_answer(request, answer_id)
+    answer = parts.find_answer(request, answer_id)
     note, error = request.POST.get("note", ""), ""
     try:
         send_to_experts(answer.pk, user=caller(request), note=note)
     except NescioError as refused:
         error = str(refused)
-    if not is_live(request) and not error:
+    if not parts.is_live(request) and not error:
         return redirect(reverse("answer", args=[answer.pk]) + "#escalation")
     context = {
-        **escalation_part(request, answer),
+        **parts.escalation_part(request, answer),
         "error": error,
         "note": note,
         "said": not error,
@@ -139,7 +133,7 @@ def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 
 
 @require_safe
-@agents_only
+@parts.agents_only
 def notices(request: HttpRequest) -> HttpResponseBase:
     own = Notice.objects.of(request.user)
     rows = own.select_related("answer", "escalation", "repeat__after")
@@ -163,7 +157,7 @@ def unread(request: HttpRequest) -> HttpResponseBase:
 
 
 @require_POST
-@agents_only
+@parts.agents_only
 def read_all(request: HttpRequest) -> HttpResponseBase:
     mark_notices_read(by=caller(request))
     return redirect("notices")

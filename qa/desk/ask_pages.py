@@ -27,14 +27,7 @@ from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import Confidence
 from qa.pipeline.values import Boundary, Outcome, Retrieval, StageValue, stage_name
 
-from .parts import (
-    agents_only,
-    answer_part,
-    box_part,
-    find_own_answer,
-    is_live,
-    recent_part,
-)
+from . import parts
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +72,7 @@ def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str
             yield _event("result", render_to_string("qa/_broken.html", request=request))
             yield _event("end", "")
             return
-    context = answer_part(request, answer.pk)
+    context = parts.answer_part(request, answer.pk)
     yield _event("result", render_to_string("qa/_result.html", context, request))
     yield _event("end", "")
 
@@ -138,20 +131,20 @@ def _event(name: str, html: str) -> str:
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
-@agents_only
+@parts.agents_only
 def ask(request: HttpRequest) -> HttpResponseBase:
     """Show the question box; keep and decide what is sent."""
     if request.method == "POST":
         return _ask(request)
-    context = {**box_part(request), **recent_part(caller(request))}
+    context = {**parts.box_part(request), **parts.recent_part(caller(request))}
     return render(request, "qa/ask.html", context)
 
 
 @require_POST
-@agents_only
+@parts.agents_only
 def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Decide one's kept question and send its stages; after a reconnect, the answer."""
-    answer = find_own_answer(request, answer_id)
+    answer = parts.find_own_answer(request, answer_id)
     again = request.GET.get("again") == "1"
     response = StreamingHttpResponse(
         events(request, answer, again=again), content_type="text/event-stream"
@@ -162,11 +155,11 @@ def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 
 
 @require_POST
-@agents_only
+@parts.agents_only
 def retry(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Decide one's kept question again whose first try failed or never began."""
-    answer = find_own_answer(request, answer_id)
-    if is_live(request):
+    answer = parts.find_own_answer(request, answer_id)
+    if parts.is_live(request):
         return _working(request, answer, again=True)
     if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         follow(answer)
@@ -195,7 +188,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
         )
     except NescioError as error:
         return _rejected(request, text, str(error), status=error.status)
-    if is_live(request):
+    if parts.is_live(request):
         return _working(request, answer)
     follow(answer)
     response = redirect("answer", answer.pk)
@@ -206,8 +199,8 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
 def _rejected(
     request: HttpRequest, text: str, message: str, *, status: int
 ) -> HttpResponse:
-    context = box_part(request, question=text, error=message)
-    if not is_live(request):
+    context = parts.box_part(request, question=text, error=message)
+    if not parts.is_live(request):
         return render(request, "qa/ask.html", context, status=status)
     response = render(request, "qa/_box.html", context, status=status)
     response["HX-Retarget"] = "#ask"

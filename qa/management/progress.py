@@ -7,16 +7,8 @@ from time import monotonic
 from types import TracebackType
 from typing import Self
 
+from rich import progress
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 _EVERY_SHARE = 0.1
@@ -28,14 +20,14 @@ class Bar:
         self._what = what
         self._lines = None if console.is_terminal else _Lines(what, console)
         self._task: int | None = None
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
+        self._progress = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
             _Rate(""),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
             console=console,
         )
 
@@ -107,7 +99,7 @@ class _Lines:
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-class _Rate(TextColumn):
-    def render(self, task: Task) -> Text:
+class _Rate(progress.TextColumn):
+    def render(self, task: progress.Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:.1f}/s")

@@ -20,15 +20,8 @@ from qa.calibration.forms import author_of
 from qa.calibration.threshold_effects import has_drifted
 from qa.calibration.versions import Running, current_fingerprints
 from qa.pipeline.policy import CHOSEN, DECLARED, RetrievalTiming, Scope, Section
+from qa.policies import services
 from qa.policies.models import Policy, RefusalWording
-from qa.policies.services import (
-    SCOPE_REMEDY,
-    activate,
-    active_policy,
-    lacking,
-    new_version,
-    roll_back,
-)
 
 
 @admin.register(RefusalWording)
@@ -80,7 +73,7 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         ):
             self.add_error(
                 "retrieval_timing",
-                f"{timing} does not go with the scope {scope}: {SCOPE_REMEDY}",
+                f"{timing} does not go with the scope {scope}: {services.SCOPE_REMEDY}",
             )
         return cleaned
 
@@ -167,8 +160,10 @@ class PolicyAdmin(BaseAdmin):
         if change:
             return
         changes = {name: form.cleaned_data[name] for name in _CHOSEN[1:]}
-        base = active_policy(form.cleaned_data["knowledge_base"])
-        made = new_version(base, by=author_of(request), is_calibrated=False, **changes)
+        base = services.active_policy(form.cleaned_data["knowledge_base"])
+        made = services.new_version(
+            base, by=author_of(request), is_calibrated=False, **changes
+        )
         obj.pk, obj.version = made.pk, made.version
         message = f"{made} is made. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
@@ -230,13 +225,13 @@ class PolicyAdmin(BaseAdmin):
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         policy = self.found(request, object_id)
         try:
-            activate(policy, by=author_of(request))
+            services.activate(policy, by=author_of(request))
         except NescioError as error:
             self.message_user(request, str(error), messages.ERROR)
             return redirect("admin:qa_policy_change", object_id)
         message = f"{policy} decides every question of {policy.knowledge_base} now."
         self.message_user(request, message, messages.SUCCESS)
-        if missing := lacking(policy):
+        if missing := services.lacking(policy):
             self.message_user(request, missing, messages.WARNING)
         return redirect("admin:qa_policy_change", object_id)
 
@@ -245,7 +240,7 @@ class PolicyAdmin(BaseAdmin):
     def roll_back_this(self, request: HttpRequest, object_id: int) -> HttpResponse:
         policy = self.found(request, object_id)
         try:
-            before = roll_back(policy, by=author_of(request))
+            before = services.roll_back(policy, by=author_of(request))
         except NescioError as error:
             self.message_user(request, str(error), messages.ERROR)
             return redirect("admin:qa_policy_change", object_id)

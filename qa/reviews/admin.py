@@ -19,19 +19,9 @@ from accounts.roles import caller
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
 from qa.answers.models import fetch_evidence
+from qa.reviews import services
 from qa.reviews.agreement import agreement
 from qa.reviews.models import Review, ReviewQuerySet
-from qa.reviews.services import (
-    assign,
-    judge,
-    release,
-    review_queue,
-    skip,
-    take,
-    take_next,
-    unattended_tags,
-    undo,
-)
 from qa.votes.models import Vote
 
 from .forms import JudgementForm
@@ -42,10 +32,10 @@ _SHOWN_VOTES = 5
 _COUNTED = 1_000  # of the queue; more is "or more"
 # What the buttons of a review's page do, except for saving the judgement.
 _STEPS: dict[str, tuple[Callable[..., Review], str]] = {
-    "take": (take, ""),
-    "release": (release, "Released to all experts."),
-    "skip": (skip, "Skipped; another expert will judge it."),
-    "undo": (undo, "Undone. Your judgement is kept here as your draft."),
+    "take": (services.take, ""),
+    "release": (services.release, "Released to all experts."),
+    "skip": (services.skip, "Skipped; another expert will judge it."),
+    "undo": (services.undo, "Undone. Your judgement is kept here as your draft."),
 }
 
 
@@ -58,7 +48,7 @@ class _ForWhomFilter(ListFilter):
         self, rows: ReviewQuerySet, value: str, request: HttpRequest
     ) -> QuerySet[Review]:
         if value == "me":
-            mine = review_queue(caller(request)).order_by()
+            mine = services.review_queue(caller(request)).order_by()
             return rows.filter(pk__in=mine.values("pk"))
         if value == "tags":
             return rows.filter(tag__in=Tag.objects.of_expert(request.user))
@@ -102,7 +92,7 @@ class ReviewAdmin(QueueAdmin):
     list_before_template = "admin/qa/review/_head.html"
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> Review:
-        return assign(key, to=user, by=by)
+        return services.assign(key, to=user, by=by)
 
     def get_urls(self) -> list[URLPattern]:
         view = require_POST(self.open_next)
@@ -116,9 +106,11 @@ class ReviewAdmin(QueueAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         extra = {
-            "unattended": unattended_tags(),
+            "unattended": services.unattended_tags(),
             "agreements": [each for each in agreement() if each.kappa.pairs],
-            "open_count": review_queue(caller(request)).order_by()[:_COUNTED].count(),
+            "open_count": services.review_queue(caller(request))
+            .order_by()[:_COUNTED]
+            .count(),
         }
         return super().changelist_view(request, {**extra, **(extra_context or {})})  # type: ignore[no-any-return]  # unfold ships no types
 
@@ -126,7 +118,7 @@ class ReviewAdmin(QueueAdmin):
         """Hold the first of the queue and open it."""
         if not self.has_change_permission(request):
             raise PermissionDenied
-        review = take_next(caller(request))
+        review = services.take_next(caller(request))
         if review is None:
             self.message_user(request, "Nothing waits for you.", messages.SUCCESS)
             return HttpResponseRedirect(reverse("admin:qa_review_changelist"))
@@ -147,7 +139,9 @@ class ReviewAdmin(QueueAdmin):
             return self._step(request, review, step)
         user = caller(request)
         form = JudgementForm(review, user, request.POST)
-        if not written(form, lambda: judge(review.pk, form.judgement(), by=user)):
+        if not written(
+            form, lambda: services.judge(review.pk, form.judgement(), by=user)
+        ):
             return self._page(request, review, form, status=400)
         self.message_user(request, "Saved.", messages.SUCCESS)
         if step == "judge_and_go_on":

@@ -18,18 +18,7 @@ from probes.exceptions import ProbeFileError
 from probes.joint import joint_from
 from probes.models import Probe
 from probes.services import promote, retire
-from qa.evaluation.report.svg_charts import (
-    INK,
-    SVG,
-    Description,
-    draw_legend,
-    draw_steps,
-    house_style,
-    panels,
-    saved,
-    share_axes,
-    styles,
-)
+from qa.evaluation.report import svg_charts as charts
 from qa.training.held_out import FIGURES, as_text, rows_of
 
 from .probe_pages import STEER, ProbePages
@@ -216,12 +205,12 @@ def curve_svg(name: str, metrics: Mapping[str, Any]) -> bytes | None:
     if not points:
         return None
     across, up = zip(*points, strict=True)
-    with house_style():
-        figure, (axes,) = panels()
-        style = next(styles())
+    with charts.house_style():
+        figure, (axes,) = charts.panels()
+        style = next(charts.styles())
         if name == "reliability":
             axes.plot(across, up, label="this probe", **style)
-            axes.plot((0, 1), (0, 1), color=INK, linestyle=":", label="exact")
+            axes.plot((0, 1), (0, 1), color=charts.INK, linestyle=":", label="exact")
             axes.set_xlabel("confidence")
             axes.set_ylabel("share that is right")
             title = "Reliability"
@@ -229,14 +218,16 @@ def curve_svg(name: str, metrics: Mapping[str, Any]) -> bytes | None:
                 f"at {x:.2f} confidence {y:.0%} are right" for x, y in points
             )
         else:
-            draw_steps(axes, across, up, label="this probe", place=0, style=style)
+            charts.draw_steps(
+                axes, across, up, label="this probe", place=0, style=style
+            )
             axes.set_xlabel("coverage: share of the answers that is shown")
             axes.set_ylabel("risk: share of the shown that is wrong")
             title = "Risk against coverage"
             text = f"Showing all, {up[-1]:.0%} are wrong."
-        share_axes(axes, top=max(0.05, *up))
-        draw_legend(axes, "")
-        return saved(figure, SVG, Description(title, text))
+        charts.share_axes(axes, top=max(0.05, *up))
+        charts.draw_legend(axes, "")
+        return charts.saved(figure, charts.SVG, charts.Description(title, text))
 
 
 def _risk_coverage(metrics: Mapping[str, Any]) -> Points:

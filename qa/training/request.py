@@ -20,13 +20,7 @@ from qa.inference.configured import load_language_model
 from qa.inference.white_box import default_tap, form_of, load_white_box, middle_tap
 from qa.pipeline.language_model import LanguageModel
 
-from .labels import (
-    LabelledDraft,
-    drafts_of_file,
-    drafts_of_reviews,
-    drafts_of_runs,
-    drawn_together,
-)
+from . import labels
 from .labels import Part as ReviewPart
 from .probe import OnProgress, Outcome, Training, keep, train
 
@@ -123,23 +117,25 @@ def model_to_train_on(language_model: LanguageModel) -> WhiteBoxModel:
 
 def _drafts(
     request: TrainingRequest, language_model: LanguageModel
-) -> list[LabelledDraft]:
+) -> list[labels.LabelledDraft]:
     if not request.runs and request.data is None and not request.reviews:
         raise TrainingDataError(
             "There is nothing to train on: name evaluation runs, a file, or reviews."
         )
     written_by = None if request.any_model else language_model.fingerprint
-    runs = drafts_of_runs(request.runs, language_model=written_by)
-    files = drafts_of_file(request.data) if request.data else []
+    runs = labels.drafts_of_runs(request.runs, language_model=written_by)
+    files = labels.drafts_of_file(request.data) if request.data else []
     part = ReviewPart.TRAINING
     reviewed = (
-        drafts_of_reviews(part, language_model=written_by) if request.reviews else ()
+        labels.drafts_of_reviews(part, language_model=written_by)
+        if request.reviews
+        else ()
     )
     golden = {
         normalised(draft.prompt.question)
-        for draft in drafts_of_reviews(ReviewPart.GOLDEN)
+        for draft in labels.drafts_of_reviews(ReviewPart.GOLDEN)
     }
-    found = drawn_together([runs, files, reviewed])
+    found = labels.drawn_together([runs, files, reviewed])
     return [d for d in found if normalised(d.prompt.question) not in golden]
 
 

@@ -16,15 +16,8 @@ from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ANSWER_KINDS
 from probes.models import Probe
+from qa.training import retraining as retrainings
 from qa.training.models import Retraining
-from qa.training.retraining import (
-    MIN_REVIEWED,
-    approve,
-    decline,
-    enqueue_retraining,
-    reviewed_answers,
-    take_back,
-)
 
 from .probe_pages import STEER
 
@@ -89,16 +82,16 @@ class RetrainingAdmin(ReadOnlyAdmin):
         "active one? It takes minutes; no new probe decides anything before you approve it."
     )
     def retrain(self, request: HttpRequest) -> HttpResponse:
-        count = reviewed_answers()
-        if count < MIN_REVIEWED:
+        count = retrainings.reviewed_answers()
+        if count < retrainings.MIN_REVIEWED:
             message = (
-                f"{count:,} answers are reviewed and {MIN_REVIEWED:,} are needed; "
+                f"{count:,} answers are reviewed and {retrainings.MIN_REVIEWED:,} are needed; "
                 "review more first."
             )
             self.message_user(request, message, messages.ERROR)
         else:
             for kind in ANSWER_KINDS:
-                enqueue_retraining(kind, by=caller(request))
+                retrainings.enqueue_retraining(kind, by=caller(request))
             message = "Probes are being trained; reload this page in some minutes."
             self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_retraining_changelist")
@@ -110,17 +103,17 @@ class RetrainingAdmin(ReadOnlyAdmin):
         "apply. You can take it back."
     )
     def approve_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._carry_out(request, object_id, approve)
+        return self._carry_out(request, object_id, retrainings.approve)
 
     @action(description="Decline", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Leave the new probe in shadow?")
     def decline_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._carry_out(request, object_id, decline)
+        return self._carry_out(request, object_id, retrainings.decline)
 
     @action(description="Take back", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Activate the former probe again, and run this one in shadow?")
     def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        return self._carry_out(request, object_id, take_back)
+        return self._carry_out(request, object_id, retrainings.take_back)
 
     @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, retraining: Retraining) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.decisions import table_of
+from qa.evaluation.metrics import selective
 from qa.evaluation.metrics.calibration_error import (
     Binning,
     brier_score,
@@ -18,15 +19,6 @@ from qa.evaluation.metrics.calibration_error import (
     reliability,
 )
 from qa.evaluation.metrics.intervals import Interval, bootstrap
-from qa.evaluation.metrics.selective import (
-    aurc,
-    auroc,
-    average_precision,
-    least_aurc,
-    rank,
-    risk_coverage,
-    two_by_two,
-)
 from qa.pipeline.gates import CONFIDENCES, SCORES
 from qa.pipeline.policy import Policy
 
@@ -44,12 +36,12 @@ def signals(columns: Columns) -> Part:
         return {"error_rate": None, "oracle_aurc": None, "undrafted": 0, "scores": {}}
     wrong = columns.wrong.tolist()
     scores = scores_of(rows)
-    rankings = [rank(values, wrong) for values in scores.values()]
+    rankings = [selective.rank(values, wrong) for values in scores.values()]
     intervals = bootstrap([one.areas for one in rankings], columns.clusters)
     undrafted = int((~columns.has_draft & ~columns.undue).sum())
     return {
         "error_rate": float(columns.wrong.mean()),
-        "oracle_aurc": least_aurc(wrong),
+        "oracle_aurc": selective.least_aurc(wrong),
         # They count as wrong if shown, whatever a draft would have said.
         "undrafted": undrafted,
         "scores": {
@@ -106,16 +98,16 @@ def _score(
     wrong: Sequence[bool],
     intervals: Sequence[Interval | None],
 ) -> Part:
-    curve = risk_coverage(values, wrong)
-    area = aurc(values, wrong)
+    curve = selective.risk_coverage(values, wrong)
+    area = selective.aurc(values, wrong)
     return {
         "measured": sum(value is not None for value in values),
-        "auroc": auroc(values, wrong),
+        "auroc": selective.auroc(values, wrong),
         "auroc_95": intervals[1],
         "aurc": area,
         "aurc_95": intervals[0],
-        "excess_aurc": max(0.0, area - least_aurc(wrong)),
-        "average_precision": average_precision(values, wrong),
+        "excess_aurc": max(0.0, area - selective.least_aurc(wrong)),
+        "average_precision": selective.average_precision(values, wrong),
         "risk_at_coverage": [
             {"coverage": share, "risk": curve.risk_at(share)} for share in COVERAGES
         ],
@@ -198,7 +190,7 @@ def _ablation(columns: Columns, answered: Flags, unknown: Flags) -> dict[str, An
             "why_not": f"Of {hidden:,} questions it is not known what would have been "
             "answered: an enforced gate refused them first. Run the suite in shadow.",
         }
-    table = two_by_two(columns.should_answer, answered.tolist())
+    table = selective.two_by_two(columns.should_answer, answered.tolist())
     return {
         "unknown": 0,
         "why_not": "",

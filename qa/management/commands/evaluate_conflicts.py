@@ -13,13 +13,7 @@ from django.core.management.base import CommandError
 import kb.conflicts
 from kb.conflicts.judgement import MODEL
 from kb.embedding.embedder import load_embedder
-from qa.evaluation.conflicts import (
-    LabelledPair,
-    fit_model,
-    judge_tables_of,
-    read_pairs,
-    tables_of,
-)
+from qa.evaluation import conflicts
 from qa.evaluation.report.tables import markdown_of, print_tables
 from qa.inference.configured import load_judge
 from qa.management import base
@@ -57,16 +51,16 @@ class Command(base.Command):
     def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
         embedder = load_embedder(settings.EMBEDDING_MODEL)
         try:
-            pairs = read_pairs(options["pairs"], embedder)
+            pairs = conflicts.read_pairs(options["pairs"], embedder)
         except OSError as error:
             raise CommandError(str(error), returncode=2) from error
         if options["fit"]:
             self._fit(pairs, options["fit"])
             return
         tables = (
-            judge_tables_of(pairs, load_judge())
+            conflicts.judge_tables_of(pairs, load_judge())
             if options["judge"]
-            else tables_of(pairs)
+            else conflicts.tables_of(pairs)
         )
         print_tables(tables, (), self.console())
         if options["markdown"]:
@@ -78,9 +72,9 @@ class Command(base.Command):
             text = markdown_of("Duplicates and contradictions", heading, tables, ())
             base.write_figures(options["markdown"], text)
 
-    def _fit(self, pairs: Sequence[LabelledPair], path: Path) -> None:
+    def _fit(self, pairs: Sequence[conflicts.LabelledPair], path: Path) -> None:
         seen = [pair for pair in pairs if pair.half == "development"]
-        model = fit_model(seen, version=str(int(MODEL.version) + 1))
+        model = conflicts.fit_model(seen, version=str(int(MODEL.version) + 1))
         written = asdict(model)
         del written["ignored_signals"]  # of ablations alone
         base.write_figures(path, dumps(written, indent=2))

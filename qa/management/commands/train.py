@@ -14,14 +14,6 @@ from rich.table import Table
 
 from qa.evaluation.report.tables import print_tables
 from qa.management import base
-from qa.management.base import (
-    add_probe_fitting,
-    add_questions,
-    add_reranker_fitting,
-    get_questions,
-    probe_fitting,
-    reranker_fitting,
-)
 from qa.management.progress import Bars
 
 if TYPE_CHECKING:
@@ -88,7 +80,7 @@ def _train_probe(command: Command, options: dict[str, Any]) -> None:
     from qa.training.request import carry_out, request_of  # noqa: PLC0415
 
     request = request_of({k: v for k, v in options.items() if v is not None})
-    fitted = replace(request.settings, **probe_fitting(options))
+    fitted = replace(request.settings, **base.probe_fitting(options))
     request = replace(request, data=options["data"], settings=fitted)
     with Bars(command.errors) as bars:
         outcome = carry_out(request, on_progress=bars.at)
@@ -111,7 +103,7 @@ def _train_probe(command: Command, options: dict[str, Any]) -> None:
 
 
 def _add_boundary_probe(parser: Parser) -> None:
-    add_questions(parser, notes=3)
+    base.add_questions(parser, notes=3)
     parser.add_argument(
         "--layer", type=int, metavar="BLOCK", help="0-based (default: the middle)."
     )
@@ -130,11 +122,11 @@ def _train_boundary_probe(command: Command, options: dict[str, Any]) -> None:
         boundary.SETTINGS,
         kind=Kind(options["network"]),
         seed=options["seed"],
-        **probe_fitting(options),
+        **base.probe_fitting(options),
     )
     with Bars(command.errors) as bars:
         outcome = boundary.carry_out(
-            get_questions(options),
+            base.get_questions(options),
             boundary.BoundaryTraining(options["layer"], fitted, options["folds"]),
             promote=options["promote"],
             note=options["note"],
@@ -264,7 +256,7 @@ def _add_reranker(parser: Parser) -> None:
     )  # fmt: skip
     add("--output", type=Path, required=True, metavar="DIR", help="For its files.")
     add("--seed", type=int, default=0, help="Of all that is drawn.")
-    add_reranker_fitting(parser)
+    base.add_reranker_fitting(parser)
 
 
 def _train_reranker(command: Command, options: dict[str, Any]) -> None:
@@ -279,7 +271,7 @@ def _train_reranker(command: Command, options: dict[str, Any]) -> None:
                 read_preferences(*options["held_out"]),
                 options["output"],
                 base=options["base"],
-                fitting=replace(RerankerSettings(), **reranker_fitting(options)),
+                fitting=replace(RerankerSettings(), **base.reranker_fitting(options)),
                 on_step=lambda step: bars.at("Fitting", step.number, step.total),
             )
     except OSError as error:
@@ -359,7 +351,7 @@ def _add_fit(parser: Parser) -> None:
     add = parser.add_argument
     add("--folds", type=int, default=5, help="Default: 5.")
     add("--seed", type=int, default=0, help="Of folds and fits.")
-    add_probe_fitting(parser)
+    base.add_probe_fitting(parser)
     _add_registry(parser)
     add("--json", type=Path, metavar="PATH", help="Also write the figures there.")
 
