@@ -1,5 +1,6 @@
-"""Ids and numbers as addresses and forms bring them: any text at all."""
+"""Ids: numbers as addresses and forms bring them, any text at all; digests of contents."""
 
+import hashlib
 from typing import Final
 
 _DIGITS: Final = 18  # one more may be beyond what a column of the database holds
@@ -16,3 +17,8 @@ def number_in(text: object) -> int | None:
     given = text if isinstance(text, str) else ""
     is_number = given.isascii() and given.isdecimal() and len(given) <= _DIGITS
     return int(given) if is_number else None
+
+
+def digest(*lines: object) -> str:
+    """Return the SHA-256 of the lines, 64 hex digits."""
+    return hashlib.sha256("\n".join(map(str, lines)).encode()).hexdigest()

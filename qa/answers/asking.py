@@ -28,7 +28,6 @@ from qa.exceptions import (
     InvalidQuestionError,
     KnowledgeBaseNotFoundError,
 )
-from qa.inference.active_probes import active_probes
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.language_model import LanguageModel, Probes
 from qa.pipeline.monitored import SegmentWriter
@@ -44,6 +43,7 @@ from .recording import record_failure, record_outcome
 from .sources import (
     KnowledgeRetriever,
     PastExamples,
+    active_probes,
     before_the_model,
     closed_book_models_for,
     configured_model,

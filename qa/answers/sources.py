@@ -4,6 +4,7 @@ Each pulls in torch, which takes 400 MiB and seconds: a process that only refuse
 pays for it. None is loaded, nor waited for, while a connection of the database is held.
 """
 
+import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection
 from django.utils import timezone
 
+from accounts.exceptions import NescioError
+from accounts.loaded_once import LoadedOnce
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.embedding.embedder import load_embedder
@@ -29,19 +32,23 @@ from kb.search import (
     search,
 )
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
+from probes.models import Probe
 from qa.answers.models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion
 from qa.exceptions import LanguageModelBusyError
 from qa.pipeline.choice import Verifier
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.history import History, JudgedQuestion, KnownQuestion, VerdictDebiaser
-from qa.pipeline.language_model import LanguageModel
+from qa.pipeline.language_model import LanguageModel, NoProbes, Probes
 from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import Policy, RetrievalTiming
 from qa.pipeline.retrieve import Reranker
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question, Retrieval
 from qa.policies.ask_prefetch import prefetched
+
+logger = logging.getLogger(__name__)
+_probes: Final = LoadedOnce[str, Probes]()
 
 
 def release_connection() -> None:
@@ -58,6 +65,30 @@ def configured_model() -> LanguageModel:
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     return load_language_model()
+
+
+def active_probes(language_model: LanguageModel) -> Probes:
+    """Return the probes that read this model's answers, in shadow or not (one query).
+
+    A probe that can't be used is logged and left out. Where a server answers, the model
+    that reads its answers is loaded with the first probe that needs it.
+    """
+    serving = Probe.objects.serving().order_by("pk")
+    states = tuple(serving.values_list("fingerprint", "state"))
+    if not states:
+        return NoProbes("No probe is in use.")
+
+    def load() -> Probes:
+        from qa.inference.probe_loading import load_probes  # noqa: PLC0415
+
+        return load_probes(language_model, dict(states))
+
+    def unusable(error: NescioError) -> NoProbes:
+        logger.error("The probes can not be loaded.", exc_info=error)
+        return NoProbes(str(error))
+
+    key = language_model.fingerprint
+    return _probes.get(key, load, version=states, fallback=unusable)
 
 
 class _Places:

@@ -4,7 +4,6 @@ A run is identified by suite and parameters (the data's digest among them), the 
 thresholds and the models' fingerprints.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -18,14 +17,15 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
+from accounts.ids import digest
 from jobs.run import JobRun
 from kb.embedding.services import active_model
 from kb.search import METHOD
+from qa.answers.sources import active_probes
 from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.evaluation.suites.options import SuiteOptions, find_policy
 from qa.evaluation.suites.registry import open_suite
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
-from qa.inference.active_probes import active_probes
 
 from .cases import LabelledAnswer
 from .judging import Judged, Suite, thresholds_of
@@ -57,7 +57,7 @@ def begin(
         "probes": probes,
     }
     identity = {**made_with, "policy": thresholds_of(suite.policy)}
-    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+    key = digest(json.dumps(identity, sort_keys=True))
     rows = EvaluationRun.objects.filter(state=EvaluationRun.State.RUNNING)
     with transaction.atomic():
         if anew:

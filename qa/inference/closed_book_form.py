@@ -9,13 +9,13 @@ in, however small. Notes stand behind the question:
     Answer:
 """
 
-import hashlib
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from accounts.ids import digest
 from probes.language_model import Context, Generated, WhiteBoxModel
 from probes.language_model.batch import Written
 from probes.taps import Tap
@@ -51,9 +51,7 @@ class ClosedBookForm:
     def __init__(self, model: WhiteBoxModel) -> None:
         self.model = model
         self._start = _start()
-        form = f"{model.fingerprint}\n{FORM}\n{self._start}"
-        # The model and the form.
-        self.fingerprint = hashlib.sha256(form.encode()).hexdigest()
+        self.fingerprint = digest(model.fingerprint, FORM, self._start)
 
     def prefix(self) -> Context:
         return self.model.read_prefix(self.model.tokens.encode_text(self._start))

@@ -1,10 +1,10 @@
 """The grounded form, filled in by a white-box model with an adapter fitted for it."""
 
-import hashlib
 import time
 from dataclasses import replace
 from typing import Final
 
+from accounts.ids import digest
 from probes.language_model import Context, Tokens, WhiteBoxModel
 from probes.language_model.values import Look
 from qa.inference.evidence_text import MAX_ENTRY_TOKENS, flatten
@@ -64,8 +64,8 @@ class GroundedLanguageModel:
         self.model = model
         # The step-by-step form on the same model, which gives the verdict.
         self.guided = GuidedLanguageModel(model)
-        form = f"{self.guided.fingerprint}\n{FORM}\n{INSTRUCTION}\n{_WRITING}"
-        self.fingerprint = hashlib.sha256(form.encode()).hexdigest()
+        form = (FORM, INSTRUCTION, _WRITING)
+        self.fingerprint = digest(self.guided.fingerprint, *form)
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         if not prompt.evidence:

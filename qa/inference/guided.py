@@ -1,12 +1,12 @@
 """The guided form: which note fits, whether it answers, and the sentence copied."""
 
-import hashlib
 import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from accounts.ids import digest
 from kb.types import Evidence
 from probes.language_model import (
     Context,
@@ -124,10 +124,8 @@ class GuidedLanguageModel:
             f"Note: {note}\nQuestion: {question}\nAnswer: {answer}\n\n"
             for note, question, answer in EXAMPLES
         )
-        form = f"{self.examples}\n{_VERDICT_SLOPE} {_VERDICT_MIDDLE} {_UNRELATED_SHARE}"
-        self.fingerprint = hashlib.sha256(
-            f"{model.fingerprint}\n{form}".encode()
-        ).hexdigest()
+        constants = f"{_VERDICT_SLOPE} {_VERDICT_MIDDLE} {_UNRELATED_SHARE}"
+        self.fingerprint = digest(model.fingerprint, self.examples, constants)
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         if not prompt.evidence:

@@ -6,13 +6,13 @@ reasoning, verdict, answer. The verdict is how probable "true" is against "false
 answer is drafted in either case, as the other forms do, and the policy decides.
 """
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from accounts.ids import digest
 from probes.language_model import Context, Generated, WhiteBoxModel
 from probes.language_model.json_values import JsonValues
 from probes.language_model.values import Look
@@ -29,8 +29,7 @@ from qa.inference.instructed_form import (
     value_schema,
     written_value,
 )
-from qa.inference.instructions import INSTRUCTIONS
-from qa.inference.server_reply import SCHEMA, Fault, printable, read_form
+from qa.inference.server_reply import INSTRUCTIONS, SCHEMA, Fault, printable, read_form
 from qa.inference.white_box import PassingForm, bounded_mean
 from qa.pipeline.language_model import (
     NO_CAPTURE,
@@ -63,8 +62,8 @@ class InstructedLanguageModel:
         self.model = model
         self._values = JsonValues(model.tokens)
         self._fixed = fixed_ids(model.tokens)
-        said = (model.fingerprint, FORM, INSTRUCTIONS, json.dumps(SCHEMA), LIMITS)
-        self.fingerprint = hashlib.sha256("\n".join(said).encode()).hexdigest()
+        schema = json.dumps(SCHEMA)
+        self.fingerprint = digest(model.fingerprint, FORM, INSTRUCTIONS, schema, LIMITS)
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         if not prompt.evidence:

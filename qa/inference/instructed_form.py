@@ -15,8 +15,7 @@ from typing import Any, Final
 from probes.language_model import Tokens, Turn
 from probes.language_model.second_pass import Passing
 from qa.inference.evidence_text import MAX_ENTRY_TOKENS, MAX_QUESTION_TOKENS
-from qa.inference.instructions import INSTRUCTIONS, user_message
-from qa.inference.server_reply import SCHEMA, printable
+from qa.inference.server_reply import INSTRUCTIONS, SCHEMA, printable, user_message
 from qa.pipeline.language_model import Prompt
 
 FORM: Final = "instructed-1"

@@ -1,6 +1,5 @@
 """Judges of pairs: what a language model says two statements are to each other."""
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from accounts.ids import digest
 from kb.conflicts.values import Kind, Opinion, Statement
 from qa.inference.evidence_text import flatten
 from qa.inference.server import ServerLanguageModel
@@ -76,9 +76,7 @@ class ServerJudge:
         self._server = server
         self.name = server.name
         # The server's host, the model's name and the instructions.
-        self.fingerprint = hashlib.sha256(
-            f"{server.fingerprint}\n{_INSTRUCTIONS}".encode()
-        ).hexdigest()
+        self.fingerprint = digest(server.fingerprint, _INSTRUCTIONS)
 
     def weigh(
         self, pairs: Sequence[tuple[Statement, Statement]]
@@ -135,9 +133,7 @@ class WhiteBoxJudge:
         )
         self.name = model.name
         # The model and what it is shown.
-        self.fingerprint = hashlib.sha256(
-            f"{model.fingerprint}\n{self._examples}".encode()
-        ).hexdigest()
+        self.fingerprint = digest(model.fingerprint, self._examples)
         words = [model.tokens.encode_text(word) for word in _WORDS.values()]
         self._options = [word[0] for word in words]
 

@@ -4,7 +4,6 @@ From the middle block's state of the prompt's last token; where the model knows,
 on writing from that pass. CBDR, sections 3.1 and 3.4; Ni et al. (2025).
 """
 
-import hashlib
 import logging
 import math
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from accounts.exceptions import NescioError
+from accounts.ids import digest
 from accounts.loaded_once import LoadedOnce
 from probes.abstention.probe import AbstentionProbe
 from probes.cards import ProbeKind
@@ -74,7 +74,7 @@ class SelfKnowledgeByProbe:
     def fingerprint(self) -> str:
         """64 hex digits: the form and the probe; what `min_known` belongs to."""
         own = self._probe.fingerprint if self._probe else ""
-        return hashlib.sha256(f"{self._form.fingerprint}\n{own}".encode()).hexdigest()
+        return digest(self._form.fingerprint, own)
 
     def consider(self, question: Question) -> EstimateByProbe:
         held = self._probe

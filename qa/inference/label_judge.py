@@ -4,13 +4,13 @@ DH-ICL, section 3.3, equations 1 to 6, but the leaning is *added* to the label's
 score: the published equations subtract it, which deepens it; their code adds it.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from scipy.special import expit
 
+from accounts.ids import digest
 from probes.language_model import Context, Tokens, WhiteBoxModel
 from probes.language_model.scoring import Example
 from qa.exceptions import LabelPairError
@@ -154,8 +154,7 @@ class LabelJudge:
         self._end = model.tokens.encode_text(_END)
         self._fixed = tuple(fixed)
         self._judged_fixed: tuple[JudgedExample, ...] | None = None
-        said = f"{model.fingerprint}\n{labels}\n{self._prefix_ids()}"
-        self.fingerprint = hashlib.sha256(said.encode()).hexdigest()
+        self.fingerprint = digest(model.fingerprint, labels, self._prefix_ids())
 
     def judge_tokens(
         self, examples: Sequence[Example], asked: Sequence[int]

@@ -4,10 +4,10 @@ Behind a prefix that is read once and never steered, question, notes and what is
 are steered; the monitor reads in the pass that reads it anyway.
 """
 
-import hashlib
 from collections.abc import Sequence
 from typing import Final
 
+from accounts.ids import digest
 from accounts.loaded_once import LoadedOnce
 from kb.text.words import sentences
 from kb.types import Evidence
@@ -91,14 +91,8 @@ class SteeredWriter:
         self.model = model
         self.directions = directions
         self._layout = ClosedBookForm(model)
-        said = "\n".join(
-            (
-                self._layout.fingerprint, FORM, _ANSWERING, _VALIDATING, _REWRITING,
-                fingerprint,
-            )
-        )  # fmt: skip
-        # The model, its directions, and the forms.
-        self.fingerprint = hashlib.sha256(said.encode()).hexdigest()
+        forms = (FORM, _ANSWERING, _VALIDATING, _REWRITING)
+        self.fingerprint = digest(self._layout.fingerprint, *forms, fingerprint)
 
     def write(
         self,

@@ -1,6 +1,5 @@
 """Any OpenAI-compatible server as the language model."""
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,15 +12,17 @@ from openai.types.chat import (
 )
 from openai.types.chat.chat_completion import Choice
 
-from qa.inference.instructions import INSTRUCTIONS, user_message
+from accounts.ids import digest
 from qa.inference.server_client import ServerClient
 from qa.inference.server_reply import (
+    INSTRUCTIONS,
     SCHEMA,
     Fault,
     Form,
     printable,
     read_form,
     text_log_probability,
+    user_message,
     verdict,
 )
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt
@@ -81,9 +82,7 @@ class ServerLanguageModel:
         self._timeout_seconds = timeout_seconds
         self.name = model
         # The server's host, the model's name and the instructions.
-        self.fingerprint = hashlib.sha256(
-            "\n".join((self._client.host, model, INSTRUCTIONS)).encode()
-        ).hexdigest()
+        self.fingerprint = digest(self._client.host, model, INSTRUCTIONS)
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         began = time.monotonic()

@@ -1,11 +1,11 @@
 """Enrichment's forms filled in by a language model."""
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
+from accounts.ids import digest
 from kb.enrichment.forms import Completion, Form, Slot, read_reply, read_values, tidy
 from qa.inference.server import ServerLanguageModel
 from qa.inference.server_reply import Fault
@@ -80,9 +80,7 @@ class WhiteBoxWriter:
     def __init__(self, model: "WhiteBoxModel") -> None:
         self._model = model
         self.name = model.name
-        self.fingerprint = hashlib.sha256(
-            f"{model.fingerprint}\n{_WRITING}".encode()
-        ).hexdigest()
+        self.fingerprint = digest(model.fingerprint, _WRITING)
 
     def fill_in(
         self,

@@ -35,6 +35,35 @@ class Command(BaseCommand):
         return Console(file=self.stderr)  # type: ignore[arg-type]  # the same
 
 
+Kind = tuple[
+    Callable[[argparse.ArgumentParser], None], Callable[[Command, dict[str, Any]], None]
+]
+
+
+class KindsCommand(Command):
+    """A command of several kinds: of each what adds its options, and what it does.
+
+    What it does is described in its docstring, which is the help.
+    """
+
+    kinds: Mapping[str, Kind]
+    metavar = "KIND"
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parsers = parser.add_subparsers(
+            dest="what", required=True, metavar=self.metavar
+        )
+        for name, (add, act) in self.kinds.items():
+            about = " ".join((act.__doc__ or "").split())
+            add(parsers.add_parser(name, help=about, description=about))
+
+    def handle(self, *, what: str, **options: Any) -> None:  # noqa: ANN401  # as declared
+        require_directories(options.get("output"))
+        require_files(options.get("json"))
+        _, act = self.kinds[what]
+        act(self, options)
+
+
 # Types of arguments: each raises ArgumentTypeError for what it does not take.
 
 

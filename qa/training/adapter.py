@@ -4,7 +4,6 @@ It learns to answer in the words of a note, and to write nothing where no note a
 near misses, as the retriever finds them in service.
 """
 
-import hashlib
 import json
 import logging
 import random
@@ -17,6 +16,7 @@ from typing import Any
 import torch
 from django.conf import settings
 
+from accounts.ids import digest
 from kb.documents.models import KnowledgeBase
 from kb.types import Evidence
 from probes.adapter.fitting import (
@@ -274,5 +274,4 @@ def lessons_of(training: AdapterTraining, on_progress: OnProgress) -> list[Lesso
 
 
 def _digest(examples: Sequence[Example]) -> str:
-    rows = [[example.prompt, example.answer] for example in examples]
-    return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
+    return digest(json.dumps([[each.prompt, each.answer] for each in examples]))

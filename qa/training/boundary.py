@@ -6,7 +6,6 @@ question with and without notes is one group, which is never split; figures are 
 fold.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from accounts.ids import digest
 from probes.abstention.files import probe_files
 from probes.abstention.fitting import FitSettings
 from probes.abstention.probe import Kind
@@ -123,12 +123,11 @@ def train_boundary(
     }
     if with_notes.any():
         metrics[WITH_NOTES] = part_of(with_notes)
-    contents = "\n".join(row.content for row in rows)
     card = new_card(
         ProbeKind.BOUNDARY,
         language_model_name=form.model.name,
         form=FORM,
-        data_sha256=hashlib.sha256(contents.encode()).hexdigest(),
+        data_sha256=digest(*(row.content for row in rows)),
         sizes={"answers": len(rows), "groups": len(np.unique(clusters))},
         metrics=metrics,
     )

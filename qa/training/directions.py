@@ -1,12 +1,12 @@
 """From files of statements to directions in the registry, and what they are worth."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from accounts.ids import digest
 from probes.cards import ProbeFiles, ProbeKind
 from probes.directions.fitting import Progress, fit_direction_set
 from probes.directions.sets import DirectionSet, DirectionSettings, direction_files
@@ -33,8 +33,7 @@ class DirectionStatements:
 
     @property
     def sha256(self) -> str:
-        rows = [*self.true, "", *self.confident, "", *self.unconfident]
-        return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+        return digest(*self.true, "", *self.confident, "", *self.unconfident)
 
 
 @dataclass(frozen=True, slots=True)

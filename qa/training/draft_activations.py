@@ -3,7 +3,6 @@
 There is a folder for each model and place, which may be deleted at any time.
 """
 
-import hashlib
 import logging
 import os
 import secrets
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from accounts.ids import digest
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.taps import Activations, Tap
@@ -59,7 +59,7 @@ class ActivationCache:
         if not rows:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        name = hashlib.sha256("".join(sorted(rows)).encode()).hexdigest()
+        name = digest(*sorted(rows))
         file = self._folder / f"{name}.safetensors"
         part = self._folder / f"{name}.{os.getpid()}.{secrets.token_hex(4)}.part"
         try:
@@ -74,7 +74,7 @@ def key_of(passing: Passing) -> str:
     """64 hex digits: what is read and which positions are kept."""
     kept = passing.positions
     said = f"{kept[0]} {passing.start} {passing.end} {' '.join(map(str, passing.ids))}"
-    return hashlib.sha256(said.encode()).hexdigest()
+    return digest(said)
 
 
 def _keys(file: Path) -> list[str]:

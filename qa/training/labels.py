@@ -1,6 +1,5 @@
 """Labelled drafts that probes are fitted on: from files, evaluation runs and reviews."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pydantic import (
     ValidationError,
 )
 
+from accounts.ids import digest
 from kb.types import Evidence
 from qa.answers.models import Answer, AnswerEvidence
 from qa.evaluation.cases import LabelledAnswer
@@ -49,7 +49,7 @@ class LabelledDraft(LabelledAnswer):
         """64 hex digits: what was read, what was written."""
         pieces = [(piece.question, piece.text) for piece in self.prompt.evidence]
         said = [self.prompt.question, pieces, self.answer]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+        return digest(json.dumps(said))
 
 
 def drawn_together(sources: Iterable[Iterable[LabelledDraft]]) -> list[LabelledDraft]:
@@ -62,8 +62,7 @@ def drawn_together(sources: Iterable[Iterable[LabelledDraft]]) -> list[LabelledD
 
 
 def digest_of(drafts: Iterable[LabelledDraft]) -> str:
-    rows = sorted(f"{d.content} {d.is_right:d} {d.group}" for d in drafts)
-    return hashlib.sha256("\n".join(rows).encode()).hexdigest()
+    return digest(*sorted(f"{d.content} {d.is_right:d} {d.group}" for d in drafts))
 
 
 def piece_of(
@@ -209,7 +208,7 @@ class Part(StrEnum):
 
 
 def part_of(group: str) -> Part:
-    share = int(hashlib.sha256(group.encode()).hexdigest()[:8], 16) % 100
+    share = int(digest(group)[:8], 16) % 100
     return Part.GOLDEN if share < GOLDEN_PERCENT else Part.TRAINING
 
 

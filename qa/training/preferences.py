@@ -4,7 +4,6 @@ Of each question one without notes and one for each of its notes: what is fitted
 first alone would score the second by chance, and scores both at work.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from typing import Final, TypeVar
 
 from django.conf import settings
 
+from accounts.ids import digest
 from kb.embedding.embedder import BUNDLED, bundled_directory
 from probes.abstention.probe import AbstentionProbe
 from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_reranker
@@ -46,7 +46,7 @@ class AnsweredPrompt:
         """64 hex digits of prompt, answer, label and group."""
         prompt = self.prompt
         said = [prompt.question, prompt.notes, prompt.group, self.answer, self.is_right]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+        return digest(json.dumps(said))
 
 
 def prompts_of(

@@ -1,6 +1,5 @@
 """Own labelled questions: the demonstration's, and those of a file."""
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, Unpack
 
 from django.contrib.auth.models import User
 
+from accounts.ids import digest
 from kb.demonstration import KNOWLEDGE
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
@@ -170,10 +170,8 @@ def _parts(facts: Sequence[Fact]) -> Sequence[Sequence[Fact]]:
 
 
 def _source(facts: Sequence[Fact]) -> Source:
-    said = "\n".join(f"{fact.question}\t{fact.text}" for fact in facts)
-    return Source(
-        key=hashlib.sha256(said.encode()).hexdigest(), title=_DOCUMENT, facts=facts
-    )
+    key = digest(*(f"{fact.question}\t{fact.text}" for fact in facts))
+    return Source(key=key, title=_DOCUMENT, facts=facts)
 
 
 def _fact(row: Mapping[str, object]) -> Fact:

@@ -3,11 +3,11 @@
 Rajpurkar, Jia, Liang: "Know What You Don't Know" (ACL 2018).
 """
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
+from accounts.ids import digest
 from qa.evaluation.cases import Case
 from qa.evaluation.judging import Suite, by_references
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge
@@ -45,10 +45,8 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
     refuse_others(NAME, options, frozenset({"articles", "exclude_articles"}))
     file = find_file(NAME, options.get("data"), *FILES)
     chosen = _chosen(read_articles(file), options)
-    digest = digest_of(file)
-    selection = hashlib.sha256(
-        "\n".join([digest, *sorted(chosen)]).encode()
-    ).hexdigest()
+    data = digest_of(file)
+    selection = digest(data, *sorted(chosen))
     try:
         sources = [_source(title, paragraphs) for title, paragraphs in chosen.items()]
         cases = [
@@ -72,7 +70,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
         cases,
         by_references,
         options,
-        data=digest,
+        data=data,
         selection=selection,
     )
     # Questions on one article share evidence, which a model then reads once.

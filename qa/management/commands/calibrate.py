@@ -1,16 +1,20 @@
 """`manage.py calibrate WHAT`: choose thresholds from labelled answers or questions."""
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from json import dumps
 from pathlib import Path
 from typing import Any, Final
 
+from django.conf import settings
 from django.core.management.base import CommandError
 
+from qa.answers.asking import find_knowledge_base
 from qa.calibration.adaptive_thresholds import Proposal, Threshold, propose_min_known
+from qa.calibration.self_calibration import UNANSWERABLE, Mode, calibrate_itself
+from qa.calibration.self_words import words_of
 from qa.calibration.services import Labels, certify, labels_of_run, make_by_cost
 from qa.calibration.thresholds import CALIBRATABLE, Method, NotCertified
 from qa.evaluation.models import EvaluationRun
@@ -21,7 +25,7 @@ from qa.exceptions import (
     PolicyNotFoundError,
     TrainingDataError,
 )
-from qa.management import base, self_calibration
+from qa.management import base
 from qa.management.progress import Bars
 from qa.policies.api import CertificateSerializer
 from qa.policies.models import Policy
@@ -34,24 +38,17 @@ Options = dict[str, Any]
 Parser = argparse.ArgumentParser
 
 
-class Command(base.Command):
+class Command(base.KindsCommand):
     help = (
         "Choose thresholds from labelled answers or questions. Without WHAT it is "
         "thresholds. Exit code: 0, or 3 if no thresholds earn a certificate, 1 if no "
         "min_known keeps the risk, 2 if it can't be tried."
     )
 
-    def add_arguments(self, parser: Parser) -> None:
-        kinds = parser.add_subparsers(dest="what", required=True, metavar="WHAT")
-        for name, (add, _, about) in KINDS.items():
-            add(kinds.add_parser(name, help=about, description=about))
+    metavar = "WHAT"
 
     def run_from_argv(self, argv: list[str]) -> None:
         super().run_from_argv(with_default(argv))
-
-    def handle(self, *, what: str, **options: Any) -> None:  # noqa: ANN401  # as declared
-        _, calibrate, _ = KINDS[what]
-        calibrate(self, options)
 
 
 def with_default(argv: list[str]) -> list[str]:
@@ -98,7 +95,12 @@ def _add_thresholds(parser: Parser) -> None:
     add("--json", type=Path, metavar="PATH", help="Also write the result there.")
 
 
-def _calibrate_thresholds(command: Command, options: Options) -> None:
+def _calibrate_thresholds(command: base.Command, options: Options) -> None:
+    """The policy's thresholds that show most at a risk of at most epsilon.
+
+    With confidence 1 - delta, from the labelled answers of an evaluation; kept as a new
+    policy version with its certificate.
+    """
     by_cost = options["cost_wrong"] is not None
     if by_cost != (options["cost_refused"] is not None):
         msg = "Give both --cost-wrong and --cost-refused, or neither."
@@ -110,8 +112,7 @@ def _calibrate_thresholds(command: Command, options: Options) -> None:
     if made is not None:
         if options["activate"]:
             let_decide(made)
-        state = "and decides now" if made.is_active else "and waits to be activated"
-        command.console().print(f"{made} (version {made.pk}) is kept {state}.")
+        command.console().print(_kept(made))
     if path := options["json"]:
         base.write_figures(path, dumps(result, indent=2, default=str))
     if made is None:
@@ -139,7 +140,7 @@ def _find_base(number: int | None, labels: Labels) -> Policy:
 
 
 def _certify(
-    command: Command, policy: Policy, labels: Labels, options: Options
+    command: base.Command, policy: Policy, labels: Labels, options: Options
 ) -> tuple[Policy | None, Options]:
     found = certify(
         policy,
@@ -170,7 +171,7 @@ def _certify(
 
 
 def _choose_by_cost(
-    command: Command, policy: Policy, labels: Labels, options: Options
+    command: base.Command, policy: Policy, labels: Labels, options: Options
 ) -> tuple[Policy, Options]:
     made, choice = make_by_cost(
         policy,
@@ -198,6 +199,57 @@ def _threshold_lines(thresholds: Mapping[str, float]) -> list[str]:
     return [f"  {field} = {value:g}" for field, value in thresholds.items()]
 
 
+def _kept(policy: Policy) -> str:
+    state = "decides now" if policy.is_active else "waits to be activated"
+    return f"{policy} (version {policy.pk}) is kept and {state}."
+
+
+def _add_itself(parser: Parser) -> None:
+    add = parser.add_argument
+    add(
+        "--knowledge-base", default="", metavar="SLUG",
+        help="Which one; the oldest by default.",
+    )  # fmt: skip
+    add(
+        "--target", type=base.share, metavar="SHARE",
+        help="Largest share of wrong ones among the shown (default: the knowledge base's "
+        "setting, 0.05 at first).",
+    )  # fmt: skip
+    add(
+        "--unanswerable", type=base.share, default=UNANSWERABLE,
+        metavar="SHARE",
+        help="Assumed share of questions that nothing answers (default 0.5).",
+    )  # fmt: skip
+    add("--seed", type=int, default=0, help="Of the questions.")
+    add("--activate", action="store_true", help="Let the new version decide at once.")
+
+
+def _calibrate_itself(command: base.Command, options: Options) -> None:
+    """min_entry_answer from the knowledge base's own questions.
+
+    Each is asked with its entry and without it; kept as a new policy version. No
+    certificate.
+    """
+    # Pulls in torch, which the help does without.
+    from qa.inference.configured import load_writer  # noqa: PLC0415
+
+    with Bars(command.errors) as bars:
+        kept = calibrate_itself(
+            find_knowledge_base(options["knowledge_base"]),
+            **{name: options[name] for name in ("target", "unanswerable", "seed")},
+            mode=Mode.ACTIVATE if options["activate"] else Mode.PROPOSE,
+            load_writer=load_writer if settings.LANGUAGE_SERVER_URL else None,
+            on_progress=partial(bars.at, "questions"),
+        )
+    lines = [
+        *words_of(kept).lines,
+        f"  min_entry_answer = {kept.policy.min_entry_answer:g}",
+        f"  min_answerability = {kept.policy.min_answerability:g}",
+        *(f"Mind: {note}" for note in kept.notes),
+    ]
+    command.console().print("\n".join([*lines, _kept(kept.policy)]))
+
+
 def _add_monitor(parser: Parser) -> None:
     add = parser.add_argument
     _add_files(parser)
@@ -209,7 +261,12 @@ def _add_monitor(parser: Parser) -> None:
     add("--seed", type=int, default=0, help="Of sample and halves.")
 
 
-def _calibrate_monitor(command: Command, options: Options) -> None:
+def _calibrate_monitor(command: base.Command, options: Options) -> None:
+    """min_token_confidence: labelled questions are answered closed-book.
+
+    Watched by the active directions; the threshold that separates right answers from
+    wrong ones best is chosen on one half of them and measured on the other.
+    """
     # Pulls in torch, which the help does without.
     from qa.calibration.adaptive_thresholds import (  # noqa: PLC0415
         self_knowledge_row,
@@ -268,7 +325,12 @@ def _add_min_known(parser: Parser) -> None:
     )  # fmt: skip
 
 
-def _calibrate_min_known(command: Command, options: Options) -> None:
+def _calibrate_min_known(command: base.Command, options: Options) -> None:
+    """min_known: the language model answers labelled questions by itself.
+
+    The active boundary probe is asked about each; take questions that the probe was not
+    trained on.
+    """
     # Pulls in torch, which the help does without.
     from qa.training.boundary import judge_questions  # noqa: PLC0415
 
@@ -330,33 +392,10 @@ def _add_files(parser: Parser) -> None:
     )  # fmt: skip
 
 
-_Kind = tuple[Callable[[Parser], None], Callable[[Command, Options], None], str]
-KINDS: Final[dict[str, _Kind]] = {
-    "thresholds": (
-        _add_thresholds,
-        _calibrate_thresholds,
-        "The policy's thresholds that show most at a risk of at most epsilon, with "
-        "confidence 1 - delta, from the labelled answers of an evaluation; kept as a new "
-        "policy version with its certificate.",
-    ),
-    "itself": (
-        self_calibration.add_options,
-        self_calibration.calibrate,
-        "min_entry_answer from the knowledge base's own questions, each asked with its "
-        "entry and without it; kept as a new policy version. No certificate.",
-    ),
-    "monitor": (
-        _add_monitor,
-        _calibrate_monitor,
-        "min_token_confidence: labelled questions are answered closed-book, watched by "
-        "the active directions; the threshold that separates right answers from wrong "
-        "ones best is chosen on one half of them and measured on the other.",
-    ),
-    "min_known": (
-        _add_min_known,
-        _calibrate_min_known,
-        "min_known: the language model answers labelled questions by itself, and the "
-        "active boundary probe is asked about each; take questions that the probe was "
-        "not trained on.",
-    ),
+KINDS: Final[Mapping[str, base.Kind]] = {
+    "thresholds": (_add_thresholds, _calibrate_thresholds),
+    "itself": (_add_itself, _calibrate_itself),
+    "monitor": (_add_monitor, _calibrate_monitor),
+    "min_known": (_add_min_known, _calibrate_min_known),
 }
+Command.kinds = KINDS

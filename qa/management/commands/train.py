@@ -2,7 +2,7 @@
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import replace
 from json import dumps
 from pathlib import Path
@@ -24,23 +24,12 @@ Parser = argparse.ArgumentParser
 # What is fitted pulls in torch, which `--help` does without: imports stand in functions.
 
 
-class Command(base.Command):
+class Command(base.KindsCommand):
     help = (
         "Fit what works beside the language model, and print what it is worth on what no "
         "fit saw. What was read of answers is kept: a training that is broken off goes "
         "on from there. Exit code: 0, or 2 if it can't be trained."
     )
-
-    def add_arguments(self, parser: Parser) -> None:
-        kinds = parser.add_subparsers(dest="what", required=True, metavar="KIND")
-        for name, (add, _, about) in KINDS.items():
-            add(kinds.add_parser(name, help=about, description=about))
-
-    def handle(self, *, what: str, **options: Any) -> None:  # noqa: ANN401  # as declared
-        base.require_directories(options.get("output"))
-        base.require_files(options.get("json"))
-        _, train, _ = KINDS[what]
-        train(self, options)
 
 
 def _add_probe(parser: Parser) -> None:
@@ -75,7 +64,8 @@ def _add_probe(parser: Parser) -> None:
     _add_fit(parser)
 
 
-def _train_probe(command: Command, options: dict[str, Any]) -> None:
+def _train_probe(command: base.Command, options: dict[str, Any]) -> None:
+    """A probe that tells right answers from wrong ones, fitted on labelled answers."""
     from qa.training.held_out import rows_of  # noqa: PLC0415
     from qa.training.request import carry_out, request_of  # noqa: PLC0415
 
@@ -114,7 +104,11 @@ def _add_boundary_probe(parser: Parser) -> None:
     _add_fit(parser)
 
 
-def _train_boundary_probe(command: Command, options: dict[str, Any]) -> None:
+def _train_boundary_probe(command: base.Command, options: dict[str, Any]) -> None:
+    """A probe that tells beforehand whether the model answers rightly.
+
+    Fitted on labelled questions that it answers without and with each of their notes.
+    """
     from probes.abstention.probe import Kind  # noqa: PLC0415
     from qa.training import boundary  # noqa: PLC0415
 
@@ -162,7 +156,11 @@ def _add_directions(parser: Parser) -> None:
     _add_registry(parser)
 
 
-def _train_directions(command: Command, options: dict[str, Any]) -> None:
+def _train_directions(command: base.Command, options: dict[str, Any]) -> None:
+    """Directions of honesty and confidence in each block of the language model.
+
+    With the share of held-out pairs that each tells apart.
+    """
     from probes.directions.sets import DirectionSettings, Method  # noqa: PLC0415
     from probes.directions.statements import OWN_STATEMENTS  # noqa: PLC0415
     from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
@@ -220,7 +218,13 @@ def _add_adapter(parser: Parser) -> None:
     add("--threads", type=int, default=os.cpu_count() or 1, help="All by default.")
 
 
-def _train_adapter(command: Command, options: dict[str, Any]) -> None:
+def _train_adapter(command: base.Command, options: dict[str, Any]) -> None:
+    """A low-rank adapter of the language model, fitted on questions like SQuAD 2.0's.
+
+    With the notes that the retriever finds; NESCIO_LANGUAGE_ADAPTER names its directory
+    afterwards. Measure it on articles that it never saw: evaluate squad2
+    --exclude-articles.
+    """
     from probes.adapter.fitting import AdapterSettings  # noqa: PLC0415
     from qa.training.adapter import AdapterTraining, train_adapter  # noqa: PLC0415
 
@@ -259,7 +263,12 @@ def _add_reranker(parser: Parser) -> None:
     base.add_reranker_fitting(parser)
 
 
-def _train_reranker(command: Command, options: dict[str, Any]) -> None:
+def _train_reranker(command: base.Command, options: dict[str, Any]) -> None:
+    """A cross-encoder, fine-tuned with InfoNCE on what make_preferences wrote.
+
+    Stopped by the ranking of held-out questions; NESCIO_RERANKER names its directory
+    afterwards.
+    """
     from probes.reranker.fitting import RerankerSettings  # noqa: PLC0415
     from probes.reranker.preferences import read_preferences  # noqa: PLC0415
     from qa.training.preferences import train_reranker  # noqa: PLC0415
@@ -313,7 +322,12 @@ def _add_verifier(parser: Parser) -> None:
     add("--seed", type=int, default=0, help="Of all that is drawn.")
 
 
-def _train_verifier(command: Command, options: dict[str, Any]) -> None:
+def _train_verifier(command: base.Command, options: dict[str, Any]) -> None:
+    """The verifier, which tells whether an entry answers a question.
+
+    Nets on the bundled embedder's token states, fitted on public questions and on ours
+    about invented organisations; NESCIO_VERIFIER names its directory afterwards.
+    """
     from probes.verifier.fitting import VerifierSettings  # noqa: PLC0415
     from qa.training.verifier import (  # noqa: PLC0415
         VerifierTraining,
@@ -363,7 +377,7 @@ def _add_registry(parser: Parser) -> None:
     add("--output", type=Path, metavar="DIR", help="Also write its files there.")
 
 
-def _write(command: Command, probe: "Probe", options: dict[str, Any]) -> None:
+def _write(command: base.Command, probe: "Probe", options: dict[str, Any]) -> None:
     message = f"{probe} (number {probe.pk}) is kept as {probe.state}."
     command.console().print(message)
     files: ProbeFiles = probe.files
@@ -374,45 +388,12 @@ def _write(command: Command, probe: "Probe", options: dict[str, Any]) -> None:
         base.write_figures(path, dumps(dict(probe.metrics), indent=2))
 
 
-_Kind = tuple[Callable[[Parser], None], Callable[[Command, dict[str, Any]], None], str]
-KINDS: Final[dict[str, _Kind]] = {
-    "probe": (
-        _add_probe,
-        _train_probe,
-        "A probe that tells right answers from wrong ones, fitted on labelled answers.",
-    ),
-    "boundary_probe": (
-        _add_boundary_probe,
-        _train_boundary_probe,
-        "A probe that tells beforehand whether the model answers rightly, fitted on "
-        "labelled questions that it answers without and with each of their notes.",
-    ),
-    "directions": (
-        _add_directions,
-        _train_directions,
-        "Directions of honesty and confidence in each block of the language model, with "
-        "the share of held-out pairs that each tells apart.",
-    ),
-    "adapter": (
-        _add_adapter,
-        _train_adapter,
-        "A low-rank adapter of the language model, fitted on questions like SQuAD 2.0's "
-        "with the notes that the retriever finds; NESCIO_LANGUAGE_ADAPTER names its "
-        "directory afterwards. Measure it on articles that it never saw: evaluate "
-        "squad2 --exclude-articles.",
-    ),
-    "verifier": (
-        _add_verifier,
-        _train_verifier,
-        "The verifier, which tells whether an entry answers a question: nets "
-        "on the bundled embedder's token states, fitted on public questions and on ours "
-        "about invented organisations; NESCIO_VERIFIER names its directory afterwards.",
-    ),
-    "reranker": (
-        _add_reranker,
-        _train_reranker,
-        "A cross-encoder, fine-tuned on what make_preferences wrote with InfoNCE and "
-        "stopped by the ranking of held-out questions; NESCIO_RERANKER names its "
-        "directory afterwards.",
-    ),
+KINDS: Final[Mapping[str, base.Kind]] = {
+    "probe": (_add_probe, _train_probe),
+    "boundary_probe": (_add_boundary_probe, _train_boundary_probe),
+    "directions": (_add_directions, _train_directions),
+    "adapter": (_add_adapter, _train_adapter),
+    "verifier": (_add_verifier, _train_verifier),
+    "reranker": (_add_reranker, _train_reranker),
 }
+Command.kinds = KINDS

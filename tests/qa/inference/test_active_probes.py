@@ -13,8 +13,8 @@ from probes.language_model.second_pass import Passing
 from probes.models import Probe
 from probes.services import promote, register, retire
 from probes.taps import Part, Tap
-from qa.inference import active_probes as in_force
-from qa.inference.active_probes import active_probes
+from qa.answers import sources
+from qa.answers.sources import active_probes
 from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.grounded_form import answer_passing, prompt_ids
 from qa.inference.probe_runner import ActiveProbes
@@ -58,7 +58,7 @@ WRITTEN = Generation(
 
 @pytest.fixture(autouse=True)
 def _nothing_loaded():
-    in_force._loaded.clear()
+    sources._probes.clear()
 
 
 @pytest.fixture(scope="module")

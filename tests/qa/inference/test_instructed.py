@@ -16,9 +16,9 @@ from probes.language_model import Tokens
 from probes.language_model.loading import SHIPPED, load_model
 from probes.services import promote, register
 from probes.taps import Tap
-from qa.inference import active_probes as in_force
+from qa.answers import sources
+from qa.answers.sources import active_probes
 from qa.inference import configured, grounded_form, instructed_form
-from qa.inference.active_probes import active_probes
 from qa.inference.configured import load_language_model
 from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.guided import GuidedLanguageModel
@@ -30,9 +30,8 @@ from qa.inference.instructed_form import (
     sequence_passing,
     written_value,
 )
-from qa.inference.instructions import INSTRUCTIONS, user_message
 from qa.inference.label_judge import LabelPair
-from qa.inference.server_reply import SCHEMA, printable
+from qa.inference.server_reply import INSTRUCTIONS, SCHEMA, printable, user_message
 from qa.inference.verdict_by_history import VerdictByHistory, VerdictForm
 from qa.inference.white_box import form_of, load_white_box
 from qa.pipeline.gates import Reason
@@ -70,7 +69,7 @@ def _short(monkeypatch):
     """Random weights write until they are stopped."""
     for name in ("_MAX_QUOTE", "_MAX_REASONING", "_MAX_ANSWER"):
         monkeypatch.setattr(instructed_form, name, 24)
-    in_force._loaded.clear()
+    sources._probes.clear()
 
 
 @pytest.fixture(scope="module", params=["gemma", "llama", "qwen2"])

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.inference.evidence_text import flatten, sentence_spans
-from qa.inference.instructions import user_message
-from qa.inference.server_reply import Fault, Form, read_form
+from qa.inference.server_reply import Fault, Form, read_form, user_message
 from qa.pipeline.language_model import Prompt
 from tests.qa.inference.language_server import GOOD
 from tests.qa.pipeline.values import make_evidence
