@@ -1,121 +1,38 @@
 """What gates, signals, reasons and numbers are called where people read them."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
 from qa.pipeline.gates import Gate
 from qa.pipeline.policy import Policy
 from qa.pipeline.rules import Kind
 
+_WORDS: Final[Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
+)
+
 
 @dataclass(frozen=True, slots=True)
 class GateWords:
-    """What pages call a gate.
-
-    Attributes:
-        stages: Whose time it takes: what it waits for and its own.
-        answers: Whether it answers, or lets the question go on.
-        is_optional: Whether it is shown only where it measured something.
-    """
+    """What pages call a gate; see the file of words."""
 
     name: str
     question: str
-    doing: str
-    done: str
     stages: tuple[str, ...]
     answers: bool = False
     is_optional: bool = False
 
-    @property
-    def stage_words(self) -> tuple[str, str]:
-        return (self.doing, self.done)
 
-
-GATES: Mapping[Gate, GateWords] = {
-    Gate.VERBATIM: GateWords(
-        "Word for word",
-        "Has an expert already answered exactly this question?",
-        "Looking for an exact answer",
-        "Exact answers compared",
-        ("verbatim",),
-        answers=True,
-    ),
-    Gate.HARD_REFUSAL: GateWords(
-        "Hard refusal",
-        "Is any entry close enough to the question?",
-        "Checking how close the evidence is",
-        "Distance checked",
-        ("hard_refusal",),
-    ),
-    Gate.ENTRY: GateWords(
-        "Entry",
-        "Does an entry answer the question by itself?",
-        "Reading the entries found",
-        "Entries read",
-        ("verify", "entry"),
-        answers=True,
-        is_optional=True,
-    ),
-    Gate.BOUNDARY: GateWords(
-        "Own knowledge",
-        "Does the language model know the answer by itself?",
-        "Checking what the model knows itself",
-        "Own knowledge checked",
-        ("boundary_load", "boundary", "recall", "monitored"),
-        answers=True,
-        is_optional=True,
-    ),
-    Gate.SOFT_REFUSAL: GateWords(
-        "Soft refusal",
-        "Does the evidence really answer the question?",
-        "Checking the draft",
-        "Draft checked",
-        ("rerank", "load", "generate", "debias", "support", "soft_refusal"),
-    ),
-    Gate.ABSTENTION: GateWords(
-        "Abstention",
-        "Is the answer reliable enough?",
-        "Checking the confidence",
-        "Confidence checked",
-        ("abstention",),
-    ),
-    Gate.AGREEMENT: GateWords(
-        "Agreement",
-        "Do the sources agree with each other?",
-        "Comparing the sources",
-        "Sources compared",
-        ("agreement",),
-        is_optional=True,
-    ),
+GATES: Final[Mapping[Gate, GateWords]] = {
+    Gate(gate): GateWords(**{**words, "stages": tuple(words["stages"])})
+    for gate, words in _WORDS["gates"].items()
 }
-
 # stage -> what is being done while it runs, and its name once done
-STAGES = {
-    "question": ("Reading the question", "Question read"),
-    "boundary_load": ("Starting the language model", "Language model ready"),
-    Gate.BOUNDARY.value: GATES[Gate.BOUNDARY].stage_words,
-    "monitored": (
-        "Writing, and searching where a word is uncertain",
-        "Written and monitored",
-    ),
-    "recall": ("Writing from the model's own knowledge", "Answer drafted"),
-    "retrieve.embed": ("", "Search: embedding the question"),
-    "retrieve.sql": ("", "Search: database query"),
-    "retrieve": ("Searching the knowledge base", "Searched"),
-    "rerank": ("Ranking the results", "Results reranked"),
-    "debias": ("Comparing with past verdicts", "Compared with past verdicts"),
-    Gate.VERBATIM.value: GATES[Gate.VERBATIM].stage_words,
-    Gate.HARD_REFUSAL.value: GATES[Gate.HARD_REFUSAL].stage_words,
-    "verify": ("Reading the entries found", "Entries read"),
-    Gate.ENTRY.value: GATES[Gate.ENTRY].stage_words,
-    "load": ("Starting the language model", "Language model ready"),
-    "generate": ("Reading the evidence and writing", "Answer drafted"),
-    "support": ("Checking every statement against the evidence", "Statements checked"),
-    Gate.SOFT_REFUSAL.value: GATES[Gate.SOFT_REFUSAL].stage_words,
-    Gate.ABSTENTION.value: GATES[Gate.ABSTENTION].stage_words,
-    Gate.AGREEMENT.value: GATES[Gate.AGREEMENT].stage_words,
-    "mark": ("Marking the words that answer", "Words that answer marked"),
-    "outcome": ("Finishing", "Stored"),
+STAGES: Final[Mapping[str, tuple[str, str]]] = {
+    stage: (doing, done) for stage, (doing, done) in _WORDS["stages"].items()
 }
 
 

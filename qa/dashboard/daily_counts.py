@@ -8,7 +8,8 @@ answers or votes changed since.
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from django.db import connection, transaction
 from django.db.models import Max, Min
@@ -26,41 +27,7 @@ _LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
 _LOCK_KEY = 0x6E657363  # any number that nothing else of this database locks
 
 # An answer is counted once without a tag and once under each of its tags.
-_COUNT = """
-WITH asked AS MATERIALIZED (
-    SELECT a.knowledge_base_id, a.outcome, a.gate, a.shown_reason AS reason, a.product_line_id,
-        a.line_of_business_id, voted.up, voted.down,
-        CASE WHEN took.ms IS NOT NULL AND a.outcome <> 'failed'
-            THEN ceil(ln(greatest(took.ms, %(least)s)) / ln(%(growth)s::float8)) END AS bucket
-    FROM qa_answer a
-    CROSS JOIN LATERAL (
-        SELECT count(*) FILTER (WHERE is_up) AS up,
-            count(*) FILTER (WHERE NOT is_up) AS down
-        FROM qa_vote WHERE answer_id = a.id
-    ) voted
-    CROSS JOIN LATERAL (
-        SELECT sum(value::float8) AS ms FROM jsonb_each_text(a.milliseconds)
-        WHERE position('.' IN key) = 0
-    ) took
-    WHERE a.created_at >= %(begin)s AND a.created_at < %(end)s
-        AND a.outcome <> 'pending' AND a.channel = ANY(%(channels)s)
-), tagged AS MATERIALIZED (
-    SELECT asked.*, tag.id AS tag_id FROM asked CROSS JOIN LATERAL (
-        SELECT DISTINCT id
-        FROM (VALUES (NULL::bigint), (product_line_id), (line_of_business_id)) each (id)
-    ) tag
-), counted AS (
-    INSERT INTO qa_dailycount (day, knowledge_base_id, tag_id, outcome, gate, reason,
-        answers, up, down)
-    SELECT %(day)s, knowledge_base_id, tag_id, outcome, gate, reason, count(*), sum(up),
-        sum(down)
-    FROM tagged GROUP BY knowledge_base_id, tag_id, outcome, gate, reason
-)
-INSERT INTO qa_dailylatency (day, knowledge_base_id, tag_id, outcome, bucket, answers)
-SELECT %(day)s, knowledge_base_id, tag_id, outcome, bucket, count(*)
-FROM tagged WHERE bucket IS NOT NULL
-GROUP BY knowledge_base_id, tag_id, outcome, bucket
-"""
+_COUNT: Final = Path(__file__).with_name("daily_counts.sql").read_text(encoding="utf-8")
 
 
 def count_days(*, at: datetime | None = None, most: int = _DAYS_A_RUN) -> int:

@@ -1,7 +1,7 @@
 """The result of one labelled question, and whether a draft is right."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -23,12 +23,12 @@ class Judged(LabelledAnswer):
     """
 
     is_answered: bool
-    gate: str
-    reason: str
-    measures: Mapping[str, float]
-    milliseconds: float
-    model_milliseconds: float
-    answer_id: UUID | None
+    gate: str = ""
+    reason: str = ""
+    measures: Mapping[str, float] = field(default_factory=dict)
+    milliseconds: float = 0.0
+    model_milliseconds: float = 0.0
+    answer_id: UUID | None = None
 
 
 class Suite(Protocol):

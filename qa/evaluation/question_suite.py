@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Protocol, TypeVar, runtime_checkable
 
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 
 from kb.documents.models import KnowledgeBase
 from qa.answers.asking import look, new_question, sources_for
@@ -58,11 +58,7 @@ def prepared_ahead(
             for future in waiting:
                 future.cancel()
             # A connection belongs to its thread, which ends here.
-            thread.submit(_close_connection)
-
-
-def _close_connection() -> None:
-    connection.close()
+            thread.submit(connections.close_all)
 
 
 _INVALID = "invalid_question"
@@ -171,7 +167,7 @@ class AskedSuite(CaseSuite):
     ) -> Judged:
         draft = draft_of(outcome, lambda entry: self.keys.get(entry, str(entry)))
         score = self.scoring(case, draft) if draft else None
-        measures = dict(score.measures) if score else {}
+        expected = _expected(case, outcome, reveals=self.policy.reveal_not_entitled)
         model = outcome.generation.milliseconds if outcome.generation else 0.0
         return Judged(
             id=case.id,
@@ -183,10 +179,7 @@ class AskedSuite(CaseSuite):
             gate=outcome.gate.value if outcome.gate else "",
             # A report says no more than the asker was shown.
             reason=outcome.shown_reason.value if outcome.shown_reason else "",
-            measures={
-                **measures,
-                **_expected(case, outcome, reveals=self.policy.reveal_not_entitled),
-            },
+            measures={**(score.measures if score else {}), **expected},
             milliseconds=(before + time.perf_counter() - began) * 1000,
             model_milliseconds=model,
             answer_id=answer.pk,
@@ -211,12 +204,8 @@ def _unaskable(begun: _Begun) -> Judged:
         is_answerable=begun.case.is_answerable,
         is_correct=None,
         is_answered=False,
-        gate="",
         reason=_INVALID,
-        measures={},
         milliseconds=begun.seconds * 1000,
-        model_milliseconds=0.0,
-        answer_id=None,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final
 from uuid import UUID
 
@@ -38,30 +39,7 @@ _LATE: Final = timedelta(minutes=5)
 _MIDDLES_AT_ONCE: Final = 4_096
 
 # What a gap counts, and its impact as `qa.gaps.models.impact` says.
-_COUNT = """
-WITH of_asker AS (
-    SELECT gap_id, asker_id, count(*) AS questions,
-           min(asked_at) AS first_seen, max(asked_at) AS last_seen,
-           sum(power(2::float8,
-               extract(epoch FROM asked_at - %(landmark)s)::float8 / %(half_life)s
-           )) AS weight
-    FROM qa_gapquestion WHERE gap_id = ANY(%(gaps)s) GROUP BY gap_id, asker_id
-),
-of_gap AS (
-    SELECT gap_id, sum(questions) AS questions, count(asker_id) AS askers,
-           min(first_seen) AS first_seen, max(last_seen) AS last_seen,
-           sum(sqrt(weight)) AS score
-    FROM of_asker GROUP BY gap_id
-)
-UPDATE qa_gap SET
-    questions = coalesce(c.questions, 0), askers = coalesce(c.askers, 0),
-    first_seen = coalesce(c.first_seen, qa_gap.first_seen),
-    last_seen = coalesce(c.last_seen, qa_gap.last_seen),
-    impact_score = coalesce(c.score, 0)
-FROM unnest(%(gaps)s::bigint[]) AS g(id) LEFT JOIN of_gap c ON c.gap_id = g.id
-WHERE qa_gap.id = g.id
-RETURNING qa_gap.id
-"""
+_COUNT: Final = Path(__file__).with_name("count_gaps.sql").read_text(encoding="utf-8")
 
 
 @dataclass(slots=True, eq=False)

@@ -19,30 +19,20 @@ from accounts.ids import digest
 from probes.language_model import Context, Generated, WhiteBoxModel
 from probes.language_model.batch import Written
 from probes.taps import Tap
-from qa.inference.evidence_text import MAX_ENTRY_TOKENS, MAX_QUESTION_TOKENS, flatten
+from qa.inference.evidence_text import (
+    MAX_ENTRY_TOKENS,
+    MAX_QUESTION_TOKENS,
+    PROMPTS,
+    flatten,
+)
 from qa.inference.white_box import bounded_mean
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question
 
 FORM: Final = "own-1"
-_INSTRUCTION: Final = (
-    "Answer each question in a few words. Notes may help; where they don't, answer from "
-    "what you know.\n\n"
-)
-# Question, notes, answer; far from any data set's own questions.
-_EXAMPLES: Final = (
-    ("What is the largest planet of the solar system?", (), "Jupiter"),
-    ("who wrote the novel don quixote", (), "Miguel de Cervantes"),
-    (
-        "How long does the ferry to Sark take?",
-        (
-            "Boats to Herm leave every hour.",
-            "The ferry to Sark takes fifty-five minutes and runs twice a day.",
-        ),
-        "fifty-five minutes",
-    ),
-    ("how many strings does a violin have", (), "four"),
-)
+_PROMPTS: Final = PROMPTS["closed_book"]
+_INSTRUCTION: Final[str] = _PROMPTS["instruction"]
+_EXAMPLES: Final[Sequence[tuple[str, Sequence[str], str]]] = _PROMPTS["examples"]
 _MAX_TOKENS: Final = 24
 _LINE_END: Final = "\n"
 

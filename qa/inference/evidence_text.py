@@ -1,12 +1,18 @@
-"""Evidence and questions as data: flat, visible, and the same length as before."""
+"""What models read: prompts of a file; evidence and questions as data, flat and visible."""
 
 import itertools
 import re
+import tomllib
 import unicodedata
-from typing import Final
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
 from kb.types import Evidence
 
+PROMPTS: Final[Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8")
+)
 # Tokens beyond these are not read: time and memory stay bounded whatever is asked.
 MAX_ENTRY_TOKENS: Final = 512
 MAX_QUESTION_TOKENS: Final = 256

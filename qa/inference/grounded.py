@@ -1,13 +1,14 @@
 """The grounded form, filled in by a white-box model with an adapter fitted for it."""
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from accounts.ids import digest
 from probes.language_model import Context, Tokens, WhiteBoxModel
 from probes.language_model.values import Look
-from qa.inference.evidence_text import MAX_ENTRY_TOKENS, flatten
+from qa.inference.evidence_text import MAX_ENTRY_TOKENS, PROMPTS, flatten
 from qa.inference.grounded_form import (
     FORM,
     INSTRUCTION,
@@ -25,22 +26,7 @@ from qa.pipeline.language_model import (
     Prompt,
 )
 
-_REASONING: Final = {
-    "en": (
-        "Of {pieces} pieces of evidence, number {number} holds the words that answer "
-        "the question best. {judged}",
-        "None of the {pieces} pieces of evidence holds words that answer the question.",
-        "It seems to answer it; the whole sentence is shown.",
-        "It seems to be about something else than what was asked.",
-    ),
-    "de": (
-        "Von {pieces} Belegen enthält Nummer {number} die Wörter, die am besten auf die "
-        "Frage antworten. {judged}",
-        "Keiner der {pieces} Belege enthält Wörter, die auf die Frage antworten.",
-        "Er scheint sie zu beantworten; gezeigt wird der ganze Satz.",
-        "Er scheint von etwas anderem zu handeln als dem Gefragten.",
-    ),
-}
+_REASONING: Final[Mapping[str, Sequence[str]]] = PROMPTS["grounded"]["reasoning"]
 
 
 def reasoning(language: str, number: int | None, pieces: int, can_answer: bool) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,6 +19,7 @@ from probes.language_model import (
 from qa.inference.evidence_text import (
     MAX_ENTRY_TOKENS,
     MAX_QUESTION_TOKENS,
+    PROMPTS,
     flatten,
     note_text,
     sentence_spans,
@@ -26,54 +27,10 @@ from qa.inference.evidence_text import (
 from qa.inference.white_box import bounded_mean
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt
 
-# Far from any knowledge base's own subject, so that none of their words leak.
-EXAMPLES: Final = (
-    (
-        "The pool is open from 7 to 21 o'clock on weekdays, and from 9 to 18 o'clock on "
-        "Sundays.",
-        "When does the pool close on a Tuesday?",
-        "The pool is open from 7 to 21 o'clock on weekdays, and from 9 to 18 o'clock on "
-        "Sundays.",
-    ),
-    (
-        "A lost key is replaced within three days for a fee of 40 euros.",
-        "How much does a new key cost if I lose mine?",
-        "A lost key is replaced within three days for a fee of 40 euros.",
-    ),
-    (
-        "The museum does not sell tickets at the door. Guided tours begin at the fountain.",
-        "Can I buy a ticket at the entrance?",
-        "The museum does not sell tickets at the door.",
-    ),
-    (
-        "Parcels over 20 kg are collected only on Mondays.",
-        "On which day is my 30 kg parcel picked up?",
-        "Parcels over 20 kg are collected only on Mondays.",
-    ),
-    (
-        "Season tickets are ordered on the website under Account, Tickets. They arrive by "
-        "post within a week. The website also has a map.",
-        "How do I get a season ticket?",
-        "Season tickets are ordered on the website under Account, Tickets. They arrive by "
-        "post within a week.",
-    ),
-)
+EXAMPLES: Final[Sequence[Sequence[str]]] = PROMPTS["guided"]["examples"]
 NO_NOTE: Final = "-"
 
-_REASONING: Final = {
-    "en": (
-        "Of {pieces} pieces of evidence, number {number} fits the question best "
-        "({share:.0%} against the others). {verdict}",
-        "It seems to answer it; the answer is copied from it.",
-        "It seems to be about something else than what was asked.",
-    ),
-    "de": (
-        "Von {pieces} Belegen passt Nummer {number} am besten zur Frage ({share:.0%} "
-        "gegenüber den anderen). {verdict}",
-        "Er scheint sie zu beantworten; die Antwort ist daraus übernommen.",
-        "Er scheint von etwas anderem zu handeln als dem Gefragten.",
-    ),
-}
+_REASONING: Final[Mapping[str, Sequence[str]]] = PROMPTS["guided"]["reasoning"]
 
 
 def reasoning(

@@ -21,7 +21,7 @@ from qa.pipeline.language_model import Prompt
 FORM: Final = "instructed-1"
 END: Final = "}"
 
-_FIELDS: Final[Mapping[str, Any]] = SCHEMA["properties"]  # type: ignore[assignment]  # ours
+_FIELDS: Final[Mapping[str, Any]] = SCHEMA["properties"]
 # What is written before each field's value, a space after it.
 LEADS: Final[Mapping[str, str]] = {
     name: f'{", " if number else "{"}"{name}":' for number, name in enumerate(_FIELDS)

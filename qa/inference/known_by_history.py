@@ -13,45 +13,15 @@ from kb.text.terms import asks_about_now
 from probes.language_model import Tokens, WhiteBoxModel
 from probes.language_model.scoring import Example
 from qa.inference.closed_book_form import ClosedBookForm, write_draft
-from qa.inference.evidence_text import MAX_QUESTION_TOKENS, flatten
+from qa.inference.evidence_text import MAX_QUESTION_TOKENS, PROMPTS, flatten
 from qa.inference.label_judge import LabelJudge, LabelJudgement, LabelPair
 from qa.pipeline.history import History, KnownQuestion
 from qa.pipeline.language_model import Generation
 from qa.pipeline.values import Question
 
-
-def instruction(known: str, unknown: str) -> str:
-    return (
-        "Some questions can be answered rightly from memory, others can not. Write "
-        f"{known} for a question that you know the right answer to, and {unknown} for "
-        "one that you are not sure of, and for every question about what is recent, "
-        "latest or current.\n\n"
-    )
-
-
-# (question, whether it can be answered from memory)
-EXAMPLES: Final = (
-    ("What is the capital of France?", True),
-    ("What is the weather like in Lisbon today?", False),
-    ("Who was the second mayor of Alder Creek?", False),
-    ("How many days are there in a week?", True),
-    ("Who wrote Romeo and Juliet?", True),
-    ("Who won the most recent election in Ghent?", False),
-    ("What is the largest planet of the solar system?", True),
-    ("How many visitors came to the fair of Oberried in 1987?", False),
-    ("Which language is spoken in Brazil?", True),
-    ("What does a barrel of oil cost now?", False),
-    ("Who composed the school song of Hillcrest Primary?", False),
-    ("How many legs has a spider?", True),
-    ("Who painted the Mona Lisa?", True),
-    ("Which of my invoices is overdue?", False),
-    ("Which gas do plants take from the air?", True),
-    ("What is the latest version of the Tarn compiler?", False),
-    ("Who was the first president of the United States?", True),
-    ("What was the maiden name of the baker in Keld?", False),
-    ("Who is the current coach of the Lundby rowing club?", False),
-    ("In which year did the Second World War end?", True),
-)
+_PROMPTS: Final = PROMPTS["known_by_history"]
+INSTRUCTION: Final[str] = _PROMPTS["instruction"]
+EXAMPLES: Final[Sequence[tuple[str, bool]]] = _PROMPTS["examples"]
 
 
 # A past question is shown for what it is about, not for its every condition.
@@ -71,7 +41,7 @@ class HistoryForm(LabelJudge):
         super().__init__(
             model,
             labels,
-            instruction=instruction(labels.known, labels.unknown),
+            instruction=INSTRUCTION.format(known=labels.known, unknown=labels.unknown),
             fixed=[_example(model.tokens, KnownQuestion(*each)) for each in examples],
         )
 

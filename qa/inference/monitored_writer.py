@@ -17,7 +17,7 @@ from probes.language_model import Generated, WhiteBoxModel
 from probes.models import Probe
 from qa.exceptions import LanguageModelUnavailableError
 from qa.inference.closed_book_form import ClosedBookForm
-from qa.inference.evidence_text import flatten, note_text
+from qa.inference.evidence_text import PROMPTS, flatten, note_text
 from qa.inference.policy_models import load_closed_book_form
 from qa.inference.white_box import token_texts
 from qa.pipeline.monitored import Draft
@@ -28,57 +28,10 @@ _MAX_TOKENS: Final = 64
 _MAX_QUERY_TOKENS: Final = 32
 _MAX_SEGMENT_TOKENS: Final = 256
 
-_ANSWERING: Final = """\
-Answer each question in one or more short sentences, one step after the other. Notes may \
-help; where they don't, answer from what you know.
-
-Question: What is the capital of the country in which the Eiffel Tower stands?
-Answer: The Eiffel Tower stands in France. The capital of France is Paris.
-
-Question: How long does the ferry to Sark take?
-Note: Boats to Herm leave every hour.
-Note: The ferry to Sark takes fifty-five minutes and runs twice a day.
-Answer: The ferry to Sark takes fifty-five minutes.
-
-Question: who was the dentist of the second mayor of upper tarn
-Answer: I don't know.
-
-Question: Which language did the author of Don Quixote write in?
-Answer: Don Quixote was written by Miguel de Cervantes. Miguel de Cervantes wrote in Spanish.
-
-"""
-_VALIDATING: Final = """\
-Write a short search query that would show whether the answer is true.
-
-Question: who painted the night watch
-Answer: The Night Watch was painted by Rembrandt.
-Query: Which painter made The Night Watch?
-
-Question: When was the harbour of Wels built?
-Answer: The harbour was built in 1902 by the engineer Paul Berg.
-Query: In which year did Paul Berg build the harbour of Wels?
-
-Question: what does the gold card cost
-Answer: It costs 72 euros a year.
-Query: Gold card yearly fee in euros
-
-"""
-_REWRITING: Final = """\
-Write a better search query: short, and about what the question asks.
-
-Question: Who wrote the novel Moby-Dick?
-Query: information on the book moby dick
-Better query: Who is the author of Moby-Dick?
-
-Question: When was the harbour of Wels built?
-Query: engineer Paul Berg harbour
-Better query: In which year was the harbour of Wels built?
-
-Question: what does the gold card cost
-Query: it costs euros a year
-Better query: yearly fee of the Gold card
-
-"""
+_PROMPTS: Final = PROMPTS["monitored"]
+_ANSWERING: Final[str] = _PROMPTS["answering"]
+_VALIDATING: Final[str] = _PROMPTS["validating"]
+_REWRITING: Final[str] = _PROMPTS["rewriting"]
 
 
 class SteeredWriter:

@@ -6,39 +6,15 @@ from typing import Final
 from kb.types import Evidence
 from probes.language_model import Tokens, WhiteBoxModel
 from probes.language_model.scoring import Example
-from qa.inference.evidence_text import MAX_QUESTION_TOKENS, flatten, note_text
+from qa.inference.evidence_text import MAX_QUESTION_TOKENS, PROMPTS, flatten, note_text
 from qa.inference.label_judge import LabelJudge, LabelJudgement, LabelPair
 from qa.pipeline.history import History, JudgedQuestion
 from qa.pipeline.language_model import DebiasedVerdict, Generation, Prompt
 from qa.pipeline.values import Question
 
-
-def instruction(known: str, unknown: str) -> str:
-    return (
-        "Some notes answer the question below them, others are about something else. "
-        f"Write {known} where the note answers the question, and {unknown} where it "
-        "does not.\n\n"
-    )
-
-
-# (note, question, whether the note answers it); about a made-up card issuer.
-EXAMPLES: Final = (
-    ("The Gold card costs 72 euros a year.", "What does the Gold card cost?", True),
-    ("A lost card is replaced within three working days.",
-     "Who founded the card's issuer?", False),
-    ("Travel insurance covers journeys of up to 60 days.",
-     "What is the daily limit at a cash machine?", False),
-    ("The Student card is free until its holder turns 27.",
-     "Until which age is the Student card free?", True),
-    ("Statements are sent on the fifth day of each month.",
-     "On which day are statements sent?", True),
-    ("An additional card costs 12 euros a year.",
-     "How long is an additional card valid?", False),
-    ("Payments abroad carry a fee of 1.5 percent.",
-     "Which fee is charged for payments abroad?", True),
-    ("The branch in Tarnby opens at nine.",
-     "When does the branch in Tarnby close?", False),
-)  # fmt: skip
+_PROMPTS: Final = PROMPTS["verdict_by_history"]
+INSTRUCTION: Final[str] = _PROMPTS["instruction"]
+EXAMPLES: Final[Sequence[tuple[str, str, bool]]] = _PROMPTS["examples"]
 
 
 # Notes of examples are shown for what they are about; the asked one is read further.
@@ -54,7 +30,7 @@ class VerdictForm(LabelJudge):
         super().__init__(
             model,
             labels,
-            instruction=instruction(labels.known, labels.unknown),
+            instruction=INSTRUCTION.format(known=labels.known, unknown=labels.unknown),
             fixed=[
                 _example(model.tokens, JudgedQuestion(question, note, can_be_answered))
                 for note, question, can_be_answered in EXAMPLES

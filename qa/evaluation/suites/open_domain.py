@@ -16,6 +16,7 @@ from qa.evaluation.judging import Suite, by_label, by_references
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, given_or_empty
 
 from .options import (
+    PROTOCOLS,
     SuiteFactory,
     SuiteOptions,
     digest_of,
@@ -30,15 +31,6 @@ NAME = "clinc-oos"
 _FILES = ("clinc150/data_full.json",)
 _NO_INTENT = "no intent"
 Pairs = Sequence[tuple[str, str]]
-
-PROTOCOL = (
-    "The knowledge base holds the training utterances of the in-scope intents as verified "
-    "questions, each with its intent's name as the answer; {dropped} of them that are "
-    "test utterances word for word are left out. The test utterances and those outside "
-    "of all intents are asked; an answer is right if it is the intent's name, and every "
-    "answer to an utterance outside of them is false. Known to leak: training and test "
-    "utterances were written by people for the same prompts and resemble each other."
-)
 
 
 def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
@@ -59,7 +51,7 @@ def open_clinc(**options: Unpack[SuiteOptions]) -> Suite:
         list(_sources(kept)),
         loading=options.get("loading"),
     )
-    protocol = PROTOCOL.format(dropped=len(training) - len(kept))
+    protocol = PROTOCOLS["clinc-oos"].format(dropped=len(training) - len(kept))
     return sampled_suite(
         NAME, protocol, knowledge_base, cases, by_label, options, data=digest
     )
@@ -84,31 +76,6 @@ def _sources(pairs: Pairs) -> Iterator[Source]:
         intents.setdefault(intent, []).append(Fact(intent, question=text))
     for intent, facts in intents.items():
         yield Source(key=intent, title=intent.replace("_", " "), facts=facts)
-
-
-GIVEN = (
-    "The questions are asked against the knowledge base {slug} as it is. Whether it "
-    "holds an answer is not known, so that only drafts are judged and no refusal is: an "
-    "answer is right if a reference is in it, both in lower case and without "
-    "punctuation and articles, and shares a word with what the model marks in it, where "
-    "it marks words that answer. Known to leak: nothing is added to the knowledge base; "
-    "what it says of these questions already is not checked."
-)
-EMPTY = (
-    "The questions are asked against a knowledge base that knows nothing: every one is "
-    "to be refused, and every answer is a false one. To measure answers name a knowledge "
-    "base with --knowledge-base."
-)
-
-SELFAWARE = (
-    "All questions are asked against the knowledge base {slug}; whether one is "
-    "answerable is the data set's label and says nothing about this knowledge base, so "
-    "that refusing an answerable one may be all that is right here. An answer is right "
-    "if a reference is in it. Known to leak: every unanswerable question was "
-    "collected by the data set's authors and every answerable one comes from SQuAD, "
-    "TriviaQA or HotpotQA, so that the style of a source tells the label; nothing may "
-    "be trained on it."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +103,12 @@ def open_open_domain(name: str, **options: Unpack[SuiteOptions]) -> Suite:
     file, cases = read_open_domain(
         name, options.get("data"), is_answerable=None if slug else False
     )
-    base, protocol = given_or_empty(slug), (GIVEN if slug else EMPTY).format(slug=slug)
+    base, protocol = (
+        given_or_empty(slug),
+        (PROTOCOLS["open-domain"] if slug else PROTOCOLS["open-domain-empty"]).format(
+            slug=slug
+        ),
+    )
     data = digest_of(file)
     return sampled_suite(name, protocol, base, cases, by_references, options, data=data)
 
@@ -165,7 +137,7 @@ def open_selfaware(**options: Unpack[SuiteOptions]) -> Suite:
     refuse_others(name, options, frozenset({"knowledge_base"}))
     file, cases = read_selfaware(options.get("data"))
     base = given_or_empty(options.get("knowledge_base", ""))
-    protocol, data = SELFAWARE.format(slug=base.slug), digest_of(file)
+    protocol, data = PROTOCOLS["selfaware"].format(slug=base.slug), digest_of(file)
     return sampled_suite(name, protocol, base, cases, by_references, options, data=data)
 
 

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Final, Protocol, TypedDict, Unpack
 
 from django.contrib.auth.models import AbstractBaseUser
 
@@ -17,6 +18,10 @@ from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 from qa.policies.services import CHANGEABLE, active_policy, new_version
+
+PROTOCOLS: Final[Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_name("protocols.toml").read_text(encoding="utf-8")
+)
 
 
 def find_policy(text: str) -> Policy:

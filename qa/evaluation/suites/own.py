@@ -26,6 +26,7 @@ from qa.evaluation.question_suite import AskedSuite
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 
 from .options import (
+    PROTOCOLS,
     SuiteOptions,
     deciding_policy,
     digest_of,
@@ -44,12 +45,6 @@ ASKERS: Mapping[str, tuple[str, ...]] = {
     "lead": ("team-leads",),
 }
 
-DEMO_PROTOCOL = (
-    "The demonstration's questions, asked of the demonstration's knowledge base by its "
-    "own users. An answer is right if it holds and cites what the question asks for. "
-    "Known to leak: the default thresholds were chosen on these questions."
-)
-
 
 def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
     refuse_others(DEMO_NAME, options, frozenset())
@@ -60,7 +55,7 @@ def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
     limit = options.get("limit")
     return AskedSuite(
         name=DEMO_NAME,
-        protocol=DEMO_PROTOCOL,
+        protocol=PROTOCOLS["demo"],
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
         cases=read_cases(QUESTIONS)[:limit],
@@ -104,12 +99,6 @@ OWN_NAME = "own"
 _GROUPS = "+"  # between the groups of an asker
 _DOCUMENT = "Facts"
 
-OWN_PROTOCOL = (
-    "The questions of {questions} are asked against {knowledge}. An answer is right if "
-    "it holds and cites what its question asks for. Known to leak: {overlap} of the "
-    "questions stand word for word as the question of an entry."
-)
-
 
 def open_own(**options: Unpack[SuiteOptions]) -> Suite:
     refuse_others(OWN_NAME, options, frozenset({"knowledge", "knowledge_base"}))
@@ -131,7 +120,7 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
         .exclude(question="")
         .values_list("question", flat=True)
     )
-    protocol = OWN_PROTOCOL.format(
+    protocol = PROTOCOLS["own"].format(
         questions=file.name,
         knowledge=knowledge.name if knowledge else knowledge_base.slug,
         overlap=sum(case.question in own for case in cases),

@@ -13,8 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Unpack
 
-from django.contrib.auth.models import User
-
 from kb.entries.models import Entry
 from kb.search import embed_question, search
 from kb.types import Scope
@@ -27,7 +25,14 @@ from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
-from .options import SuiteOptions, digest_of, find_file, misread, refuse_others
+from .options import (
+    PROTOCOLS,
+    SuiteOptions,
+    digest_of,
+    find_file,
+    misread,
+    refuse_others,
+)
 
 
 def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
@@ -67,15 +72,6 @@ _DEPTH = 100  # ranks that are measured
 _RECALLS = (1, 5, 10, 100)
 _HIT = 10
 
-PROTOCOL = (
-    "Every abstract of the corpus is one verified entry, title and text; an embedding "
-    "model sees of it what fits its window, the words are all looked up. The test claims "
-    "are searched for as questions are, to {depth} ranks; no language model is asked. "
-    "A claim counts as answered if anything was found, and as right if a relevant "
-    "abstract is among the first {hit}. Known to leak: the claims were written from "
-    "sentences that cite these abstracts."
-)
-
 
 @dataclass(kw_only=True, eq=False)
 class RetrievalSuite(CaseSuite):
@@ -105,26 +101,18 @@ class RetrievalSuite(CaseSuite):
             is_answerable=None,
             is_correct=recall_at(ranked, relevant, _HIT) > 0 if ranked else None,
             is_answered=bool(ranked),
-            gate="",
-            reason="",
             measures={
                 **{f"recall_at_{k}": recall_at(ranked, relevant, k) for k in _RECALLS},
                 "ndcg_at_10": ndcg_at(ranked, gains, 10),
                 "reciprocal_rank": reciprocal_rank(ranked, relevant),
             },
             milliseconds=(time.perf_counter() - began) * 1000,
-            model_milliseconds=0.0,
-            answer_id=None,
         )
-
-    @cached_property
-    def _asker(self) -> User:
-        return evaluation_user()
 
     @cached_property
     def _scope(self) -> Scope:
         policy = active_policy(self.knowledge_base).as_value()
-        return evidence_scope(self._asker, self.knowledge_base, policy)
+        return evidence_scope(evaluation_user(), self.knowledge_base, policy)
 
 
 def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:
@@ -154,7 +142,7 @@ def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:
     seed, limit = options.get("seed", 0), options.get("limit")
     return RetrievalSuite(
         name=NAME,
-        protocol=PROTOCOL.format(depth=_DEPTH, hit=_HIT),
+        protocol=PROTOCOLS["scifact"].format(depth=_DEPTH, hit=_HIT),
         knowledge_base=knowledge_base,
         cases=sample(cases, limit, seed=seed),
         gains=gains,

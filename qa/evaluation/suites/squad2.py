@@ -15,6 +15,7 @@ from qa.exceptions import EvaluationDataError
 from qa.inference.evidence_text import flatten, sentence_spans
 
 from .options import (
+    PROTOCOLS,
     SuiteOptions,
     digest_of,
     find_file,
@@ -26,19 +27,6 @@ from .options import (
 
 NAME = "squad2"
 FILES = ("squad/squad-v2*.json", "squad/dev-v2*.json", "*.json")
-
-PROTOCOL = (
-    "Each question is asked against the sentences of all paragraphs of {articles} "
-    "articles ({facts} entries, verified); no question and no marked answer is in the "
-    "knowledge base. An answer is right if a reference stands in it, both in lower case "
-    "and without punctuation and articles; offsets are not used. Where the model marks "
-    "the words of it that answer, these must share a word with a reference, and exact "
-    "match, F1 and ROUGE-L are theirs. To a question without an answer every answer is "
-    "wrong. Known to leak: the questions were written by "
-    "people who had the paragraph before them and share its words, and those without "
-    "an answer were written to look like the others; a question may be answered by an "
-    "article other than its own, which counts as right only where a reference stands."
-)
 
 
 def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
@@ -65,7 +53,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
     facts = f"{sum(len(source.facts) for source in sources):,}"
     suite = sampled_suite(
         NAME,
-        PROTOCOL.format(articles=len(chosen), facts=facts),
+        PROTOCOLS["squad2"].format(articles=len(chosen), facts=facts),
         knowledge_base,
         cases,
         by_references,

@@ -9,8 +9,8 @@ from probes.exceptions import TooManyTokensError
 from probes.language_model import load_model
 from qa.inference.known_by_history import (
     EXAMPLES,
+    INSTRUCTION,
     HistoryForm,
-    instruction,
     question_ids,
 )
 from qa.inference.label_judge import LabelPair
@@ -45,7 +45,7 @@ def shown(question):
 
 def whole_prompt():
     fixed = [f"{shown(text)}{'A' if known else 'B'}\n\n" for text, known in EXAMPLES]
-    return instruction("A", "B") + "".join(fixed)
+    return INSTRUCTION.format(known="A", unknown="B") + "".join(fixed)
 
 
 def test_the_nearest_stands_last_before_the_question(form):

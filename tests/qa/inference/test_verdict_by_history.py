@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from qa.inference.label_judge import LabelPair
 from qa.inference.verdict_by_history import (
     EXAMPLES,
+    INSTRUCTION,
     VerdictByHistory,
     VerdictForm,
-    instruction,
 )
 from qa.pipeline.gates import Reason
 from qa.pipeline.history import JudgedQuestion
@@ -149,7 +149,7 @@ def shown(note, question):
 
 def test_past_verdicts_stand_before_the_question_the_nearest_last(form):
     own = model()
-    text = instruction("A", "B")
+    text = INSTRUCTION.format(known="A", unknown="B")
     for note, question, can in EXAMPLES:
         text += f"{shown(note, question)}{'A' if can else 'B'}\n\n"
     for each in PAST[::-1]:
