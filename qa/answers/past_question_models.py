@@ -11,50 +11,14 @@ from .models import Answer
 
 
 class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
-    def nearest_to(
-        self,
-        vector: Sequence[float],
-        *,
-        knowledge_base_id: int,
-        model_id: int,
-        language_model: str,
-    ) -> Self:
-        """Order by `distance` (Euclidean, in [0, 2]), the nearest first.
-
-        Only those of one knowledge base that this language model answered, and of the
-        vector's embedding model.
-        """
-        rows = self.filter(
-            knowledge_base_id=knowledge_base_id,
-            embedding_model_id=model_id,
-            language_model=language_model,
-        )
-        return rows._by_distance(vector)
-
-    def nearest_known(
-        self,
-        vector: Sequence[float],
-        *,
-        knowledge_base_id: int,
-        model_id: int,
-        own_model: str,
-    ) -> Self:
-        """Do the same with those whose `is_known` was measured with `own_model`."""
-        rows = self.filter(
-            knowledge_base_id=knowledge_base_id,
-            embedding_model_id=model_id,
-            own_model=own_model,
-            is_known__isnull=False,
-        )
-        return rows._by_distance(vector)
+    def nearest_to(self, vector: Sequence[float], **values: object) -> Self:
+        """Those of these values, by `distance` (Euclidean, in [0, 2]), nearest first."""
+        rows = self.filter(**values).annotate(distance=L2Distance("vector", vector))
+        return rows.order_by("distance", "pk")
 
     def unasked_of(self, own_model: str) -> Self:
         """Those whose `is_known` was not measured with `own_model` yet."""
         return self.exclude(own_model=own_model)
-
-    def _by_distance(self, vector: Sequence[float]) -> Self:
-        rows = self.annotate(distance=L2Distance("vector", vector))
-        return rows.order_by("distance", "pk")
 
 
 class PastQuestion(models.Model):

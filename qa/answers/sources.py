@@ -34,7 +34,7 @@ from kb.search import (
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from probes.models import Probe
 from qa.answers.models import AnswerEvidence
-from qa.answers.past_question_models import PastQuestion
+from qa.answers.past_question_models import PastQuestion, PastQuestionQuerySet
 from qa.exceptions import LanguageModelBusyError
 from qa.pipeline.choice import Verifier
 from qa.pipeline.closed_book import ClosedBookModels
@@ -268,13 +268,8 @@ class PastExamples:
     def known(
         self, question: Question, *, own_model: str, limit: int
     ) -> Sequence[KnownQuestion]:
-        vector = embed_question(question.text)
-        rows = PastQuestion.objects.nearest_known(
-            vector.values.tolist(),
-            knowledge_base_id=self._scope.knowledge_base_id,
-            model_id=vector.model_id,
-            own_model=own_model,
-        ).values_list("answer_id", "answer__question", "is_known")
+        near = self._nearest(question, own_model=own_model, is_known__isnull=False)
+        rows = near.values_list("answer_id", "answer__question", "is_known")
         found = [
             KnownQuestion(text, bool(is_known), str(answer))
             for answer, text, is_known in rows[:limit]
@@ -285,13 +280,8 @@ class PastExamples:
     def judged(
         self, question: Question, *, language_model: str, limit: int
     ) -> Sequence[JudgedQuestion]:
-        vector = embed_question(question.text)
-        rows = PastQuestion.objects.nearest_to(
-            vector.values.tolist(),
-            knowledge_base_id=self._scope.knowledge_base_id,
-            model_id=vector.model_id,
-            language_model=language_model,
-        ).values_list("answer_id", "answer__question", "can_be_answered")
+        near = self._nearest(question, language_model=language_model)
+        rows = near.values_list("answer_id", "answer__question", "can_be_answered")
         found = [*rows[: limit * _LOOKED_AT_FOR_ONE]]
         notes = self._first_notes([answer for answer, _, _ in found])
         self._release()
@@ -300,6 +290,15 @@ class PastExamples:
             for answer, text, can_be_answered in found
             if answer in notes
         ][:limit]
+
+    def _nearest(self, question: Question, **values: object) -> PastQuestionQuerySet:
+        vector = embed_question(question.text)
+        return PastQuestion.objects.nearest_to(
+            vector.values.tolist(),
+            knowledge_base_id=self._scope.knowledge_base_id,
+            embedding_model_id=vector.model_id,
+            **values,
+        )
 
     def _first_notes(self, answers: Sequence[UUID]) -> dict[UUID, str]:
         """Return for each answer what stood first in its evidence, as it stood then."""

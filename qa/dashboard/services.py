@@ -14,7 +14,7 @@ from qa.calibration.models import DriftReading
 from qa.dashboard.models import CountedDay
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap
-from qa.reviews.agreement import Kappa, cohen_kappa
+from qa.reviews.agreement import Kappa, judged_twice, kappa_of_right
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewStratum
 from qa.reviews.sample_plan import Estimate, Stratum, estimate
@@ -60,7 +60,7 @@ def read_quality(scope: Scope) -> Quality:
     return Quality(
         estimate(_part(each, "answered", "answers", "wrong") for each in strata),
         estimate(_part(each, "refused", "refusals", "false") for each in strata),
-        cohen_kappa(_pairs(scope)),
+        _agreement(scope),
     )
 
 
@@ -118,33 +118,18 @@ def _tagged(tag: int, answer: str) -> Q:
     return Q((f"{answer}product_line", tag)) | Q((f"{answer}line_of_business", tag))
 
 
-def _pairs(scope: Scope) -> list[tuple[int, int]]:
-    """Return whether the first and the second expert found the same answer right to show.
+def _agreement(scope: Scope) -> Kappa:
+    """Return how far the first and the second expert agree on what was right to show.
 
-    Answers alone: refusals are false much more seldom, and both together would agree by
-    what they are.
+    Of answers alone: refusals are false much more seldom, and both together would agree
+    by what they are.
     """
-    in_period = _in_period(scope, "answer__")
-    outcome = Q(answer__outcome=Answer.Outcome.ANSWERED)
-    second = Review.objects.done().filter(in_period, outcome, round=2)
-    second = scope.in_base(second, "answer__knowledge_base")
+    answered = Q(answer__outcome=Answer.Outcome.ANSWERED)
+    rows = Review.objects.filter(_in_period(scope, "answer__"), answered).order_by()
+    rows = scope.in_base(rows, "answer__knowledge_base")
     if scope.tag:
-        second = second.filter(_tagged(scope.tag, "answer__"))
-    first = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
-    grades = ("correctness", "truthfulness")
-    rows = second.filter(first).order_by()
-    counts = rows.values_list(
-        *(f"answer__reviews__{name}" for name in grades), *grades
-    ).annotate(Count("pk"))
-    wholly = (Review.Grade.WHOLLY, Review.Grade.WHOLLY)
-    pairs: list[tuple[int, int]] = []
-    for *first_grades, correctness, truthfulness, count in counts:
-        pair = (
-            int(tuple(first_grades) == wholly),
-            int((correctness, truthfulness) == wholly),
-        )
-        pairs += [pair] * count
-    return pairs
+        rows = rows.filter(_tagged(scope.tag, "answer__"))
+    return kappa_of_right(judged_twice(rows))
 
 
 @dataclass(frozen=True, slots=True)

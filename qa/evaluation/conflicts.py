@@ -3,11 +3,10 @@
 The model is fitted on the development half alone; an ablation leaves signals out.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +30,9 @@ from kb.conflicts.values import (
 )
 from kb.embedding.embedder import Embedder
 from probes.fitting import fit_logistic
+from qa.evaluation.cases import read_lines
 from qa.evaluation.metrics.intervals import Rate
 from qa.evaluation.report.tables import TextTable
-from qa.exceptions import EvaluationDataError
 
 STRENGTH: Final = 1.0  # of the penalty, chosen by cross-validation on development
 HALVES: Final = ("development", "held_out")
@@ -72,15 +71,7 @@ class Quality:
 
 
 def read_pairs(path: Path, embedder: Embedder) -> tuple[LabelledPair, ...]:
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        try:
-            row = json.loads(line)
-            sides = Statement(**row["first"]), Statement(**row["second"])
-            rows.append((str(row["half"]), Kind(row["kind"]), str(row["type"]), *sides))
-        except (ValueError, KeyError, TypeError) as error:
-            msg = f"{path.name}, line {number}, is no labelled pair: {error!r}."
-            raise EvaluationDataError(msg) from error
+    rows = [row for _, row in read_lines(path, _read_pair)]
     ours = embedder.encode([row[3].question or row[3].text for row in rows])
     theirs = embedder.encode([row[4].question or row[4].text for row in rows])
     distances = np.linalg.norm(ours - theirs, axis=1).tolist()
@@ -88,6 +79,11 @@ def read_pairs(path: Path, embedder: Embedder) -> tuple[LabelledPair, ...]:
         LabelledPair(*row, distance=distance)
         for row, distance in zip(rows, distances, strict=True)
     )
+
+
+def _read_pair(row: Mapping[str, Any]) -> tuple[str, Kind, str, Statement, Statement]:
+    sides = Statement(**row["first"]), Statement(**row["second"])
+    return str(row["half"]), Kind(row["kind"]), str(row["type"]), *sides
 
 
 def fit_model(

@@ -6,13 +6,14 @@ References:
     and weighted kappa. Psychological Bulletin 72(5).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
-from django.db.models import F, FilteredRelation, Q
+from django.db.models import F, FilteredRelation, Q, QuerySet
 
 from qa.reviews.models import Review
 
@@ -97,7 +98,7 @@ def _error(shares: np.ndarray, weights: np.ndarray, pairs: int) -> float:
 MAX_ANSWERS = 2_000
 """Answers that were judged twice, the newest ones."""
 _WHOLLY = int(Review.Grade.WHOLLY)
-_Row = dict[str, int]  # the second review's values, and the first's as `first_...`
+_Row = dict[str, Any]  # the second review's values, and the first's as `first_...`
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +116,8 @@ def agreement() -> tuple[Agreement, ...]:
     Whether an answer was right to show and whether a refusal was a false one are plain
     kappas; the grades, which are in order, are weighted linearly.
     """
-    names = (*GRADES, "should_be_answered")
-    done = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
-    first = FilteredRelation("answer__reviews", condition=done)
-    rows = Review.objects.done().filter(round=2).annotate(first=first)
-    values = rows.filter(first__isnull=False).values(
-        *names, **{f"first_{name}": F(f"first__{name}") for name in names}
-    )
-    found = list(values.order_by("-reviewed_at", "-pk")[:MAX_ANSWERS])
+    rows = judged_twice(Review.objects.order_by("-reviewed_at", "-pk"))
+    found = list(rows[:MAX_ANSWERS])
     judged = [row for row in found if row["correctness"] is not None]
     refused = [row for row in found if row["should_be_answered"] is not None]
     graded = {
@@ -133,18 +128,34 @@ def agreement() -> tuple[Agreement, ...]:
         )
         for name in GRADES
     }
-    right = [(_is_right(row, "first_"), _is_right(row)) for row in judged]
     false = [
         (int(row["first_should_be_answered"]), int(row["should_be_answered"]))
         for row in refused
     ]
     return (
-        Agreement("right_to_show", "right to show", cohen_kappa(right)),
+        Agreement("right_to_show", "right to show", kappa_of_right(judged)),
         Agreement(
             "should_be_answered", "should have been answered", cohen_kappa(false)
         ),
         *(Agreement(name, name, kappa) for name, kappa in graded.items()),
     )
+
+
+def judged_twice(reviews: QuerySet[Review]) -> "QuerySet[Review, Any]":
+    """Return the grades of second reviews, and of the first ones as `first_...`."""
+    names = (*GRADES, "should_be_answered")
+    done = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
+    first = FilteredRelation("answer__reviews", condition=done)
+    rows = reviews.filter(round=2, state=Review.State.DONE).annotate(first=first)
+    found: QuerySet[Review, Any] = rows.filter(first__isnull=False).values(
+        *names, **{f"first_{name}": F(f"first__{name}") for name in names}
+    )
+    return found
+
+
+def kappa_of_right(rows: Iterable[_Row]) -> Kappa:
+    """Return the agreement on whether answers, graded twice, were right to show."""
+    return cohen_kappa([(_is_right(row, "first_"), _is_right(row)) for row in rows])
 
 
 def _is_right(row: _Row, whose: str = "") -> int:

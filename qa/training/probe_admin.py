@@ -1,5 +1,5 @@
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
@@ -9,6 +9,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from unfold.decorators import action, display
 
 from accounts.admin_parts import act_on_row, confirmed, images, table
@@ -193,15 +194,27 @@ class ProbeAdmin(ProbePages):
 
 # The curves, drawn from the numbers of a card: one that was uploaded is checked.
 
-Points = list[tuple[float, float]]
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+Points = list[tuple[Share, Share]]
+
+
+class _Bin(BaseModel):
+    probability: Share
+    accuracy: Share
+
+
+_CURVES: Final[Mapping[str, TypeAdapter[Any]]] = {
+    "reliability": TypeAdapter(list[_Bin]),
+    "risk_coverage": TypeAdapter(Points),
+}
 
 
 def curve_names(metrics: Mapping[str, Any]) -> list[str]:
-    return [name for name, read in _READ.items() if read(metrics)]
+    return [name for name in _CURVES if _points(name, metrics)]
 
 
 def curve_svg(name: str, metrics: Mapping[str, Any]) -> bytes | None:
-    points = _READ[name](metrics) if name in _READ else []
+    points = _points(name, metrics)
     if not points:
         return None
     across, up = zip(*points, strict=True)
@@ -230,29 +243,12 @@ def curve_svg(name: str, metrics: Mapping[str, Any]) -> bytes | None:
         return charts.saved(figure, charts.SVG, charts.Description(title, text))
 
 
-def _risk_coverage(metrics: Mapping[str, Any]) -> Points:
-    return _shares(metrics.get("risk_coverage"), lambda row: row)
-
-
-def _reliability(metrics: Mapping[str, Any]) -> Points:
-    def point(row: Any) -> Any:  # noqa: ANN401  # whatever JSON holds
-        if isinstance(row, Mapping):
-            return [row.get("probability"), row.get("accuracy")]
-        return None
-
-    return _shares(metrics.get("reliability"), point)
-
-
-def _shares(rows: object, point: Any) -> Points:  # noqa: ANN401  # from JSON to JSON
-    found: Points = []
-    for row in rows if isinstance(rows, Sequence) and not isinstance(rows, str) else ():
-        pair = point(row)
-        if not isinstance(pair, Sequence) or len(pair) != 2:
-            return []
-        if not all(isinstance(v, int | float) and 0 <= v <= 1 for v in pair):
-            return []
-        found.append((float(pair[0]), float(pair[1])))
-    return found
-
-
-_READ = {"reliability": _reliability, "risk_coverage": _risk_coverage}
+def _points(name: str, metrics: Mapping[str, Any]) -> Points:
+    if name not in _CURVES:
+        return []
+    try:
+        found = _CURVES[name].validate_python(metrics.get(name))
+    except ValidationError:
+        return []
+    is_bins = name == "reliability"
+    return [(one.probability, one.accuracy) for one in found] if is_bins else found

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -117,11 +117,16 @@ def _headline(answer: Answer, asker: User) -> Panel:
     )
 
 
+def _table(title: str, heads: Iterable[str], *, numbers: Container[str]) -> Table:
+    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left")
+    for name in heads:
+        table.add_column(name, justify="right" if name in numbers else "left")
+    return table
+
+
 def _evidence(pieces: Iterable[ShownPiece]) -> Table:
-    table = Table(title="Evidence", box=SIMPLE_HEAD, title_justify="left")
-    for name in ("#", "entry", "used", "distance", "conf.", "ratio", "text"):
-        numeric = name in {"#", "distance", "conf.", "ratio"}
-        table.add_column(name, justify="right" if numeric else "left")
+    heads = ("#", "entry", "used", "distance", "conf.", "ratio", "text")
+    table = _table("Evidence", heads, numbers={"#", "distance", "conf.", "ratio"})
     for piece in pieces:
         row = piece.row
         source = f"  ({piece.document.title})" if piece.document else ""
@@ -138,10 +143,8 @@ def _evidence(pieces: Iterable[ShownPiece]) -> Table:
 
 
 def _gates(answer: Answer) -> Table:
-    table = Table(title="Gates", box=SIMPLE_HEAD, title_justify="left")
-    for name in ("gate", "signal", "value", "threshold", "verdict", "ms"):
-        numeric = name in {"value", "threshold", "ms"}
-        table.add_column(name, justify="right" if numeric else "left")
+    heads = ("gate", "signal", "value", "threshold", "verdict", "ms")
+    table = _table("Gates", heads, numbers={"value", "threshold", "ms"})
     before = ""
     shadow = in_shadow(answer)
     for signal in answer.signals:

@@ -7,13 +7,13 @@ from typing import Any
 
 from django.core.management.base import CommandError
 from rich.console import Console
-from rich.table import Table
 
 from accounts.ids import number_in
 from qa.evaluation.judging import Judged
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report.build import judged_from
 from qa.evaluation.report.comparison import compare, worse
+from qa.evaluation.report.tables import TextTable, print_tables
 from qa.evaluation.runs import judged_of
 from qa.exceptions import EvaluationDataError
 from qa.management import base
@@ -87,24 +87,22 @@ def _show(comparison: dict[str, Any], console: Console) -> None:
         f"in the second alone {counts['only_second']:,}, in neither "
         f"{counts['neither']:,}; McNemar's exact p = {counts['p_value']:.3g}."
     )
-    table = Table(title="Second minus first", title_justify="left", title_style="bold")
-    for name in ("", "first", "second", "difference", "95 % interval", ""):
-        table.add_column(name, justify="right" if name else "left")
-    for name, part in comparison["differences"].items():
-        table.add_row(
+    rows = tuple(
+        (
             name.replace("_", " "),
             _number(part["first"]),
             _number(part["second"]),
             _number(part["difference"], sign="+"),
-            _interval(part["bootstrap_95"]),
+            " to ".join(
+                _number(end, sign="+") for end in part["bootstrap_95"] or [None]
+            ),
             "worse" if part["is_worse"] else "",
         )
-    console.print(table)
+        for name, part in comparison["differences"].items()
+    )
+    heads = ("", "first", "second", "difference", "95 % interval", "")
+    print_tables([TextTable("Second minus first", heads, rows)], (), console)
 
 
 def _number(value: float | None, *, sign: str = "") -> str:
     return "-" if value is None else f"{value:{sign}.3f}"
-
-
-def _interval(interval: tuple[float, float] | None) -> str:
-    return f"{interval[0]:+.3f} to {interval[1]:+.3f}" if interval else "-"

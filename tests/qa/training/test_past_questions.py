@@ -106,7 +106,7 @@ def test_the_nearest_of_the_same_model_are_found_first(entry):
     found = PastQuestion.objects.nearest_to(
         vector.values.tolist(),
         knowledge_base_id=make_knowledge_base().pk,
-        model_id=vector.model_id,
+        embedding_model_id=vector.model_id,
         language_model="a",
     ).select_related("answer")
 
