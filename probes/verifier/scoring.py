@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
@@ -36,6 +37,7 @@ CARD: Final = "verifier.json"
 FORMAT: Final = 4
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
+_KEPT_QUESTIONS: Final = 64
 _Placed = tuple[str, str, str]  # place, question and text
 
 
@@ -141,6 +143,8 @@ class Verifier:
     def __init__(self, reader: Reader, network: Members, card: VerifierCard) -> None:
         self.card, self.fingerprint = card, card.fingerprint
         self._reader, self._network = reader, network.eval()
+        # A question is held against entries, then their sentences, then those to mark.
+        self._question = lru_cache(maxsize=_KEPT_QUESTIONS)(reader.question)
         self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
         self._bytes = 0
         self._lock = FairLock()
@@ -174,7 +178,7 @@ class Verifier:
         if not entries:
             return []
         with self._lock, torch.inference_mode():
-            tokens = self._reader.question(question)
+            tokens = self._question(question)
             windows = self._windows(entries)
             parts = [window for each in windows for window in each]
             logits = self._network(side_of([tokens] * len(parts)), side_of(parts))

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
             model_name="policy",
             name="min_answerability",
             field=models.FloatField(
-                default=0.8,
+                default=0.85,
                 help_text="Minimum probability, by the verifier, that any entry answers the question; below it the language model is not asked. 0 lets all pass.",
                 validators=[
                     django.core.validators.MinValueValidator(0.0),
@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
             model_name="policy",
             name="min_entry_answer",
             field=models.FloatField(
-                default=0.8,
+                default=0.85,
                 help_text="Minimum probability, by the verifier, at which a verified entry, or two that are nearly as likely, are the answer, shown whole; above 1 none is.",
                 validators=[
                     django.core.validators.MinValueValidator(0.0),

@@ -320,7 +320,8 @@ def test_of_several_threads_one_at_a_time_computes(saved):
 
     def ask(number):
         for at in range(10):
-            verifier.score("How much?", [Passage("", "", "", f"Card {number} {at}.")])
+            card = f"Card {number} {at}"
+            verifier.score(f"How much is {card}?", [Passage("", "", "", f"{card}.")])
 
     hooks = [
         verifier._reader._below.register_forward_pre_hook(enter),
