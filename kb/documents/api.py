@@ -12,7 +12,6 @@ from accounts import rest
 from accounts.roles import caller
 from kb.documents import services as documents
 from kb.documents.models import Document, DocumentQuerySet
-from kb.documents.services import create_document, edit_document
 from kb.exceptions import DocumentNotFoundError
 from kb.interface import api
 
@@ -181,7 +180,7 @@ class DocumentViewSet(ListModelMixin, rest.ResourceViewSet[Document]):
     def create(self, request: Request) -> Response:
         """Make a document with the tree of its sections."""
         body = self.validated(NewDocumentSerializer)
-        made = create_document(author=caller(request), **body)
+        made = documents.create_document(author=caller(request), **body)
         return Response(
             DocumentDetailSerializer(made).data, status=status.HTTP_201_CREATED
         )
@@ -200,5 +199,7 @@ class DocumentViewSet(ListModelMixin, rest.ResourceViewSet[Document]):
         """Change what is given; entries keep their audience unless `entries_follow`."""
         self.get_object()
         changes = self.validated(DocumentChangesSerializer)
-        edit_document(document_id=document_id, author=caller(request), **changes)
+        documents.edit_document(
+            document_id=document_id, author=caller(request), **changes
+        )
         return self.retrieve(request, document_id)

@@ -3,11 +3,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import action
@@ -101,14 +99,6 @@ class ProposalAdmin(FixedRowsAdmin):
         may: bool = super().has_change_permission(request, obj)
         return may and (obj is None or obj.state == Proposal.State.PROPOSED)
 
-    def get_urls(self) -> list[URLPattern]:
-        own = path(
-            "propose/",
-            self.admin_site.admin_view(self.propose_form),
-            name="kb_proposal_propose_form",
-        )
-        return [own, *super().get_urls()]
-
     def save_model(
         self, request: HttpRequest, obj: Proposal, form: DecisionForm, change: bool
     ) -> None:
@@ -120,11 +110,6 @@ class ProposalAdmin(FixedRowsAdmin):
 
     @action(description="Let the model propose", permissions=["propose"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def propose(self, request: HttpRequest) -> HttpResponse:
-        return redirect("admin:kb_proposal_propose_form")
-
-    def propose_form(self, request: HttpRequest) -> HttpResponse:
-        if not self.has_propose_permission(request):
-            raise PermissionDenied
         form = EnrichmentForm(
             request.POST or None, user=caller(request), initial=take_seeds(request)
         )

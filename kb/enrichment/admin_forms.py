@@ -28,7 +28,7 @@ def to_seeds(
 ) -> HttpResponse:
     lines = (" ".join(seed.split()) for seed in seeds)
     request.session[_KEPT] = {"seeds": "\n".join(lines), "per_seed": per_seed}
-    return redirect("admin:kb_proposal_propose_form")
+    return redirect("admin:kb_proposal_propose")
 
 
 def take_seeds(request: HttpRequest) -> dict[str, object] | None:

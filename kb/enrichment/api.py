@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, get_args
 
 import django_filters
 from django.db import transaction
@@ -28,7 +28,7 @@ from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
 from kb.enrichment.models import Proposal, ProposalQuerySet
-from kb.enrichment.proposals import Plan, decide
+from kb.enrichment.proposals import Decision, Plan, decide
 from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS, MAX_SAMPLES, MAX_SEEDS
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
@@ -41,7 +41,6 @@ from kb.interface.api import (
 )
 from kb.text.cleaning import TEXT_LIMIT
 
-DECISIONS = ("approve", "verify", "reject")
 _MAX_AT_ONCE = 100
 
 
@@ -113,7 +112,7 @@ class DecisionSerializer(StrictSerializer):
         child=StrictIntegerField(min_value=1), min_length=1, max_length=_MAX_AT_ONCE
     )
     decision = serializers.ChoiceField(
-        choices=[(name, name) for name in DECISIONS],
+        choices=[(name, name) for name in get_args(Decision)],
         help_text="approve lets it in, in review; verify also verifies it in your name.",
     )
     text = StrictCharField(

@@ -2,13 +2,12 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget
@@ -124,12 +123,6 @@ class ImportAdmin(BaseAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Import]:
         return Import.objects.visible_to(request.user).order_by("-created_at", "-pk")
 
-    def get_urls(self) -> list[URLPattern]:
-        wrap = self.admin_site.admin_view
-        own = [path("upload/", wrap(self.upload_form), name="kb_import_upload")]
-        urls: list[URLPattern] = super().get_urls()
-        return [*own, *urls]
-
     def has_apply_permission(
         self, request: HttpRequest, object_id: str | None = None
     ) -> bool:
@@ -145,10 +138,6 @@ class ImportAdmin(BaseAdmin):
         for row in queryset:
             self.delete_model(request, row)
 
-    @action(description="Import a file", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    def bring(self, request: HttpRequest) -> HttpResponse:
-        return redirect("admin:kb_import_upload")
-
     @action(description="Apply this import", permissions=["apply"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Apply this import?")
     def apply(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -157,9 +146,8 @@ class ImportAdmin(BaseAdmin):
         self.message_user(request, "The import is being applied.", messages.SUCCESS)
         return redirect("admin:kb_import_change", row.pk)
 
-    def upload_form(self, request: HttpRequest) -> HttpResponse:
-        if not self.has_bring_permission(request):
-            raise PermissionDenied
+    @action(description="Import a file", url_path="upload", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def bring(self, request: HttpRequest) -> HttpResponse:
         user = caller(request)
         form = ImportForm(
             request.POST or None,

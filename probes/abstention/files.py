@@ -11,7 +11,7 @@ from safetensors.torch import save as save_tensors
 
 from probes.abstention.fitting import FitSettings, new_network
 from probes.abstention.probe import AbstentionProbe, Kind, SequenceClassifier
-from probes.cards import ProbeCard, ProbeFiles, card_bytes
+from probes.cards import UNREADABLE, ProbeCard, ProbeFiles, card_bytes, reason
 from probes.taps import Part, Tap
 
 # Sizes that a file may ask for: a forged card must not take all memory.
@@ -46,10 +46,8 @@ def probe_from(files: ProbeFiles, *, language_model: str) -> AbstentionProbe:
         tensors = load_tensors(files.weights)
         network = _filled(card.sizes["width"], settings, tensors)
         tap = Tap(card.layer, Part(card.part))
-    except (
-        AttributeError, KeyError, RuntimeError, SafetensorError, TypeError, ValueError,
-    ) as error:  # fmt: skip
-        raise files.damaged(f"{type(error).__name__}: {error}") from error
+    except (*UNREADABLE, RuntimeError, SafetensorError) as error:
+        raise files.damaged(reason(error)) from error
     return AbstentionProbe(
         settings.kind,
         card.language_model,

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from probes.cards import Digest, read_beside
+from probes.cards import UNREADABLE, Digest, read_beside, reason
 from probes.exceptions import AdapterFileError, AdapterMismatchError
 
 WEIGHTS: Final = "adapter_model.safetensors"
@@ -84,11 +84,8 @@ def merge_adapter(
     try:
         factor = _factor(directory)
         changes = list(_changes(load_file(directory / WEIGHTS), model))
-    except (
-        ArithmeticError, AttributeError, KeyError, OSError, SafetensorError, TypeError,
-        ValueError,
-    ) as error:  # fmt: skip
-        raise damaged(directory, f"{type(error).__name__}: {error}") from error
+    except (*UNREADABLE, ArithmeticError, SafetensorError) as error:
+        raise damaged(directory, reason(error)) from error
     with torch.no_grad():
         for weight, change in changes:
             # In float32, and rounded to the weights' own type once.

@@ -82,7 +82,9 @@ class Tokens:
         self, text: str
     ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
         """Encode data; each token with its first character and that after its last."""
-        encoding = self._inert.encode(_valid(text), add_special_tokens=False)
+        encoding = self._inert.encode(
+            _SURROGATES.sub("\ufffd", text), add_special_tokens=False
+        )
         # A vocabulary that holds a control token as an ordinary piece still finds it.
         kept = [
             (number, span)
@@ -182,7 +184,3 @@ def _without_control_tokens(
     state["post_processor"] = None
     state["truncation"] = state["padding"] = None
     return tokenizers.Tokenizer.from_str(json.dumps(state))
-
-
-def _valid(text: str) -> str:
-    return _SURROGATES.sub("\ufffd", text)

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from probes.language_model.network import Network
-from probes.language_model.taps import NO_STEERING, Flow, PassStopped, Steering, tapped
+from probes.language_model.taps import NO_STEERING, PassStopped, Steering, tapped
 from probes.language_model.values import Context, Generated
 from probes.taps import Activations, Tap
 
@@ -65,7 +65,8 @@ def generate(
             finished = cut >= 0
             text = text[:cut] if finished else text
             context = network.read([number], context)
-            _keep(kept, flow)
+            for tap, rows in kept.items():
+                rows.append(flow.row(tap, 0, slice(-1, None)))
             if enough and enough(text):
                 break
     return Generated(
@@ -99,11 +100,6 @@ def _read_end(
         with suppress(PassStopped):
             network.read([number], context)
         return {tap: flow.row(tap, 0, slice(-1, None)) for tap in taps}
-
-
-def _keep(kept: Mapping[Tap, list[Activations]], flow: Flow) -> None:
-    for tap, rows in kept.items():
-        rows.append(flow.row(tap, 0, slice(-1, None)))
 
 
 def _best(
