@@ -22,6 +22,7 @@ from accounts.admin_parts import (
     table,
     tell_of_job,
 )
+from accounts.base_admin import holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.services import enqueue
@@ -112,6 +113,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     search_fields: ClassVar = ["suite"]
     date_hierarchy = "started_at"
     actions_list: ClassVar = ["start"]
+    has_start_permission = holders_of("qa.add_policy", "qa.change_policy")
     fieldsets: ClassVar = [
         (None, {"fields": ["suite", "shown_state", "progress", "protocol"]}),
         ("Report", {"fields": ["figures", "notes"]}),
@@ -143,9 +145,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     ) -> bool:
         return request.user.has_perm("qa.view_policy")
 
-    @action(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="Start a run", permissions=["qa.add_policy", "qa.change_policy"]
-    )
+    @action(description="Start a run", permissions=["start"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def start(self, request: HttpRequest) -> HttpResponse:
         form = EvaluationForm(request.POST or None)
         if not form.is_valid():

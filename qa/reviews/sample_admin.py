@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, table, written
+from accounts.base_admin import holders_of
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from qa.reviews.models import Review
@@ -83,6 +84,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
     list_per_page = 50
     show_full_result_count = False
     actions_list: ClassVar = ["draw"]
+    has_draw_permission = holders_of("qa.add_reviewsample")
     fieldsets: ClassVar = [
         (None, {"fields": [
             "knowledge_base", "window", "drawn_of", "progress", "drawn_at", "who",
@@ -102,7 +104,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             done_count=Count("strata__reviews", filter=done),
         )
 
-    @action(description="Draw a sample", permissions=["qa.add_reviewsample"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Draw a sample", permissions=["draw"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def draw(self, request: HttpRequest) -> HttpResponse:
         form = SampleForm(request.POST or None)
         if written(form, lambda: enqueue_draw(form.order(), by=caller(request))):

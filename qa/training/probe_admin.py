@@ -22,7 +22,7 @@ from probes.services import promote, retire
 from qa.evaluation.report import svg_charts as charts
 from qa.training.held_out import FIGURES, as_text, rows_of
 
-from .probe_pages import STEER, ProbePages
+from .probe_pages import ProbePages
 
 _COLOURS = {
     Probe.State.ACTIVE: "success",
@@ -77,7 +77,7 @@ class ProbeAdmin(ProbePages):
             raise Http404(f"There is no curve {name!r}.")
         return HttpResponse(drawn, content_type="image/svg+xml")
 
-    @action(description="Activate", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Activate this probe for its language model? It replaces the active probe of its "
         "kind; thresholds that were calibrated with that one no longer apply."
@@ -85,12 +85,12 @@ class ProbeAdmin(ProbePages):
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.ACTIVE)
 
-    @action(description="Run in shadow", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Run in shadow", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Run this probe on every answer without letting it refuse any?")
     def shadow_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.SHADOW)
 
-    @action(description="Retire", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Retire", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Stop using this probe? It is kept, and can be activated again.")
     def retire_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.RETIRED)

@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, tell_of_job
+from accounts.base_admin import holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.services import enqueue
@@ -106,6 +107,8 @@ STEER = ("probes.add_probe", "probes.change_probe")
 
 
 class ProbePages(ReadOnlyAdmin):
+    has_steer_permission = holders_of(*STEER)
+
     @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
         probe: Probe = self.found(request, object_id)
@@ -119,7 +122,7 @@ class ProbePages(ReadOnlyAdmin):
         response["Content-Disposition"] = f'attachment; filename="{file}"'
         return response
 
-    @action(description="Train a probe", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def train(self, request: HttpRequest) -> HttpResponse:
         form = TrainingForm(request.POST or None)
         if not form.is_valid():
@@ -137,7 +140,7 @@ class ProbePages(ReadOnlyAdmin):
         )
         return tell_of_job(self, request, said, job.pk)
 
-    @action(description="Upload a probe", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Upload a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def upload(self, request: HttpRequest) -> HttpResponse:
         form = UploadForm(request.POST or None, request.FILES or None)
         if form.is_valid():

@@ -12,6 +12,7 @@ from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 
 from accounts.admin_parts import ReadOnlyAdmin, act_on_row, confirmed, table
+from accounts.base_admin import holders_of
 from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ANSWER_KINDS
@@ -40,6 +41,7 @@ _STEPS = {
 
 @admin.register(Retraining)
 class RetrainingAdmin(ReadOnlyAdmin):
+    has_steer_permission = holders_of(*STEER)
     list_display: ClassVar = [
         "__str__", "shown_state", "labels", "golden", "before", "after", "gain",
         "created_at",
@@ -76,7 +78,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
         found = super().get_actions_detail(request, object_id)
         return [each for each in found if each.path in offered]
 
-    @action(description="Retrain now", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Retrain now", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Train all kinds of probes on the reviews so far, and compare each with the "
         "active one? It takes minutes; no new probe decides anything before you approve it."
@@ -96,7 +98,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
             self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_retraining_changelist")
 
-    @action(description="Approve and activate", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Approve and activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Let the new probe rate the confidence of every answer instead of the former "
         "one? Minimum confidences that were calibrated with the former probe no longer "
@@ -105,12 +107,12 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def approve_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.approve)
 
-    @action(description="Decline", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Decline", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Leave the new probe in shadow?")
     def decline_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.decline)
 
-    @action(description="Take back", permissions=STEER)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Take back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Activate the former probe again, and run this one in shadow?")
     def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.take_back)

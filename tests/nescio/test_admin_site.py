@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.core.checks import run_checks
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -163,3 +164,8 @@ def test_badge_tells_a_system_that_is_no_production(rf, settings):
     assert environment(request) == ["Embedded database", "info"]
     settings.DEBUG = True
     assert environment(request) == ["Debugging", "danger"]
+
+
+def test_the_checks_before_each_command_need_no_tables(django_assert_num_queries):
+    with django_assert_num_queries(0):
+        assert run_checks() == []
