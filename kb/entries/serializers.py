@@ -7,7 +7,7 @@ from rest_framework import serializers
 from accounts import rest
 from kb.entries.due import REASON_CHOICES
 from kb.entries.models import Entry, Revision
-from kb.entries.values import EDITABLE, REASON_LIMIT, SHOWN
+from kb.entries.values import EDITABLE, LEAST_CONFIDENCE, REASON_LIMIT, SHOWN
 from kb.entries.values import WRITABLE_STATES as _WRITABLE_STATES
 from kb.interface.api import (
     KnowledgeBaseField,
@@ -105,8 +105,7 @@ class DueEntrySerializer(EntrySerializer):
     {
         "type": "number",
         "format": "double",
-        "minimum": 0,
-        "exclusiveMinimum": True,
+        "minimum": LEAST_CONFIDENCE,
         "maximum": 1,
         "exclusiveMaximum": True,
     }

@@ -96,6 +96,7 @@ def test_verified_entry_is_certain_and_says_who_verified_it():
         ({"confidence": -0.1}, "confidence"),
         ({"confidence": 1}, "confidence"),
         ({"confidence": 1.1}, "confidence"),
+        ({"confidence": 5e-324}, "confidence"),  # a distance over it is no number
         ({"confidence": float("nan")}, "confidence"),
         ({"state": "verified"}, "state"),
         ({"state": "retired"}, "state"),
@@ -118,7 +119,9 @@ def test_what_may_not_be_written_is_refused_and_nothing_is_written(options, fiel
 
 
 def test_confidence_of_zero_is_told_the_allowed_range():
-    with pytest.raises(InvalidKnowledgeError, match=r"confidence 0 is not in \(0, 1\]"):
+    with pytest.raises(
+        InvalidKnowledgeError, match=r"confidence 0 is not in \[0.001, 1\)"
+    ):
         _draft(confidence=0)
 
 
