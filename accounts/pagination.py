@@ -63,6 +63,8 @@ class NewestFirstPagination(CursorPagination):
         for parameter in parameters:
             if parameter["name"] == "page_size":
                 parameter["schema"].update(minimum=1, maximum=self.max_page_size)
+            else:
+                parameter["schema"]["pattern"] = f"^{_BASE64.pattern}$"
         return parameters
 
 

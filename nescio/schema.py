@@ -1,5 +1,6 @@
 """The OpenAPI description and its page: our token scheme, and the errors that every operation can give."""
 
+import re
 from typing import Any
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -101,12 +102,16 @@ def document_errors(
         # A key that no field has is refused (`StrictSerializer`).
         if name.endswith("Request") and "properties" in described:
             described["additionalProperties"] = False
+            for field in described["properties"].values():
+                _describe_text(field)
     components["schemas"]["Error"] = _ENVELOPE
     components["responses"] = {
         f"Error{status}": _response(described) for status, described in _ERRORS.items()
     }
     for address, methods in result["paths"].items():
         for method, operation in methods.items():
+            for parameter in operation.get("parameters", ()):
+                _describe_text(parameter["schema"])
             responses = operation["responses"]
             for status in responses:
                 if status >= "400" and "content" not in responses[status]:
@@ -116,6 +121,87 @@ def document_errors(
             ):
                 responses[status] = {"$ref": f"#/components/responses/Error{status}"}
     return result
+
+
+# No column can hold U+0000, and what is blank is as good as empty.
+_TEXT = r"^[^\u0000]*$"
+_TEXT_NOT_BLANK = r"^[^\u0000]*[^\s\u001c-\u001f\u0000][^\u0000]*$"
+
+
+def _describe_text(described: dict[str, Any]) -> None:
+    if described.get("type") == "array":
+        _describe_text(described["items"])
+    if described.get("type") == "string" and not (
+        described.keys() & {"enum", "format", "pattern"}
+    ):
+        described["pattern"] = _TEXT_NOT_BLANK if described.get("minLength") else _TEXT
+
+
+def link_rows(
+    result: dict[str, Any],
+    generator: object,
+    request: object,
+    public: bool,
+) -> dict[str, Any]:
+    """Say of what returns a row, or a list of rows, which operations take one, and how."""
+    paths, schemas = result["paths"], result["components"]["schemas"]
+    # What the body of one row is called, and the parameter that names such a row.
+    named_by = {
+        _component(methods["get"]["responses"]["200"]): found[1]
+        for address, methods in paths.items()
+        if (found := _ONE_ROW.fullmatch(address)) and "get" in methods
+    }
+    for address, methods in paths.items():
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                name = _component(response)
+                shown = schemas.get(name, {}).get("properties", {})
+                if status >= "300" or not shown:
+                    continue
+                parameter = named_by.get(name, "")
+                links = _links(paths, address, parameter, is_list="results" in shown)
+                if links:
+                    response["links"] = links
+    return result
+
+
+_ONE_ROW = re.compile(r"[^{]+/\{(\w+_id)\}")
+_PARAMETER = re.compile(r"\{(\w+)\}")
+
+
+def _component(response: dict[str, Any]) -> str:
+    body = response.get("content", {}).get("application/json", {}).get("schema", {})
+    return str(body.get("$ref", "")).rpartition("/")[2]
+
+
+def _links(
+    paths: dict[str, Any], address: str, parameter: str, *, is_list: bool
+) -> dict[str, Any]:
+    """Return links to what takes the row by `parameter`, or lies below the address."""
+    if f"{{{parameter}}}" in address:
+        return {}  # what was done to a row returns the same row
+    target = re.compile(
+        rf"[^{{]+/\{{({parameter})\}}[^{{]*"
+        if parameter
+        else rf"{re.escape(address)}/\{{(\w+)\}}[^{{]*"
+    )
+    body = "$response.body#/" + ("results/0/" if is_list else "")
+    return {
+        operation["operationId"]: {
+            "operationId": operation["operationId"],
+            "parameters": {
+                **{
+                    name: f"$request.path.{name}"
+                    for name in _PARAMETER.findall(below)
+                    if name != found[1]
+                },
+                found[1]: body + ("id" if found[1].endswith("_id") else found[1]),
+            },
+        }
+        for below, methods in paths.items()
+        if (found := target.fullmatch(below))
+        for operation in methods.values()
+    }
 
 
 def _response(described: dict[str, Any]) -> dict[str, Any]:

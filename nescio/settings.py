@@ -394,6 +394,7 @@ SPECTACULAR_SETTINGS = {
         "drf_spectacular.hooks.postprocess_schema_enums",
         "nescio.schema.summarize",
         "nescio.schema.document_errors",
+        "nescio.schema.link_rows",
     ],
 }
 

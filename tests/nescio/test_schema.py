@@ -1,6 +1,7 @@
 """The description of the interface, and the page that shows it."""
 
 import json
+import re
 
 import pytest
 from django.core.management import call_command
@@ -52,6 +53,45 @@ def test_what_returns_a_row_is_not_described_as_empty(schema):
 
     assert "200" in reopened["responses"]
     assert "204" not in reopened["responses"]
+
+
+def test_what_makes_a_row_links_to_what_takes_it(schema):
+    made = schema["paths"]["/api/v1/entries"]["post"]["responses"]["201"]
+    asked = schema["paths"]["/api/v1/ask"]["post"]["responses"]["200"]
+    listed = schema["paths"]["/api/v1/gaps"]["get"]["responses"]["200"]
+    exporting = schema["paths"]["/api/v1/exports"]["post"]["responses"]["202"]
+
+    assert made["links"]["entries_verify"]["parameters"] == {
+        "entry_id": "$response.body#/id"
+    }
+    assert "answers_read" in asked["links"]
+    assert listed["links"]["gaps_draft"]["parameters"] == {
+        "gap_id": "$response.body#/results/0/id"
+    }
+    assert {"jobs_cancel", "exports_file"} <= exporting["links"].keys()
+
+
+def test_what_takes_a_row_is_linked_to_from_where_rows_are(schema):
+    linked = {
+        name
+        for _, operation in operations(schema)
+        for response in operation["responses"].values()
+        for name in response.get("links", ())
+    }
+
+    taking = {op["operationId"] for name, op in operations(schema) if "{" in name}
+    assert linked == taking
+
+
+def test_no_text_may_hold_what_no_column_can(schema):
+    changes = schema["components"]["schemas"]["PatchedEntryChangesRequest"]
+    text, reason = (changes["properties"][name] for name in ("text", "reason"))
+
+    assert re.search(text["pattern"], "  one\nline")
+    assert re.search(reason["pattern"], "")
+    for nothing in ("", " \n", "\x1c", "a\0"):
+        assert not re.search(text["pattern"], nothing)
+    assert not re.search(reason["pattern"], "a\0")
 
 
 def test_no_body_may_hold_a_key_that_is_no_field(schema):
