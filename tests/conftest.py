@@ -27,15 +27,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=300,
         help="random cases of the leak test",
     )
+    parser.addoption(
+        "--fuzz-examples",
+        metavar="N",
+        type=int,
+        help="generated requests for each operation and role, after those of the schema",
+    )
 
 
 def pytest_terminal_summary(
     terminalreporter: "TerminalReporter", config: pytest.Config
 ) -> None:
-    """Write what the tests for leaks counted, whichever process ran them."""
+    """Write what such tests counted, whichever process ran them."""
     reports = terminalreporter.stats
     for report in (*reports.get("passed", ()), *reports.get("failed", ())):
-        if "test_random_leaks" in report.nodeid:
+        if Path(report.fspath).stem in {"test_random_leaks", "test_schema_fuzzing"}:
             for _name, counted in report.user_properties:
                 terminalreporter.write_line(counted)
     file = config.getoption("--leak-matrix")

@@ -223,7 +223,9 @@ def make_secret() -> Secret:
         format="csv",
         source=f"{MARK}.csv",
         created_by=entry.verified_by,
-        examples={"new": [f"The {MARK} limit is 900 euros."]},
+        examples={
+            "new": [{"place": "line 1", "text": f"The {MARK} limit is 900 euros."}]
+        },
     )
     gap = Gap.objects.create(
         knowledge_base=entry.knowledge_base,
