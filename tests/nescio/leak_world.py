@@ -120,6 +120,9 @@ class World:
             return True
         return now is not None and now <= then
 
+    def belongs_to(self, person: Person) -> set[str]:
+        return {name for name in self.audiences if self.belongs(person, name)}
+
     def all_readable(self, person: Person) -> set[str]:
         return set().union(*(self.reads(person, f) for f in self.facts.values()))
 
@@ -128,9 +131,12 @@ class World:
     def change(self) -> None:
         """Do one random thing, through the services and to the reference."""
         doing = self.random.choices(
-            (self.write, self.say, self.move, self.retire, self.regroup, self.reopen),
-            (3, 4, 5, 2, 4, 2),
-        )[0]
+            (
+                self.write, self.say, self.move, self.retire, self.regroup, self.reopen,
+                self.promote, self.found,
+            ),
+            (3, 4, 5, 2, 4, 2, 2, 1),
+        )[0]  # fmt: skip
         doing()
 
     def write(self) -> None:
@@ -178,6 +184,19 @@ class World:
         person.user.groups.set(
             Group.objects.filter(name__in=[*person.groups, str(person.role)])
         )
+
+    def promote(self) -> None:
+        """Give a person another role, higher or lower."""
+        person = self.random.choice(self.people[:-1])
+        person.role = self.random.choice(list(Role))
+        set_role(person.user, role=person.role)
+
+    def found(self) -> None:
+        """Make one more audience."""
+        name = f"more{len(self.audiences)}"
+        groups = self._some_groups()
+        make_audience(name, groups=sorted(groups))
+        self.audiences[name] = groups
 
     def reopen(self) -> None:
         """Give an audience other groups, or everyone."""
