@@ -43,6 +43,13 @@ class ConflictError(NescioError):
     status = 409
 
 
+class ForbiddenError(NescioError):
+    """The caller's role does not let them do this."""
+
+    code = "permission_denied"
+    status = 403
+
+
 class ThrottledError(NescioError):
     """Somebody asks too often; after `retry_seconds` they may again."""
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Generator, Iterator
 from uuid import UUID
 
+import django_filters
 from django.conf import settings
 from django.db import connection
 from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
@@ -23,7 +24,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet
+from accounts.rest import ResourceViewSet, SlugFilter, StrictFilterSet
 from accounts.roles import IsAgent
 from jobs import services
 from jobs.exceptions import JobNotFoundError
@@ -165,6 +166,11 @@ def _event(name: str, seen: str, job: Job | None) -> str:
     return f"event: {name}\nid: {seen}\ndata: {text}\n\n"
 
 
+class JobFilter(StrictFilterSet):
+    state = django_filters.ChoiceFilter(choices=Job.State.choices)
+    kind = SlugFilter()
+
+
 @extend_schema_view(
     retrieve=extend_schema(description="Read a job with its progress, result or error.")
 )
@@ -173,7 +179,7 @@ class JobViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Job]):
 
     serializer_class = JobSerializer
     permission_classes = [IsAgent]
-    filterset_fields = ["state", "kind"]
+    filterset_class = JobFilter
     lookup_url_kwarg = "job_id"
     lookup_value_converter = "uuid"
     not_found = JobNotFoundError

@@ -1,4 +1,9 @@
-from accounts.exceptions import ConflictError, NescioError, NotFoundError
+from accounts.exceptions import (
+    ConflictError,
+    ForbiddenError,
+    NescioError,
+    NotFoundError,
+)
 
 
 class InvalidKnowledgeError(NescioError):
@@ -55,6 +60,12 @@ class RevisionOfOthersError(ConflictError):
     code = "revision_of_others"
 
 
+class NeverDueError(ConflictError):
+    """No answer uses the entry, so that nobody is asked to review it."""
+
+    code = "never_due"
+
+
 class AudienceExistsError(ConflictError):
     code = "audience_exists"
 
@@ -88,11 +99,8 @@ class ExportNotReadyError(ConflictError):
     code = "export_not_ready"
 
 
-class ExportForbiddenError(NescioError):
+class ExportForbiddenError(ForbiddenError):
     """The caller may not have, or may no longer have, what the export holds."""
-
-    code = "permission_denied"
-    status = 403
 
 
 class ConflictNotFoundError(NotFoundError):

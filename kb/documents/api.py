@@ -1,7 +1,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import django_filters
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.mixins import ListModelMixin
@@ -146,7 +145,7 @@ def _node(parsed: dict[str, Any]) -> documents.SectionNode:
     )
 
 
-class DocumentFilter(django_filters.FilterSet):
+class DocumentFilter(rest.StrictFilterSet):
     knowledge_base = api.KnowledgeBaseFilter()
     audience = api.AudienceFilter()
     q = api.WordsFilter(

@@ -1,6 +1,5 @@
 from typing import Any, get_args
 
-import django_filters
 from django.db import transaction
 from drf_spectacular.utils import (
     OpenApiResponse,
@@ -18,6 +17,7 @@ from rest_framework.serializers import BaseSerializer
 from accounts.rest import (
     ResourceViewSet,
     StrictCharField,
+    StrictFilterSet,
     StrictIntegerField,
     StrictListField,
     StrictSerializer,
@@ -136,7 +136,7 @@ class DecidedSerializer(serializers.Serializer[Any]):
     decided = serializers.ListField(child=serializers.IntegerField())
 
 
-class ProposalFilter(django_filters.FilterSet):
+class ProposalFilter(StrictFilterSet):
     """What a list of proposals may be narrowed by."""
 
     knowledge_base = KnowledgeBaseFilter()

@@ -16,7 +16,7 @@ from drf_spectacular.utils import (
     extend_schema,
     extend_schema_view,
 )
-from rest_framework import status
+from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
@@ -28,6 +28,7 @@ from kb.audiences.models import Audience
 from kb.entries import states
 from kb.entries.models import Entry, EntryQuerySet, Revision
 from kb.entries.services import create_entry, edit_entry
+from kb.entries.values import REASON_LIMIT
 from kb.exceptions import (
     EntryNotFoundError,
     PreconditionFailedError,
@@ -46,10 +47,10 @@ from .serializers import (
     VerificationSerializer,
 )
 
-_TAG = re.compile(r'"(\d{1,9})"', re.ASCII)
+_TAG = re.compile(r'"([0-9]{1,9})"')
 _IF_MATCH = OpenApiParameter(
     "If-Match",
-    OpenApiTypes.STR,
+    {"type": "string", "pattern": rf"^({_TAG.pattern}|\*)$"},
     OpenApiParameter.HEADER,
     description="The ETag of the entry as it was read; 412 if it changed since.",
 )
@@ -66,6 +67,14 @@ _STALE = {
     ),
     412: OpenApiResponse(description="It is at another revision than `If-Match`."),
 }
+
+
+class _WhySerializer(serializers.Serializer[Any]):
+    reason = serializers.CharField(
+        max_length=REASON_LIMIT, allow_blank=True, required=False
+    )
+
+
 _CHANGE: dict[str, Any] = {
     "parameters": [_IF_MATCH, _ETAG],
     "responses": {200: EntrySerializer, **_STALE},
@@ -142,19 +151,18 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
 
     @extend_schema(
         summary="Retire an entry",
-        parameters=[
-            _IF_MATCH,
-            OpenApiParameter("reason", {"type": "string", "maxLength": 300}),
-        ],
+        parameters=[_IF_MATCH, _WhySerializer],
         responses={204: None, 412: _STALE[412]},
     )
     def destroy(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; past answers still show what they cite."""
         self.get_object()
+        given = _WhySerializer(data=request.query_params.dict())
+        given.is_valid(raise_exception=True)
         self._make(
             states.retire_entry,
             by=caller(request),
-            reason=request.query_params.get("reason", ""),
+            **given.validated_data,
             expected_revision=self._revision_in_header(),
         )
         return Response(status=status.HTTP_204_NO_CONTENT)
@@ -258,8 +266,8 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
 
     def _revision_in_header(self) -> int | None:
         """Return the revision that `If-Match` names; None without one, or for `*`."""
-        header = self.request.headers.get("If-Match", "").strip()
-        if header in {"", "*"}:
+        header = self.request.headers.get("If-Match", "*").strip()
+        if header == "*":
             return None
         tag = _TAG.fullmatch(header)
         if tag is None:

@@ -1,11 +1,10 @@
 """What lists of entries are narrowed by, over REST and in the admin."""
 
-import django_filters
 from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.admin_parts import ListFilter
-from accounts.rest import BooleanFilter
+from accounts.rest import BooleanFilter, StrictFilterSet
 from kb.audiences.models import Audience
 from kb.entries.due import EXPIRY_NOTICE, LABELS, REASON_CHOICES, Reason
 from kb.entries.models import Entry, EntryQuerySet
@@ -13,7 +12,7 @@ from kb.interface import api
 from kb.tags.models import Tag
 
 
-class EntryFilter(django_filters.FilterSet):
+class EntryFilter(StrictFilterSet):
     knowledge_base = api.KnowledgeBaseFilter()
     audience = api.AudienceFilter()
     document = api.DocumentFilter()

@@ -1,5 +1,6 @@
 from typing import Any
 
+import django_filters
 from django.db import transaction
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
@@ -9,7 +10,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet, StrictSerializer
+from accounts.rest import ResourceViewSet, StrictFilterSet, StrictSerializer
 from accounts.roles import IsCurator, caller
 from kb.exceptions import ImportNotFoundError
 from kb.imports.models import Import, ImportQuerySet
@@ -111,6 +112,10 @@ class NewImportSerializer(StrictSerializer):
         return attrs
 
 
+class ImportFilter(StrictFilterSet):
+    state = django_filters.ChoiceFilter(choices=Import.State.choices)
+
+
 @extend_schema_view(
     list=extend_schema(summary="List your imports"),
     retrieve=extend_schema(summary="Read an import"),
@@ -121,7 +126,7 @@ class ImportViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Import])
     permission_classes = [IsCurator]
     serializer_class = ImportSerializer
     parser_classes = [MultiPartParser]
-    filterset_fields = ["state"]
+    filterset_class = ImportFilter
     lookup_url_kwarg = "import_id"
     not_found = ImportNotFoundError
 

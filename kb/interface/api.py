@@ -11,7 +11,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from accounts.rest import StrictModelSerializer, StrictPrimaryKeyField, StrictSlugField
+from accounts.rest import (
+    StrictFilterSet,
+    StrictModelSerializer,
+    StrictPrimaryKeyField,
+    StrictSlugField,
+)
 from accounts.roles import HasRole, Role
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict, ConflictQuerySet
@@ -158,12 +163,12 @@ class AgentReadsAdminWrites(HasRole):
 WORDS_LIMIT = 200
 
 
-@extend_schema_field({"type": "string", "maxLength": WORDS_LIMIT})
+@extend_schema_field({"type": "string", "minLength": 1, "maxLength": WORDS_LIMIT})
 class WordsFilter(django_filters.CharFilter):
     """Words to look for."""
 
 
-@extend_schema_field({"type": "string"})
+@extend_schema_field({"type": "string", "minLength": 1})
 class KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
     def __init__(self) -> None:
         super().__init__(
@@ -188,7 +193,7 @@ class _VisibleFilter(django_filters.ModelChoiceFilter):
         return self.rows.visible_to(request.user)  # type: ignore[no-any-return]  # of any model
 
 
-@extend_schema_field({"type": "string"})
+@extend_schema_field({"type": "string", "minLength": 1})
 class AudienceFilter(_VisibleFilter):
     rows = Audience.objects
 
@@ -196,7 +201,7 @@ class AudienceFilter(_VisibleFilter):
         super().__init__(to_field_name="slug", label="One of your audiences.")
 
 
-@extend_schema_field({"type": "string"})
+@extend_schema_field({"type": "string", "minLength": 1})
 class TagFilter(django_filters.ModelChoiceFilter):
     def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
         super().__init__(
@@ -220,7 +225,7 @@ class _EntryFilter(_VisibleFilter):
     rows = Entry.objects
 
 
-class ConflictFilter(django_filters.FilterSet):
+class ConflictFilter(StrictFilterSet):
     state = ChoicesFilter(Conflict.State)
     kind = ChoicesFilter(Conflict.Kind)
     entry = _EntryFilter(

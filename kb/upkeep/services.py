@@ -16,7 +16,11 @@ from kb.documents.models import KnowledgeBase
 from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
 from kb.entries.due import Place, Reason
 from kb.entries.models import Entry, EntryQuerySet
-from kb.exceptions import EntryNotFoundError, InvalidKnowledgeError
+from kb.exceptions import (
+    EntryNotFoundError,
+    InvalidKnowledgeError,
+    NeverDueError,
+)
 from kb.upkeep.models import Upkeep
 
 KIND = "kb.keep_upkeep"
@@ -66,8 +70,8 @@ def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
     if row is None:
         raise EntryNotFoundError(f"There is no entry {entry_id}.")
     if row.due_at is None:
-        raise InvalidKnowledgeError(
-            "days", f"Entry {entry_id} is never due; there is nothing to postpone."
+        raise NeverDueError(
+            f"Entry {entry_id} is never due; there is nothing to postpone."
         )
     row.postponed_until = timezone.now() + timedelta(days=days)
     row.postponed_by = by

@@ -10,11 +10,13 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts.exceptions import ForbiddenError
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
 from kb.enrichment.proposals import Plan
 from kb.entries.models import Entry
+from kb.exceptions import EntryRetiredError
 from kb.search import search
 from kb.types import Evidence, QuestionVector, Scope
 from qa.answers.models import Answer, readable_reason
@@ -90,7 +92,7 @@ def link(gap_id: int, *, by: User, entry_id: int) -> Gap:
             f"There is no entry {entry_id} in {gap.knowledge_base.name}; name another."
         )
     if entry.state == Entry.State.RETIRED:
-        raise InvalidGapError(
+        raise EntryRetiredError(
             f"Entry {entry_id} is retired; restore it or name another."
         )
     return _drafted(gap, entry, by)
@@ -101,13 +103,14 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
     """Have enrichment propose entries that answer the gap's newest questions.
 
     Raises:
-        InvalidGapError: `by` is no curator, or proposals are on their way.
+        ForbiddenError: `by` is no curator.
+        GapClosedError: It waits for a review already.
     """
     gap = _open(gap_id, by)
     if not has_role(by, Role.CURATOR):
-        raise InvalidGapError("Only curators ask for proposals; draft an answer.")
+        raise ForbiddenError("Only curators ask for proposals; draft an answer.")
     if gap.state == Gap.State.DRAFTED:
-        raise InvalidGapError(
+        raise GapClosedError(
             f"Gap {gap_id} waits for a review already; finish that or reopen the gap."
         )
     newest = gap.members.newest().values_list("answer__question", flat=True)

@@ -163,7 +163,7 @@ def test_stale_revision_in_the_body_is_a_conflict(api):
     assert client.get(url).json()["text"] == "Second."
 
 
-@pytest.mark.parametrize("header", ['"1"', 'W/"2"', "2", '"x"', '"1", "2"'])
+@pytest.mark.parametrize("header", ['"1"', 'W/"2"', "2", '"x"', '"1", "2"', ""])
 def test_if_match_that_does_not_match_fails_the_precondition(api, header):
     entry = make_entry("First.")
     client = api(make_curator())
@@ -222,8 +222,10 @@ def test_delete_retires_with_its_reason_and_again_changes_nothing(api):
 
     first = client.delete(f"{url}?reason=Out+of+print.")
     second = client.delete(url)
+    too_long = client.delete(f"{url}?reason={'x' * 301}")
 
     assert (first.status_code, second.status_code) == (204, 204)
+    assert list(too_long.json()["error"]["detail"]) == ["reason"]
     assert client.get(url).json()["state"] == "retired"
     assert entry.revisions.latest("number").reason == "Out of print."
 

@@ -170,11 +170,12 @@ def test_rest_says_what_is_wrong():
         ("link", {"entry": 4711}, 400),
         ("draft", {"text": "5", "audience": "nobody"}, 400),
         ("draft", {"text": "5", "audience": make_audience().slug, "verify": True}, 400),
-        ("propose", {"audience": make_audience().slug}, 400),
+        ("propose", {"audience": make_audience().slug}, 403),
     ):
         got = client.post(f"{address}/{path}", body, format="json")
         assert got.status_code == status, (path, got.content)
     assert client.put(f"{address}/owner", {"owner": None}, format="json").status_code == 200  # fmt: skip
+    assert client.put(f"{address}/owner", {"owner": ""}, format="json").status_code == 400  # fmt: skip
     assert client.get("/api/v1/gaps/999").status_code == 404
     assert client.get("/api/v1/gaps?state=none").status_code == 400
     assert client_of(Role.AGENT).get("/api/v1/gaps").status_code == 403

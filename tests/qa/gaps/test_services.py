@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from django.utils import timezone
 
+from accounts.exceptions import ForbiddenError
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.entries.states import retire_entry
+from kb.exceptions import EntryRetiredError
 from kb.models import EmbeddingModel, Entry, Proposal
 from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
@@ -227,7 +229,7 @@ def test_only_an_entry_of_the_knowledge_base_that_one_sees_is_linked():
     for entry in (elsewhere, hidden):
         with pytest.raises(InvalidGapError, match=f"There is no entry {entry.pk}"):
             gaps.link(gap.pk, by=expert, entry_id=entry.pk)
-    with pytest.raises(InvalidGapError, match="retired"):
+    with pytest.raises(EntryRetiredError, match="retired"):
         gaps.link(gap.pk, by=expert, entry_id=retired.pk)
 
 
@@ -280,7 +282,7 @@ def test_owners_are_experts():
 def test_enrichment_is_asked_to_answer_the_gaps_questions():
     gap = make_gap()
     curator = make_user(Role.CURATOR)
-    with pytest.raises(InvalidGapError, match="Only curators"):
+    with pytest.raises(ForbiddenError, match="Only curators"):
         gaps.propose(gap.pk, by=make_user(Role.SME), audience=make_audience())
 
     done = gaps.propose(gap.pk, by=curator, audience=make_audience())
@@ -292,7 +294,7 @@ def test_enrichment_is_asked_to_answer_the_gaps_questions():
         "drafted",
     )
     assert (job.parameters["seeds"], job.parameters["per_seed"]) == ([WIRE[0]], 0)
-    with pytest.raises(InvalidGapError, match="waits for a review already"):
+    with pytest.raises(GapClosedError, match="waits for a review already"):
         gaps.propose(gap.pk, by=curator, audience=make_audience())
 
 
