@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,14 +83,38 @@ def stop(places: Places) -> None:
     try:
         process = psutil.Process(server.pid)
         process.send_signal(signal.SIGINT)
-        process.wait(STOP_SECONDS)
     except psutil.NoSuchProcess:
         return
-    except psutil.TimeoutExpired as error:
+    if wait_for_ends([process], STOP_SECONDS):
         raise PostgresError(
             f"The embedded PostgreSQL (process {server.pid}) did not end within "
             f"{STOP_SECONDS} s. The end of {log_file(places)}:\n{log_tail(log_file(places), 15)}"
-        ) from error
+        )
+
+
+def wait_for_ends(
+    processes: Sequence[psutil.Process], seconds: float
+) -> Sequence[psutil.Process]:
+    """Return those that still run after `seconds`.
+
+    A dead process that its parent has not waited for has ended. psutil's own wait would
+    wait for that parent, which may take its time (an init) or never do it (a container's
+    first process).
+    """
+    give_up_at = time.monotonic() + seconds
+    alive = processes
+    while (alive := [each for each in alive if _runs(each)]) and (
+        time.monotonic() < give_up_at
+    ):
+        time.sleep(0.02)
+    return alive
+
+
+def _runs(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def is_running(places: Places) -> bool:

@@ -23,6 +23,7 @@ import psutil
 from django.conf import settings
 
 from nescio.embedded.places import log_tail, make_private, rotate_log
+from nescio.embedded.postgres import wait_for_ends
 from nescio.up.place import Address
 from workers.queues import QUEUES
 
@@ -301,13 +302,13 @@ def end(processes: Sequence[psutil.Process], grace_seconds: float) -> None:
             process.terminate()
         except psutil.NoSuchProcess:
             continue
-    _, alive = psutil.wait_procs(processes, timeout=grace_seconds)
+    alive = wait_for_ends(processes, grace_seconds)
     for process in alive:
         try:
             process.kill()
         except psutil.NoSuchProcess:
             continue
-    psutil.wait_procs(alive, timeout=5)
+    wait_for_ends(alive, 5)
 
 
 def _mark(process: psutil.Process) -> str | None:

@@ -28,6 +28,23 @@ def places():
         postgres.stop(places)
 
 
+@pytest.fixture(scope="module")
+def stopped_var():
+    """A variable directory whose server was made, started and stopped in good order."""
+    with tempfile.TemporaryDirectory(prefix="nescio-test-") as directory:
+        places = Places(Path(directory) / "var")
+        postgres.start(places)
+        postgres.stop(places)
+        yield places.var
+
+
+@pytest.fixture
+def made(places, stopped_var):
+    """Places whose server was made before; to make one takes longer than all the rest."""
+    subprocess.run(["cp", "-a", stopped_var, places.var], check=True)
+    return places
+
+
 def _connect(places):
     return psycopg.connect(places.database_url, autocommit=True)
 
@@ -62,17 +79,10 @@ def _wait_for_sessions_that_wait(connection, count):
     raise AssertionError(f"Never {count} sessions that wait for a lock.")
 
 
-def _pid(places):
+def _process(places):
     server = postgres.running(places)
     assert server is not None
-    return server.pid
-
-
-def _wait_for_end(pid):
-    try:
-        psutil.Process(pid).wait(30)
-    except psutil.NoSuchProcess:
-        return
+    return psutil.Process(server.pid)
 
 
 def test_start_makes_starts_and_is_done_the_second_time(places):
@@ -88,60 +98,82 @@ def test_start_makes_starts_and_is_done_the_second_time(places):
     assert int(version[0]) >= 180_000
 
 
-def test_stop_ends_it_and_what_was_written_stays(places):
-    postgres.start(places)
-    with _connect(places) as connection:
+def test_stop_ends_it_and_what_was_written_stays(made):
+    postgres.start(made)
+    with _connect(made) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS number")
 
-    postgres.stop(places)
-    assert not postgres.is_running(places)
-    postgres.start(places)
+    postgres.stop(made)
+    assert not postgres.is_running(made)
+    postgres.start(made)
 
-    with _connect(places) as connection:
+    with _connect(made) as connection:
         assert connection.execute("SELECT number FROM kept").fetchone() == (42,)
 
 
-def test_nobody_else_reaches_socket_or_data(places):
-    postgres.start(places)
+def test_nobody_else_reaches_socket_or_data(made):
+    postgres.start(made)
 
-    for directory in (places.postgres_data, places.postgres_socket_directory):
+    for directory in (made.postgres_data, made.postgres_socket_directory):
         assert directory.stat().st_mode & 0o077 == 0
 
 
-def test_killed_server_recovers_what_was_committed(places):
-    postgres.start(places)
-    with _connect(places) as connection:
+def test_killed_server_recovers_what_was_committed(made):
+    postgres.start(made)
+    with _connect(made) as connection:
         connection.execute("CREATE TABLE kept AS SELECT 42 AS number")
-        pid = _pid(places)
-        os.kill(pid, signal.SIGKILL)
-        _wait_for_end(pid)
-    assert not postgres.is_running(places)
+        server = _process(made)
+        server.kill()
+        assert not postgres.wait_for_ends([server], 30)
+    assert not postgres.is_running(made)
 
-    assert postgres.start(places) is True
+    assert postgres.start(made) is True
 
-    with _connect(places) as connection:
+    with _connect(made) as connection:
         assert connection.execute("SELECT number FROM kept").fetchone() == (42,)
 
 
-def test_pid_file_that_names_another_process_is_not_believed(places):
-    postgres.start(places)
-    file = places.postgres_data / "postmaster.pid"
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
+def test_server_whose_parent_does_not_wait_for_it_is_stopped(made, monkeypatch):
+    monkeypatch.setattr(postgres, "STOP_SECONDS", 20)
+    careless = subprocess.Popen(
+        [sys.executable, "-c", _CARELESS + _START + _SLEEP, str(made.var)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert careless.stdout and careless.stdout.readline() == "True\n"
+        server = _process(made)
+        assert server.ppid() == careless.pid
+
+        postgres.stop(made)
+
+        assert not postgres.is_running(made)
+        assert server.status() == psutil.STATUS_ZOMBIE
+    finally:
+        careless.kill()
+        careless.communicate()
+
+
+def test_pid_file_that_names_another_process_is_not_believed(made):
+    postgres.start(made)
+    file = made.postgres_data / "postmaster.pid"
     content = file.read_text().splitlines()
-    postgres.stop(places)
+    postgres.stop(made)
     file.write_text("\n".join([str(os.getpid()), *content[1:]]) + "\n")
 
-    assert not postgres.is_running(places)
-    assert postgres.start(places) is True
+    assert not postgres.is_running(made)
+    assert postgres.start(made) is True
 
-    with _connect(places) as connection:
+    with _connect(made) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_socket_lock_of_a_dead_server_that_nobody_waited_for_is_not_believed(places):
-    postgres.start(places)
-    lock = places.postgres_socket_directory / ".s.PGSQL.5432.lock"
+def test_socket_lock_of_a_dead_server_that_nobody_waited_for_is_not_believed(made):
+    postgres.start(made)
+    lock = made.postgres_socket_directory / ".s.PGSQL.5432.lock"
     content = lock.read_text().splitlines()
-    postgres.stop(places)
+    postgres.stop(made)
     # Of its own user, as a zombie is: PostgreSQL takes any such process for a server.
     owner = server_user()
     with subprocess.Popen(
@@ -150,11 +182,11 @@ def test_socket_lock_of_a_dead_server_that_nobody_waited_for_is_not_believed(pla
         group=None if owner is None else owner.pw_gid,
     ) as other:
         lock.write_text("\n".join([str(other.pid), *content[1:]]) + "\n")
-        started = postgres.start(places)
+        started = postgres.start(made)
         other.kill()
 
     assert started is True
-    with _connect(places) as connection:
+    with _connect(made) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
@@ -186,35 +218,35 @@ def test_first_start_that_is_killed_anywhere_is_made_good(places, after_seconds)
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_killed_starter_whose_session_still_creates_the_database_is_waited_for(places):
-    postgres.start(places)
-    with _as_owner(places) as owner, _as_owner(places) as blocker:
+def test_killed_starter_whose_session_still_creates_the_database_is_waited_for(made):
+    postgres.start(made)
+    with _as_owner(made) as owner, _as_owner(made) as blocker:
         owner.execute("DROP DATABASE nescio")
         with blocker.transaction():
             # Lets everybody look for the database, and nobody create it.
             blocker.execute("LOCK TABLE pg_database IN SHARE MODE")
-            killed = _starter(places)
+            killed = _starter(made)
             _wait_for_sessions_that_wait(owner, 1)
             killed.kill()
             killed.communicate()
-            second = _starter(places)
+            second = _starter(made)
             _wait_for_sessions_that_wait(owner, 2)
         output, errors = second.communicate(timeout=60)
 
     assert output.strip() == "False", errors
-    with _connect(places) as connection:
+    with _connect(made) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
-def test_server_that_a_killed_starter_still_launches_is_taken(places):
-    postgres.start(places)
-    first = postgres.running(places)
+def test_server_that_a_killed_starter_still_launches_is_taken(made):
+    postgres.start(made)
+    first = postgres.running(made)
 
     # As a starter does that has looked just before that server wrote its file.
-    postgres._launch(places)
+    postgres._launch(made)
 
-    assert postgres.running(places) == first
-    with _connect(places) as connection:
+    assert postgres.running(made) == first
+    with _connect(made) as connection:
         assert connection.execute("SELECT 1").fetchone() == (1,)
 
 
@@ -245,16 +277,26 @@ def test_processes_that_start_it_at_once_get_one_server(places):
     assert sorted(said) == ["False", "False", "False", "True"]
 
 
-def test_its_failure_shows_the_end_of_its_log(places):
-    postgres.start(places)
-    postgres.stop(places)
-    with (places.postgres_data / "postgresql.conf").open("a") as stream:
+def test_its_failure_shows_the_end_of_its_log(made):
+    postgres.start(made)
+    postgres.stop(made)
+    with (made.postgres_data / "postgresql.conf").open("a") as stream:
         stream.write("no_such_setting = 1\n")
 
     with pytest.raises(postgres.PostgresError, match="no_such_setting"):
-        postgres.start(places)
+        postgres.start(made)
 
 
+# Gets the server as its child, as the first process of a container does.
+_CARELESS = """
+import ctypes
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+"""
+_SLEEP = """
+import time
+sys.stdout.flush()
+time.sleep(300)
+"""
 _ROOT = Path(__file__).resolve().parents[2]
 _START = f"""
 import sys
