@@ -3,7 +3,6 @@
 import logging
 from typing import TYPE_CHECKING, Final
 
-import openai
 from django.conf import settings
 
 from accounts.loaded_once import LoadedOnce
@@ -99,6 +98,8 @@ def _follows_instructions(model: "WhiteBoxModel") -> bool:
 
 
 def _only_model(url: str, key: str) -> str:
+    import openai  # noqa: PLC0415  # see ServerLanguageModel
+
     client = openai.OpenAI(
         base_url=url, api_key=key or "none", max_retries=0, timeout=10
     )

@@ -3,17 +3,9 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
-
-from openai.types.chat import (
-    ChatCompletion,
-    ChatCompletionMessage,
-    ChatCompletionMessageParam,
-)
-from openai.types.chat.chat_completion import Choice
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from accounts.ids import digest
-from qa.inference.server_client import ServerClient
 from qa.inference.server_reply import (
     INSTRUCTIONS,
     SCHEMA,
@@ -26,6 +18,10 @@ from qa.inference.server_reply import (
     verdict,
 )
 from qa.pipeline.language_model import NO_CAPTURE, Capture, Generation, Prompt
+
+if TYPE_CHECKING:
+    from openai.types.chat import ChatCompletion, ChatCompletionMessageParam
+    from openai.types.chat.chat_completion import Choice
 
 Value = TypeVar("Value")
 
@@ -42,7 +38,7 @@ class _Reply:
     text: str = ""
     fault: str = ""
     declined: str = ""
-    choice: Choice | None = None
+    choice: "Choice | None" = None
     prompt_tokens: int = 0
     answer_tokens: int = 0
 
@@ -75,6 +71,10 @@ class ServerLanguageModel:
         self, *, url: str, key: str, model: str, timeout_seconds: float, retries: int
     ) -> None:
         """Set up the client; the timeout is a whole answer's, every retry included."""
+        # The library of the server's clients takes 40 MiB and most of a second to
+        # import: a process that asks no server never does.
+        from qa.inference.server_client import ServerClient  # noqa: PLC0415
+
         self._client = ServerClient(
             url=url, key=key, model=model, timeout_seconds=timeout_seconds,
             retries=retries,
@@ -180,7 +180,9 @@ class ServerLanguageModel:
             ]
 
 
-def _reply(completion: ChatCompletion) -> _Reply:
+def _reply(completion: "ChatCompletion") -> _Reply:
+    from openai.types.chat import ChatCompletionMessage  # noqa: PLC0415  # see above
+
     usage = completion.usage
     reply = _Reply(
         fault="it is empty",

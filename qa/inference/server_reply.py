@@ -10,10 +10,13 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from openai.types.chat.chat_completion import Choice
-from openai.types.chat.chat_completion_token_logprob import ChatCompletionTokenLogprob
+if TYPE_CHECKING:
+    from openai.types.chat.chat_completion import Choice
+    from openai.types.chat.chat_completion_token_logprob import (
+        ChatCompletionTokenLogprob,
+    )
 
 from qa.inference.evidence_text import PROMPTS, UNSEEN_CATEGORIES
 from qa.pipeline.language_model import Prompt
@@ -201,7 +204,7 @@ _FIELD: Final = r'"{}"\s*:\s*"(?=[^"])'
 _CLOSING: Final = re.compile(r'(?<!\\)"')
 
 
-def verdict(choice: Choice) -> float | None:
+def verdict(choice: "Choice") -> float | None:
     """Return the probability of true against false for "can_answer", None if unknown."""
     token = next(iter(_tokens_after(_VERDICT, choice)), None)
     if token is None:
@@ -218,7 +221,7 @@ def verdict(choice: Choice) -> float | None:
     return chances["t"] / total if total > 0 else None
 
 
-def text_log_probability(choice: Choice, field: str = "answer") -> float | None:
+def text_log_probability(choice: "Choice", field: str = "answer") -> float | None:
     """Return the mean natural log of a text field's tokens; None if unknown."""
     values: list[float] = []
     for token in _tokens_after(_FIELD.format(re.escape(field)), choice):
@@ -230,7 +233,9 @@ def text_log_probability(choice: Choice, field: str = "answer") -> float | None:
     return mean if math.isfinite(mean) else None
 
 
-def _tokens_after(pattern: str, choice: Choice) -> Sequence[ChatCompletionTokenLogprob]:
+def _tokens_after(
+    pattern: str, choice: "Choice"
+) -> "Sequence[ChatCompletionTokenLogprob]":
     """Return the tokens from the one behind the pattern's last match on; may be none."""
     tokens = (choice.logprobs.content or []) if choice.logprobs else []
     text = "".join(token.token for token in tokens)

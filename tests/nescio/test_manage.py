@@ -1,5 +1,6 @@
-"""The command line itself, as a process of its own."""
+"""Processes as they are started: the command line, and what a worker loads."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,14 +12,36 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("command", ["export_knowledge", "ask", "migrate"])
-def test_commands_of_the_apps_and_of_django_are_found(command):
+def output_of(*arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), command, "--help"],
+        [sys.executable, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "nescio.settings"},
         capture_output=True,
         text=True,
         timeout=120,
-        check=False,
+        check=True,
     )
+    return done.stdout
 
-    assert (done.returncode, f"manage.py {command}" in done.stdout) == (0, True)
+
+def test_commands_of_the_apps_and_of_django_are_found():
+    found = output_of("manage.py", "help", "--commands").split()
+
+    assert {"export_knowledge", "ask", "up", "migrate"} <= set(found)
+
+
+def test_a_worker_loads_no_library_before_a_job_needs_it():
+    """Each would cost every process its seconds at the start, and tens of MiB."""
+    loaded = output_of(
+        "-c",
+        "import sys; from nescio.celery import app; "
+        "app.loader.import_default_modules(); print(*sys.modules)",
+    ).split()
+
+    assert "workers.registry" in loaded
+    libraries = {
+        "torch", "transformers", "sklearn", "matplotlib", "statsmodels", "openai",
+        "scipy.optimize", "pypdf", "docx",
+    }  # fmt: skip
+    assert libraries.isdisjoint(loaded), libraries.intersection(loaded)

@@ -6,7 +6,6 @@ What `read` yields is planned and applied by `kb.imports.services`.
 from collections.abc import Iterator
 from typing import IO
 
-from .docx import read_docx
 from .formats import (
     BadRow,
     Fact,
@@ -20,7 +19,6 @@ from .formats import (
 )
 from .html import read_html
 from .markdown import read_markdown
-from .pdf import read_pdf
 from .plain_text import read_text
 from .rows import read_csv, read_json_lines, read_tsv
 
@@ -59,8 +57,12 @@ def _items(
     elif file_format == Format.HTML:
         yield read_html(stream, language)
     elif file_format == Format.PDF:
+        from .pdf import read_pdf  # noqa: PLC0415  # its library, for no other format
+
         yield read_pdf(stream, language, limits)
     elif file_format == Format.DOCX:
+        from .docx import read_docx  # noqa: PLC0415  # likewise
+
         yield read_docx(stream, language, limits)
     else:
         yield read_text(stream, language)
