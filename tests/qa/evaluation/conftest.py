@@ -2,5 +2,4 @@
 
 import sklearn.metrics  # noqa: F401
 import statsmodels.stats.contingency_tables
-import statsmodels.stats.multitest
 import statsmodels.stats.proportion  # noqa: F401

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
+from statsmodels.stats.multitest import multipletests
 
 from qa.evaluation.metrics.intervals import McNemar, differences, holm, mcnemar, share
 
@@ -71,3 +72,6 @@ def test_p_values_are_adjusted_as_in_holms_example():
     # Holm (1979): 0.01 * 4, 0.01 * 4, then 0.03 * 2, and no smaller than the one before.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
+    # Statsmodels', of values of which some are alike or adjusted to more than 1.
+    several = [0.2, 0.01, 0.9, 0.01, 0.6, 0.03]
+    assert holm(several) == pytest.approx(multipletests(several, method="holm")[1])
