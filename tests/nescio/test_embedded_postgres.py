@@ -142,7 +142,8 @@ def test_server_whose_parent_does_not_wait_for_it_is_stopped(made, monkeypatch):
         text=True,
     )
     try:
-        assert careless.stdout and careless.stdout.readline() == "True\n"
+        assert careless.stdout
+        assert careless.stdout.readline() == "True\n"
         server = _process(made)
         assert server.ppid() == careless.pid
 

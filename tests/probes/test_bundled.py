@@ -3,7 +3,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from importlib import metadata
 
 import pytest
@@ -66,14 +65,12 @@ def test_the_converted_model_knows_the_language(bundled_model):
 
 
 def test_a_prepared_model_is_not_converted_again(prepared):
-    began = time.monotonic()
     steps = []
 
     again = bundled.prepare(PLACES.models, lambda doing, _part: steps.append(doing))
 
     assert again == prepared
     assert steps == ["Language model is ready"]
-    assert time.monotonic() - began < 5
 
 
 def test_a_damaged_copy_is_not_taken_for_whole(prepared, tmp_path):
@@ -94,12 +91,15 @@ def test_a_damaged_copy_is_not_taken_for_whole(prepared, tmp_path):
 def test_a_killed_conversion_leaves_nothing_and_two_at_once_are_safe(tmp_path):
     killed = start(tmp_path)
     for line in killed.stdout:
-        if line.startswith("Writing"):
+        if line.startswith("Reading"):
             break
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     killed.stdout.close()
     assert not bundled.place(tmp_path).exists()
+    # To wait until it writes takes as long as all the rest; so far it may have come.
+    (left,) = tmp_path.glob(".converting-*")
+    (left / "model.safetensors").write_bytes(b"half a file")
 
     both = [start(tmp_path), start(tmp_path)]
     outputs = [process.communicate(timeout=300)[0] for process in both]

@@ -1,4 +1,4 @@
-"""The real work, on both brokers: everything is embedded again while workers are killed.
+"""The real work: everything is embedded again while workers are killed.
 
 `benchmarks/kill_worker.py` does the same at full size.
 """
@@ -34,6 +34,8 @@ def is_under_way(job: Job, attempt: int, beyond: int) -> bool:
     return is_finished(job) or (job.attempts >= attempt and job.done > beyond)
 
 
+# What a broker does where a worker is killed is in `test_workers`, of both.
+@pytest.mark.parametrize("system", ["embedded"], indirect=True)
 def test_every_entry_has_one_embedding_though_the_worker_was_killed_in_between(
     system: System, tmp_path: Path
 ):
