@@ -35,8 +35,7 @@ def test_a_worker_loads_no_library_before_a_job_needs_it():
     """Each would cost every process its seconds at the start, and tens of MiB."""
     loaded = output_of(
         "-c",
-        "import sys; from nescio.celery import app; "
-        "app.loader.import_default_modules(); print(*sys.modules)",
+        "import sys, django; django.setup(); import workers.tasks; print(*sys.modules)",
     ).split()
 
     assert "workers.registry" in loaded
