@@ -189,7 +189,7 @@ def test_who_may_edit_and_not_verify_is_not_offered_to(client):
 
 
 def test_many_chosen_across_pages_become_a_job(boss, monkeypatch):
-    monkeypatch.setattr("kb.entries.bulk_actions.BATCH", 2)
+    monkeypatch.setattr("kb.entries.bulk.BATCH", 2)
     made = make_entries([f"Fact {n}." for n in range(3)])
     make_entry("Another, not found by the search.", state="draft")
 

@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
+from nescio.embedded.places import Places
 from probes.abstention.files import probe_from
 from probes.abstention.fitting import FitSettings
 from probes.abstention.probe import Kind
@@ -175,7 +176,7 @@ def running(settings, tmp_path, monkeypatch):
     """Let a tiny model on disk be the language model, with files of its own."""
     settings.LANGUAGE_MODEL = str(tiny_models.save(tmp_path / "model"))
     settings.LANGUAGE_SERVER_URL = ""
-    settings.PLACES = replace(settings.PLACES, var=tmp_path / "var")
+    settings.PLACES = Places(tmp_path / "var")
     return tmp_path
 
 

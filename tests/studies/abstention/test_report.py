@@ -9,6 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from nescio.embedded.places import Places
 from probes.abstention.fitting import FitSettings
 from probes.adapter.merging import AdapterCard
 from probes.language_model import load_model
@@ -38,7 +39,7 @@ def model_directory(tmp_path_factory):
 def running(settings, tmp_path, model_directory):
     settings.LANGUAGE_MODEL = str(model_directory)
     settings.LANGUAGE_SERVER_URL = ""
-    settings.PLACES = replace(settings.PLACES, var=tmp_path / "var")
+    settings.PLACES = Places(tmp_path / "var")
     return tmp_path
 
 
