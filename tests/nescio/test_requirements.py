@@ -49,7 +49,7 @@ def _imported_distributions():
 
 def test_every_package_that_is_imported_is_named_with_its_reason():
     # Celery's own parts, which it re-exports and pins to itself.
-    through_celery = {"kombu"}
+    through_celery = {"billiard", "kombu"}
     through_hub_models = {"huggingface-hub", "tokenizers"}
 
     imported = _imported_distributions()

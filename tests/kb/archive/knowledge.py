@@ -143,7 +143,9 @@ def _new(chance, knowledge_base, audiences, documents, people) -> NewEntry:
         text=said(chance),
         question=chance.choice(["", "What does it cost?"]),
         origin=chance.choice(Entry.Origin.values),
-        confidence=chance.choice([0.1, 1 / 3, 0.9999999999999999, 0.0010000000000000002]),
+        confidence=chance.choice(
+            [0.1, 1 / 3, 0.9999999999999999, 0.0010000000000000002]
+        ),
         verify=chance.random() < 0.5,
         valid_until=chance.choice(
             [None, datetime(2031, 1, 1, tzinfo=UTC) + timedelta(microseconds=1)]

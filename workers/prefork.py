@@ -3,6 +3,9 @@
 With a broker that is no event loop, as the embedded one, a child that waits for a task holds
 the lock of the pipe it reads. Celery's lock is a semaphore, which outlives its holder: after
 a SIGKILL, from the kernel for want of memory say, every later child waited for it for ever.
+
+Celery takes a pool for one that forks if its module's name holds "prefork"; only then does
+a child close the database connections that it inherited, which nobody would renew.
 """
 
 import fcntl
