@@ -16,7 +16,7 @@ from probes.verifier.scoring import load_verifier
 from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
 from qa.evaluation.report.tables import TextTable, percent
 from qa.management.base import positive
-from qa.pipeline.choice import Passage, log_odds, shares_of, side_by_side
+from qa.pipeline.choice import log_odds, shares_of, side_by_side
 from qa.pipeline.policy import default
 from qa.training.verifier_candidates import retrieve
 from qa.training.verifier_sources import (
@@ -163,8 +163,7 @@ def _ask(
         shown = [at for at in places if not (is_left_out and at in answering)][:8]
         if not shown:
             continue
-        entries = (known.entries[at] for at in shown)
-        passages = [Passage(e.title, e.section, e.question, e.text) for e in entries]
+        passages = [known.entries[at].passage for at in shown]
         odds = log_odds(row.text, passages, verifier)
         best = int(np.argmax(odds))
         chances = shares_of(odds, passages)

@@ -73,26 +73,18 @@ def shares_of(found: Sequence[float], passages: Sequence[Passage]) -> list[float
 def side_by_side(
     shares: Sequence[float], texts: Sequence[str], *, most: int = MOST
 ) -> list[int]:
-    """Return which passages are shown as one answer, the likeliest first.
+    """Return which of at least one passage are one answer, the likeliest first.
 
     A further one is nearly as likely as that and says something else.
     """
-    order = sorted(range(len(shares)), key=lambda at: -shares[at])
-    shown = order[:1]
-    for at in order[1:]:
-        is_likely = shares[at] >= _BESIDE * shares[order[0]]
-        if (
-            is_likely
-            and len(shown) < most
-            and not say_the_same(texts[at], texts[order[0]])
-        ):
-            shown.append(at)
-    return shown
-
-
-def say_the_same(one: str, other: str) -> bool:
-    """Tell whether two texts say the same in the same words, in whatever order."""
-    return _said(one) == _said(other)
+    first, *others = sorted(range(len(shares)), key=lambda at: -shares[at])
+    beside = [
+        at
+        for at in others
+        if shares[at] >= _BESIDE * shares[first]
+        and _said(texts[at]) != _said(texts[first])
+    ]
+    return [first, *beside][:most]
 
 
 def share_of_any(found: Sequence[float]) -> float:
@@ -113,5 +105,6 @@ def sentences_of(passage: Passage) -> list[Passage]:
 
 @lru_cache(maxsize=4096)
 def _said(text: str) -> tuple[Terms, frozenset[str]]:
+    """Return what is equal of texts that say the same in the same words, in any order."""
     found = terms(text)
     return replace(found, words=()), frozenset(found.words)

@@ -7,18 +7,18 @@ that is shown whole, the sentence that tells the answer is marked.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from kb.text.terms import is_reversed, terms
 from kb.text.words import sentence_spans
 from kb.types import Evidence
 
 from .choice import (
-    MAX_SENTENCES,
     MOST,
     Passage,
     Verifier,
     log_odds,
+    sentences_of,
     share_of_any,
     shares_of,
     side_by_side,
@@ -179,21 +179,17 @@ def telling_sentences(
 def telling_sentence(
     question: Question, piece: Evidence, *, verifier: Callable[[], Verifier]
 ) -> str:
-    """Return the sentence of an entry that tells the answer; "" if none stands out.
-
-    The entry's own question is left out: beside it all of its sentences seem to answer.
-    """
-    found = sentence_spans(piece.text)
-    if not 1 < len(found) <= MAX_SENTENCES:
+    """Return the sentence of an entry that tells the answer; "" if none stands out."""
+    parts = sentences_of(passage_of(piece))
+    if len(parts) < 2:  # one has nothing to stand out from
         return ""
-    whole = replace(passage_of(piece), question="")
-    said = [span.within(piece.text).strip() for span in found]
-    scores = verifier().score(question.text, [replace(whole, text=s) for s in said])
-    (second, _), (first, at) = sorted(zip(scores, range(len(said)), strict=True))[-2:]
+    scores = verifier().score(question.text, parts)
+    (second, _), (first, at) = sorted(zip(scores, range(len(parts)), strict=True))[-2:]
     stands_out = _log_odds(first) - _log_odds(second) >= _STANDS_OUT
+    said = parts[at].text
     # What is quoted is marked where it first stands.
-    is_first = said[at] not in piece.text[: found[at].start]
-    return said[at] if first >= _TELLS and stands_out and is_first else ""
+    is_first = said not in piece.text[: sentence_spans(piece.text)[at].start]
+    return said if first >= _TELLS and stands_out and is_first else ""
 
 
 def _log_odds(chance: float) -> float:

@@ -6,18 +6,17 @@ is the likeliest entry of each: it answers, or it would be shown wrongly.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from sklearn.metrics import roc_auc_score
 
 from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Calibration, Verifier
-from qa.pipeline.choice import READ_CLOSELY, Passage, sentences_of
+from qa.pipeline.choice import READ_CLOSELY, sentences_of
 
 from .verifier_candidates import retrieve
 from .verifier_sources import KnowledgeSet
@@ -44,13 +43,16 @@ class Asked:
     parts: NDArray[np.float64]
     right: NDArray[np.bool_]
 
-    @cached_property
+    @property
     def answerable(self) -> NDArray[np.bool_]:
         return np.asarray(self.right.any(1))
 
-    def log_odds(
-        self, by: Sequence[float] | NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def is_right(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell of each question whether the entry with the highest score answers."""
+        best = scores.argmax(1)[:, None]
+        return np.asarray(np.take_along_axis(self.right, best, 1)[:, 0])
+
+    def log_odds(self, by: Sequence[float]) -> NDArray[np.float64]:
         """Return them as in use, (questions, entries), by logit, nearness and none."""
         whole, parts = (
             (each @ np.array(by[:2])).max(2) - by[2]
@@ -71,16 +73,12 @@ def calibrate_verifier(
     """Return what was fitted on these organisations, and how good it is there."""
     asked = ask(verifier, held_out, on_progress=on_progress)
     alone = asked.whole[..., 0].max(2)
-    best = alone.argmax(1)
-    scale, offset = fit_scale(
-        alone[np.arange(len(best)), best].tolist(),
-        asked.right[np.arange(len(best)), best].tolist(),
-    )
+    scale, offset = fit_scale(alone.max(1).tolist(), asked.is_right(alone).tolist())
     by = fit_choice(asked)
-    _, chance, is_right = chosen(asked, by)
+    chance, is_right = chosen(asked, by)
     odds = logsumexp(asked.log_odds(by), axis=1)
     metrics = {
-        "questions": float(len(best)),
+        "questions": float(len(chance)),
         "precision_at_1": float(is_right[asked.answerable].mean()),
         "auroc_right": float(roc_auc_score(is_right, chance)),
         "auroc_answerable": float(roc_auc_score(asked.answerable, odds)),
@@ -89,15 +87,15 @@ def calibrate_verifier(
 
 
 def fit_choice(asked: Asked) -> tuple[float, float, float]:
-    """Return logit, nearness and none by which right entries are told best from wrong.
+    """Return logit, nearness and none that best separate right entries from wrong ones.
 
     Of a question the likelihood is that its likeliest entry is right, or is not.
     """
 
     def loss(at: NDArray[np.float64]) -> float:
-        _, chance, is_right = chosen(asked, (at[0], _NEARNESS, at[1]))
-        told = np.where(is_right, chance, 1 - chance)
-        return float(-np.log(np.clip(told, 1e-6, None)).mean())
+        chance, is_right = chosen(asked, (at[0], _NEARNESS, at[1]))
+        likelihood = np.where(is_right, chance, 1 - chance)
+        return float(-np.log(np.clip(likelihood, 1e-6, None)).mean())
 
     logit, none = minimize(loss, (1.0, 0.0), method="Nelder-Mead").x
     return float(logit), _NEARNESS, float(none)
@@ -105,15 +103,11 @@ def fit_choice(asked: Asked) -> tuple[float, float, float]:
 
 def chosen(
     asked: Asked, by: Sequence[float]
-) -> tuple[NDArray[np.intp], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return each question's likeliest entry, its probability, and whether it is right."""
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return the probability of each question's likeliest entry, and whether it is right."""
     odds = asked.log_odds(by)
-    best, every = odds.argmax(1), np.arange(len(odds))
-    top = np.maximum(odds.max(1), 0)
-    none = np.exp(-top)
-    shares = np.exp(odds - top[:, None])
-    chance = shares[every, best] / (shares.sum(1) + none)
-    return best, chance, asked.right[every, best]
+    with_none = np.pad(odds, ((0, 0), (0, 1)))
+    return softmax(with_none, axis=1)[:, :-1].max(1), asked.is_right(odds)
 
 
 def ask(
@@ -128,9 +122,7 @@ def ask(
     right: list[list[bool]] = []
     for number, known in enumerate(sets):
         on_progress(f"Asking {known.name}", number, len(sets))
-        passages = [
-            Passage(e.title, e.section, e.question, e.text) for e in known.entries
-        ]
+        passages = [entry.passage for entry in known.entries]
         found = retrieve(known, [row.text for row in known.questions])
         for row, places in zip(known.questions, found, strict=True):
             shown = places[:_ENTRIES]

@@ -16,6 +16,7 @@ from typing import Any, Final, TextIO
 
 from kb.text.words import sentences
 from qa.exceptions import TrainingDataError
+from qa.pipeline.choice import Passage
 
 SUPPORT_DESKS: Final = Path(__file__).parent / "support_desks"
 _CR_MEMBER: Final = "rationales/word_att_gold_train.tsv"
@@ -30,6 +31,10 @@ class SourceEntry:
     title: str = ""
     section: str = ""
     question: str = ""
+
+    @property
+    def passage(self) -> Passage:
+        return Passage(self.title, self.section, self.question, self.text)
 
 
 @dataclass(frozen=True, slots=True)
