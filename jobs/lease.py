@@ -4,7 +4,6 @@
 so that a worker that lost its lease changes nothing any more.
 """
 
-import hashlib
 import logging
 import os
 import socket
@@ -23,6 +22,7 @@ from django.db import Error, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Coalesce, Greatest, Now
 
+from accounts.ids import digest
 from jobs.exceptions import LeaseLostError
 from jobs.models import Job, JobQuerySet
 
@@ -59,7 +59,7 @@ def _place() -> str:
     if not boot.exists():  # not Linux
         return ""
     pids = Path("/proc/self/ns/pid").stat().st_ino
-    return hashlib.sha256(f"{boot.read_text()}{pids}".encode()).hexdigest()[:12]
+    return digest(boot.read_text(), pids)[:12]
 
 
 def _holder() -> str:

@@ -4,13 +4,13 @@ One JSON object a line, the fields of the data set that rerankers are commonly f
 from: {"query", "pos": [...], "neg": [...], "prompt"}.
 """
 
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from accounts.ids import digest
 from probes.exceptions import PreferenceFileError
 
 PROMPT: Final = "Given a question, find the notes that help to answer it."
@@ -79,8 +79,7 @@ def parted_by_query(
 
 
 def digest_of(preferences: Sequence[Preference]) -> str:
-    lines = sorted(preference.as_json() for preference in preferences)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    return digest(*sorted(preference.as_json() for preference in preferences))
 
 
 def _preference(row: object) -> Preference:
