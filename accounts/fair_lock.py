@@ -44,7 +44,7 @@ class FairLock:
             if self._line[0] is turn:
                 return
         try:
-            turn.acquire()  # whoever leaves before us releases it
+            turn.acquire()  # released by the thread before us when it leaves
         except BaseException:  # a signal that ends the process, say
             self._leave(turn)
             raise

@@ -206,10 +206,10 @@ def test_beyond_a_quarter_of_the_threads_a_follower_gets_one_look(settings):
     for each in followers:
         assert next(each) == "retry: 1000\n\n"
 
-    told = "".join(stream(job.pk))
+    events = "".join(stream(job.pk))
 
-    assert told.startswith("retry: 10000\n\n")
-    assert [event["event"] for event in events_in(told)] == ["progress"]
+    assert events.startswith("retry: 10000\n\n")
+    assert [event["event"] for event in events_in(events)] == ["progress"]
     for each in followers:
         each.close()
     assert next(stream(job.pk)) == "retry: 1000\n\n"

@@ -123,7 +123,7 @@ def test_no_generated_request_breaks_the_interface(
         else make_user(Role(role) if role != ANONYMOUS else None, groups=["vault"])
     )
     made = rows(user)
-    # Whoever revokes the token of the requests sends them as nobody from then on.
+    # After a request that revoked its own token, all others would be anonymous.
     named = made if role in _NAMING else {"token_id": made["token_id"]}
     config = tmp_path / "schemathesis.toml"
     config.write_text(configuration(named))

@@ -61,12 +61,12 @@ def supervise(said, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
 
     def start(script):
-        told = tmp_path / "told"
+        written = tmp_path / "written"
         (tmp_path / "child_of_test.py").write_text(script)
-        child = Child("child", ("child_of_test", str(told)), tmp_path / "child.log")
-        supervisors.append(Supervisor({"TOLD": "by us"}, said.append, preloaded=()))
+        child = Child("child", ("child_of_test", str(written)), tmp_path / "child.log")
+        supervisors.append(Supervisor({"GIVEN": "by us"}, said.append, preloaded=()))
         supervisors[-1].start([child])
-        return supervisors[-1], told
+        return supervisors[-1], written
 
     yield start
     for supervisor in supervisors:
@@ -89,9 +89,9 @@ def _alive(pid):
 
 
 def test_stop_ends_the_child_and_what_the_child_started(supervise):
-    supervisor, told = supervise(_PARENT)
-    _wait(lambda: _lines(told))
-    pids = [int(pid) for pid in _lines(told)[0].split()]
+    supervisor, written = supervise(_PARENT)
+    _wait(lambda: _lines(written))
+    pids = [int(pid) for pid in _lines(written)[0].split()]
 
     supervisor.stop(10)
 
@@ -99,8 +99,8 @@ def test_stop_ends_the_child_and_what_the_child_started(supervise):
 
 
 def test_child_that_does_not_listen_is_killed_after_its_grace(supervise, said):
-    supervisor, told = supervise(_DEAF)
-    _wait(lambda: _lines(told))
+    supervisor, written = supervise(_DEAF)
+    _wait(lambda: _lines(written))
     began = time.monotonic()
 
     supervisor.stop(0.5)
@@ -110,12 +110,12 @@ def test_child_that_does_not_listen_is_killed_after_its_grace(supervise, said):
 
 
 def test_child_that_dies_is_started_again_and_its_rest_is_ended(supervise, said):
-    supervisor, told = supervise(_PARENT)
-    _wait(lambda: _lines(told))
-    first, rest = (int(pid) for pid in _lines(told)[0].split())
+    supervisor, written = supervise(_PARENT)
+    _wait(lambda: _lines(written))
+    first, rest = (int(pid) for pid in _lines(written)[0].split())
 
     psutil.Process(first).kill()
-    _wait(lambda: len(_lines(told)) == 2)
+    _wait(lambda: len(_lines(written)) == 2)
 
     assert supervisor.deaths == 1
     assert "The child ended with signal SIGKILL" in said[0]
@@ -124,15 +124,15 @@ def test_child_that_dies_is_started_again_and_its_rest_is_ended(supervise, said)
 
 
 def test_children_of_a_killed_fork_server_are_replaced(supervise, said):
-    supervisor, told = supervise(_PARENT)
-    _wait(lambda: _lines(told))
-    first = psutil.Process(int(_lines(told)[0].split()[0]))
+    supervisor, written = supervise(_PARENT)
+    _wait(lambda: _lines(written))
+    first = psutil.Process(int(_lines(written)[0].split()[0]))
     assert first.name() == "child"
-    assert first.environ()["TOLD"] == "by us"
-    assert "TOLD" not in os.environ
+    assert first.environ()["GIVEN"] == "by us"
+    assert "GIVEN" not in os.environ
 
     psutil.Process(first.ppid()).kill()
-    _wait(lambda: len(_lines(told)) == 2)
+    _wait(lambda: len(_lines(written)) == 2)
 
     _wait(lambda: not _alive(first.pid))
     assert supervisor.deaths == 1
@@ -176,16 +176,16 @@ def test_a_log_is_rotated_while_its_process_goes_on_writing(
 def test_logs_are_for_their_owner_alone(supervise, tmp_path):
     tmp_path.chmod(0o755)
 
-    _, told = supervise(_PARENT)
-    _wait(lambda: _lines(told))
+    _, written = supervise(_PARENT)
+    _wait(lambda: _lines(written))
 
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
 
 def test_orphans_that_are_deaf_are_killed(tmp_path):
-    told = tmp_path / "told"
-    process = subprocess.Popen([sys.executable, "-c", _DEAF, str(told)])
-    _wait(lambda: _lines(told))
+    written = tmp_path / "written"
+    process = subprocess.Popen([sys.executable, "-c", _DEAF, str(written)])
+    _wait(lambda: _lines(written))
 
     end([psutil.Process(process.pid)], grace_seconds=0.2)
 
