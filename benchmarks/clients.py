@@ -206,8 +206,15 @@ _WRITTEN = {
 _AT_WORK = "SELECT 1 FROM jobs_job WHERE kind LIKE '%import%' AND state IN ('queued', 'running')"  # fmt: skip
 
 
-def compare(of: System, ledger: Ledger) -> tuple[Counter[str], Counter[str]]:
-    """Return how many acknowledged writes are lost, and how many are there twice."""
+_ENDS = "SELECT kind, state, left(error, 200), count(*) FROM jobs_job GROUP BY 1, 2, 3"
+
+
+def faults_of_writes(of: System, ledger: Ledger) -> int:
+    """Print and count the acknowledged writes that are lost or there twice.
+
+    What did not end well is printed beside them: requests by kind and status, and jobs by
+    kind, state and error.
+    """
     wait_until(lambda: not of.rows(_AT_WORK), 600)
     lost, doubled = Counter[str](), Counter[str]()
     for kind, statement in _WRITTEN.items():
@@ -216,7 +223,14 @@ def compare(of: System, ledger: Ledger) -> tuple[Counter[str], Counter[str]]:
         lost[kind] = sum(not there[text] for text in ours)
         own = (text for text in there if "Rule " in text or kind != "import")
         doubled[kind] = sum(there[text] > 1 for text in own if _is_ours(text))
-    return lost, doubled
+    failed = Counter((e.kind, e.status) for e in ledger.exchanges if e.is_error)
+    for (kind, status), count in failed.items():
+        print(f"{count} requests failed: {kind}, status {status or 'none'}")
+    for job, state, error, count in of.rows(_ENDS):
+        if state != "succeeded":
+            print(f"{count} jobs {state}: {job} {error}")
+    print(f"acknowledged writes lost: {lost.total()} {dict(lost)}, there twice: {doubled.total()} {dict(doubled)}")  # fmt: skip
+    return lost.total() + doubled.total()
 
 
 def _is_ours(text: str) -> bool:

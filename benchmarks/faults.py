@@ -35,7 +35,7 @@ from benchmarks.clients import (
     Client,
     Ledger,
     System,
-    compare,
+    faults_of_writes,
     load,
     quantile,
     system,
@@ -94,12 +94,11 @@ def _run(options: argparse.Namespace, place: Path) -> int:
             _report_times(times)
             slow_is_good = _send_slowly(running)
             full_is_good = _fill(running, place)
-        lost, doubled = compare(running, ledger)
+        faults = faults_of_writes(running, ledger)
     written = {kind: len(texts) for kind, texts in ledger.acknowledged.items()}
     print(f"\nacknowledged writes: {written}")
-    print(f"lost: {lost.total()} {dict(lost)}; there twice: {doubled.total()} {dict(doubled)}")  # fmt: skip
     is_in_time = all(max(times[kind]) <= _limit(kind) for kind in times)
-    is_good = is_in_time and not lost.total() and not doubled.total()
+    is_good = is_in_time and not faults
     return 0 if is_good and slow_is_good and full_is_good else 1
 
 
