@@ -173,7 +173,7 @@ def _queue() -> Finding:
 def _models() -> Iterator[Finding]:
     for name, state in warm_up.states().items():
         if name == "language_model" and settings.LANGUAGE_SERVER_URL:
-            yield _language_server()
+            yield language_server()
             continue
         yield Finding(
             name,
@@ -184,7 +184,7 @@ def _models() -> Iterator[Finding]:
         )
 
 
-def _language_server() -> Finding:
+def language_server() -> Finding:
     """Tell whether the server takes connections; asking it something may cost money."""
     try:
         address = urlsplit(settings.LANGUAGE_SERVER_URL)

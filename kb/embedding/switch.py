@@ -143,7 +143,7 @@ def _candidate(run: JobRun, name: str) -> EmbeddingModel:
         again = run.parameters.get("again") is True
         step.advance(
             done=0,
-            total=Entry.objects.count() if again else _count_pending(model),
+            total=Entry.objects.count() if again else count_pending(model),
             cursor=asdict(_Cursor(model.pk, everything=again)),
         )
     return model
@@ -211,7 +211,8 @@ def _pending(
     return [pk for (pk,) in execute(_BATCH, {**parameters, **limits})]
 
 
-def _count_pending(model: EmbeddingModel) -> int:
+def count_pending(model: EmbeddingModel) -> int:
+    """Return how many entries have no vectors of `model`, or of an earlier text."""
     every = {"after": 0, "everything": False, "since": None, "limit": None}
     statement = f"SELECT count(*) FROM ({_BATCH}) pending"  # noqa: S608  # own constants
     return int(execute(statement, {"model": model.pk, **every})[0][0])

@@ -44,13 +44,18 @@ def build_where_it_pays(model: EmbeddingModel) -> bool:
     Nobody is kept from reading or writing meanwhile. What a killed build left behind is
     dropped and built again. Must not run inside a transaction.
     """
-    some = EntryEmbedding.objects.filter(model=model)[: EXACT_LIMIT + 1]
-    if some.count() <= EXACT_LIMIT or model.dimensions > _MAX_DIMENSIONS:
-        return _is_ready(model)
+    if not pays(model):
+        return is_ready(model)
     with _only_builder(model):
-        if not _is_ready(model):
+        if not is_ready(model):
             build(model)
     return True
+
+
+def pays(model: EmbeddingModel) -> bool:
+    """Tell whether the model's vectors are many enough for an index, and it can have one."""
+    some = EntryEmbedding.objects.filter(model=model)[: EXACT_LIMIT + 1]
+    return some.count() > EXACT_LIMIT and model.dimensions <= _MAX_DIMENSIONS
 
 
 @contextmanager
@@ -93,6 +98,6 @@ def size_bytes(model: EmbeddingModel) -> int:
     return int(execute(statement, [index_name(model.pk)])[0][0])
 
 
-def _is_ready(model: EmbeddingModel) -> bool:
+def is_ready(model: EmbeddingModel) -> bool:
     name = {"index": index_name(model.pk)}
     return bool(execute(f"SELECT {INDEX_IS_READY}", name)[0][0])

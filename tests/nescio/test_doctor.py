@@ -1,0 +1,52 @@
+"""manage.py doctor, on a deployment that is fit and on one that lacks something."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+
+from kb.embedding.models import EntryEmbedding
+from tests.factories import make_entry
+
+pytestmark = pytest.mark.django_db
+
+
+def look(**options) -> str:
+    out = StringIO()
+    call_command("doctor", stdout=out, no_color=True, **options)
+    return out.getvalue()
+
+
+def line(said: str, name: str) -> str:
+    return next(each for each in said.splitlines() if f" {name} " in each)
+
+
+def test_what_a_fit_deployment_has_is_listed_with_its_models():
+    said = look()
+
+    for name in ("database", "pgvector", "migrations", "clock", "vectors", "embedder"):
+        assert line(said, name).startswith("ok"), said
+    assert "384 dimensions, as registered" in line(said, "embedder")
+    assert "not needed up to 20,000" in line(said, "vector index")
+
+
+def test_an_entry_without_its_vectors_fails_with_the_remedy():
+    make_entry()
+    EntryEmbedding.objects.all().delete()
+
+    out = StringIO()
+    with pytest.raises(SystemExit) as end:
+        call_command("doctor", "--no-models", stdout=out, no_color=True)
+
+    assert end.value.code == 1
+    assert line(out.getvalue(), "vectors").startswith("FAIL")
+    assert "1 entries wait to be embedded" in out.getvalue()
+    assert "Start workers" in out.getvalue()
+
+
+def test_settings_unfit_for_the_open_internet_warn_and_do_not_fail(settings):
+    settings.SESSION_COOKIE_SECURE = False
+
+    said = look(no_models=True)
+
+    assert "SESSION_COOKIE_SECURE is not set to True (security.W012)" in said
