@@ -19,6 +19,7 @@ from qa.gaps.escalations import escalate as send_to_experts
 from qa.gaps.escalations import mark_read
 from qa.gaps.notices import mark_answer_read, shown_answer
 from qa.gaps.notices import mark_read as mark_notices_read
+from qa.votes.services import choose_entry
 from qa.votes.services import vote as set_vote
 
 from . import parts
@@ -108,6 +109,27 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     context = {**parts.vote_part(request, answer), "error": error, "said": not error}
     status = 422 if error else 200
     return render(request, "qa/_vote.html", context, status=status)
+
+
+@require_POST
+@parts.agents_only
+def choose(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
+    """Keep which entry beside a refusal answers it, or none; return both panels."""
+    answer = parts.find_answer(request, answer_id)
+    chosen = request.POST.get("entry", "")
+    entry_id = number_in(chosen)
+    error = ""
+    if chosen and entry_id is None:
+        return HttpResponse(f"entry is “{chosen[:20]}”: send an id", status=400)
+    try:
+        choose_entry(answer.pk, user=caller(request), entry_id=entry_id)
+    except NescioError as refused:
+        error = str(refused)
+    if not parts.is_live(request):
+        return redirect(reverse("answer", args=[answer.pk]) + "#near")
+    context = {**parts.answer_part(request, answer.pk), "error": error}
+    status = 422 if error else 200
+    return render(request, "qa/_choice.html", context, status=status)
 
 
 @require_POST

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
 
 from django.contrib.auth.models import User
@@ -17,7 +17,7 @@ from accounts.roles import Role, caller, has_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry, Revision
 from qa.answers.models import Answer, AnswerEvidence
-from qa.answers.presentation import present
+from qa.answers.presentation import AnswerPage, present
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import NOTE_LIMIT
 from qa.votes.models import Vote, reasons_against
@@ -82,6 +82,7 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 
 
 RECENT = 8
+_NEAREST = 3  # of the entries beside a refusal; the others are folded
 
 
 def box_part(
@@ -119,12 +120,33 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
     seen = Answer.objects.seen_by(request.user)
     answer = seen.select_related("policy", "knowledge_base", "asker").get(pk=answer_id)
     answer.pieces = list(_evidence(answer_id, caller(request)))
+    page, voted = present(answer, at=timezone.now()), vote_part(request, answer)
     return {
-        "page": present(answer, at=timezone.now()),
+        "page": page,
+        "near": _near_part(page, voted["vote"]),
         "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
         "is_own": answer.asker_id == request.user.pk,
-        **vote_part(request, answer),
+        **voted,
         **escalation_part(request, answer),
+    }
+
+
+def _near_part(page: AnswerPage, vote: Vote | None) -> dict[str, object]:
+    """Return the near misses of a refusal; the chosen one is among the first."""
+    chosen = vote.answering_entry_id if vote else None
+    rows = [(card, card.shown.row) for card in page.near_misses]
+    first = [
+        card
+        for at, (card, row) in enumerate(rows)
+        if at < _NEAREST or (row.entry_id and row.entry_id == chosen)
+    ]
+    return {
+        "nearest": first,
+        "further": [card for card in page.near_misses if card not in first],
+        "is_chosen": any(row.entry_id and row.entry_id == chosen for _, row in rows),
+        "can_be_chosen": any(
+            row.is_verified and not row.is_withheld for _, row in rows
+        ),
     }
 
 
@@ -151,7 +173,7 @@ def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
     }
 
 
-def vote_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
+def vote_part(request: HttpRequest, answer: Answer) -> dict[str, Any]:
     """Return the context of the vote panel (one query)."""
     user = caller(request)
     vote = Vote.objects.filter(answer=answer, user=user).first()

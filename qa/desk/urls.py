@@ -9,6 +9,7 @@ urlpatterns = [
     path("answers/<uuid:answer_id>/stream", ask_pages.stream, name="answer-stream"),
     path("answers/<uuid:answer_id>/retry", ask_pages.retry, name="answer-retry"),
     path("answers/<uuid:answer_id>/vote", answer_pages.vote, name="answer-vote"),
+    path("answers/<uuid:answer_id>/choose", answer_pages.choose, name="answer-choose"),
     path(
         "answers/<uuid:answer_id>/escalate",
         answer_pages.escalate,

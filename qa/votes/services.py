@@ -87,6 +87,31 @@ def vote(
     return kept
 
 
+@transaction.atomic
+def choose_entry(answer_id: UUID, *, user: User, entry_id: int | None) -> Vote | None:
+    """Say which entry beside a refusal answers it; None takes the choice back.
+
+    It is part of the user's vote, of which a thumb down and what it says are kept. A vote
+    that said nothing else goes with the choice.
+
+    Raises:
+        As `vote` does.
+    """
+    rows = Vote.objects.select_for_update().filter(answer=answer_id, user=user)
+    kept = rows.filter(is_up=False).first() or Vote()
+    reasons = [reason for reason in kept.reasons if reason != Vote.Reason.ENTRY_EXISTS]
+    says_more = bool(reasons or kept.comment or kept.expected_answer)
+    return vote(
+        answer_id,
+        user=user,
+        is_up=False if entry_id is not None or says_more else None,
+        reasons=reasons,
+        comment=kept.comment,
+        expected_answer=kept.expected_answer,
+        answering_entry_id=entry_id,
+    )
+
+
 def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
     """Mark votes as dealt with; return how many were open."""
     return votes.filter(handled_at__isnull=True).update(

@@ -3,11 +3,15 @@
 import re
 
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
+from kb.models import Entry
 from qa.answers import wording
 from qa.models import Answer, Vote
 from qa.pipeline.gates import SIGNALS
+from tests.browser.test_looks import violations
+from tests.qa.answer_rows import make_answer
 
 VERBATIM = "How do I block a lost card?"
 GENERATED = "What does the Tarn Gold card cost per year?"
@@ -59,6 +63,30 @@ def test_refusal_is_calm_and_says_what_to_do(desk):
     expect(page.locator(".citation")).to_have_count(0)
     expect(page.locator(".gate-refused")).to_contain_text("Hard refusal")
     expect(page.locator("#announcement")).to_contain_text("Not answered.")
+
+
+def test_agent_says_by_keyboard_which_entry_answers_a_refusal(desk):
+    desk.log_in("agent")
+    agent = User.objects.get(username="agent")
+    near = tuple(Entry.objects.order_by("pk")[:3])
+    refused = make_answer(agent, question="Gold price?", near_misses=near)
+    page = desk.open(f"/answers/{refused.pk}")
+    expect(page.locator("#near-title")).to_have_text("Does one of these answer it?")
+
+    page.locator("#near-2 button").press("Enter")
+
+    expect(page.locator("#near-title")).to_have_text("You chose an entry")
+    expect(page.locator("#near-2")).to_contain_text("Your choice")
+    expect(page.locator("#near-2 button")).to_be_focused()
+    expect(page.locator("#vote-down")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#announcement")).to_have_text("Kept as your own choice.")
+    assert Vote.objects.get().answering_entry == near[1]
+    assert violations(page) == []
+
+    page.locator("#near-2 button").press("Enter")
+
+    expect(page.locator("#near-title")).to_have_text("Does one of these answer it?")
+    assert not Vote.objects.exists()
 
 
 def test_keys_ask_break_lines_and_jump_to_the_box(desk):

@@ -257,22 +257,56 @@ def test_vote_is_set_changed_and_taken_back(page, user):
     assert not Vote.objects.exists()
 
 
-def test_one_click_says_which_entry_answers_a_refused_question(page, user):
+def test_one_click_keeps_which_entry_answers_a_refused_question(page, user):
+    near = [make_entry(f"Card {number} costs 12 euros.") for number in range(5)]
+    hint = make_entry("Cards cost something.", state="in_review")
+    answer = make_answer(user, near_misses=(*near, hint), distance=0.9)
+    path = reverse("answer-choose", args=[answer.pk])
+    shown = reverse("answer", args=[answer.pk])
+    before = page.get(shown).content.decode()
+
+    page.post(path, {"entry": str(near[4].pk)})
+    chosen = page.get(shown).content.decode()
+    said = Vote.objects.get()
+    page.post(path, {"entry": ""})
+
+    assert "Does one of these answer it?" in before
+    assert before.count("This answers it") == 5  # what nobody verified answers nothing
+    assert before.index("Card 0") < before.index("3 more") < before.index("Card 3")
+    assert (said.is_up, said.answering_entry) == (False, near[4])
+    assert "not an answer of the system" in chosen
+    assert chosen.index("Your choice") < chosen.index("2 more")
+    assert not Vote.objects.exists()  # it said nothing else
+    assert page.post(path, {"entry": "x"}).status_code == 400
+
+
+def test_a_choice_keeps_what_the_vote_says_beside_it(page, user):
     near = make_entry()
     answer = make_answer(user, near_misses=(near,), distance=0.9)
-    path, shown = (
-        reverse("answer-vote", args=[answer.pk]),
-        reverse("answer", args=[answer.pk]),
-    )
-    assert "This answers it" in page.get(shown).content.decode()
+    said = {"vote": "down", "reasons": ["other"], "comment": "Seen yesterday."}
+    page.post(reverse("answer-vote", args=[answer.pk]), said)
+    path = reverse("answer-choose", args=[answer.pk])
 
-    page.post(path, {"vote": "down", "answering_entry": str(near.pk)})
-    assert Vote.objects.get().answering_entry == near
-    assert "You said that this answers it" in page.get(shown).content.decode()
+    both = page.post(path, {"entry": str(near.pk)}, headers=LIVE).content.decode()
+    page.post(path, {"entry": ""}, headers=LIVE)
 
-    page.post(path, {"vote": "down"})
-    assert Vote.objects.get().answering_entry is None
-    assert page.post(path, {"vote": "down", "answering_entry": "x"}).status_code == 400
+    assert "Seen yesterday." in both
+    assert 'id="vote"' in both
+    kept = Vote.objects.get()
+    assert (kept.reasons, kept.comment) == (["other"], "Seen yesterday.")
+    assert kept.answering_entry is None
+
+
+def test_an_entry_that_was_not_shown_can_not_be_chosen(page, user):
+    other = make_entry()
+    answer = make_answer(user, near_misses=(make_entry("Cards are free."),))
+    path = reverse("answer-choose", args=[answer.pk])
+
+    response = page.post(path, {"entry": str(other.pk)}, headers=LIVE)
+
+    assert response.status_code == 422
+    assert "was not shown beside this refusal" in response.content.decode()
+    assert not Vote.objects.exists()
 
 
 def test_vote_by_a_plain_form_comes_back_to_the_answer(page, user):
