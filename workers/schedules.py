@@ -16,6 +16,7 @@ def schedules() -> dict[str, dict[str, object]]:
         "fail_abandoned_questions": (timedelta(minutes=5), 300),
         "find_conflicts": (crontab(hour=2, minute=40), 6 * 3600),
         "count_uses": (timedelta(minutes=3), 180),
+        "doubt_entries": (timedelta(minutes=3), 180),
         "weigh_votes": (crontab(minute=25), 1800),
         "count_days": (timedelta(minutes=1), 60),
         "find_gaps": (timedelta(minutes=10), 600),

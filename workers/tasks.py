@@ -28,7 +28,7 @@ from qa.dashboard import daily_counts
 from qa.gaps import notices, repeats
 from qa.reviews import sampling as review_sampling
 from qa.training import retraining as retrainings
-from qa.votes import entry_uses
+from qa.votes import doubts, entry_uses
 from workers.registry import HANDLERS
 
 _flag = mmap.mmap(-1, 1)
@@ -115,6 +115,15 @@ def count_uses() -> None:
     read = entry_uses.count_uses()
     if read:
         logger.info("Counted %d pieces of evidence and changes of votes.", read)
+
+
+@shared_task(name="workers.doubt_entries")
+def doubt_entries() -> None:
+    """Let verified entries be due that were voted down since."""
+    with unrestricted("entries that were voted down"):
+        doubted = doubts.doubt_entries(notices.notify_doubted)
+    if doubted:
+        logger.info("%d verified entries are due: they were voted down.", doubted)
 
 
 @shared_task(name="workers.count_days")

@@ -15,6 +15,7 @@ _PLACE_LIMIT = 100
 
 class Reason(StrEnum):
     EXPIRED = "expired"
+    VOTED_DOWN = "voted_down"
     OVERDUE = "overdue"
     EXPIRING = "expiring"
     NEEDS_REVIEW = "needs_review"
@@ -23,6 +24,7 @@ class Reason(StrEnum):
 
 LABELS = {
     Reason.EXPIRED: "expired",
+    Reason.VOTED_DOWN: "voted down",
     Reason.OVERDUE: "review overdue",
     Reason.EXPIRING: "expires soon",
     Reason.NEEDS_REVIEW: "needs review",

@@ -38,6 +38,10 @@ class Upkeep(models.Model):
     expiry_notice_at = models.DateTimeField(
         null=True, help_text="When the owner is notified of its expiry."
     )
+    doubted_since = models.DateTimeField(
+        null=True,
+        help_text="If verified: since when votes call it wrong or out of date.",
+    )
     postponed_until = models.DateTimeField(null=True)
     postponed_by = optional_user("+")
     due_at = GeneratedField(
@@ -46,11 +50,17 @@ class Upkeep(models.Model):
             When(
                 Q(waiting_since__isnull=True)
                 & Q(review_due__isnull=True)
-                & Q(expiry_notice_at__isnull=True),
+                & Q(expiry_notice_at__isnull=True)
+                & Q(doubted_since__isnull=True),
                 then=Value(None),
             ),
             default=Greatest(
-                Least(F("waiting_since"), F("review_due"), F("expiry_notice_at")),
+                Least(
+                    F("waiting_since"),
+                    F("review_due"),
+                    F("expiry_notice_at"),
+                    F("doubted_since"),
+                ),
                 F("postponed_until"),
             ),
         ),
@@ -67,6 +77,11 @@ class Upkeep(models.Model):
                 name="upkeep_queue",
             ),
             models.Index(fields=["due_at"], name="upkeep_due"),
+            models.Index(
+                fields=["doubted_since"],
+                condition=Q(doubted_since__isnull=False),
+                name="upkeep_doubted",
+            ),
             models.Index(fields=["review_due"], name="upkeep_review"),
             models.Index(fields=["expiry_notice_at"], name="upkeep_expiry"),
         ]
@@ -88,6 +103,8 @@ class Upkeep(models.Model):
         found = []
         if self.valid_until and self.valid_until <= at:
             found.append(Due(Reason.EXPIRED, self.valid_until))
+        if self.doubted_since and self.doubted_since <= at:
+            found.append(Due(Reason.VOTED_DOWN, self.doubted_since))
         if self.review_due and self.review_due <= at:
             found.append(Due(Reason.OVERDUE, self.review_due))
         if self.valid_until and at < self.valid_until <= at + EXPIRY_NOTICE:

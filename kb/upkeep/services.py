@@ -1,6 +1,6 @@
 """What is due for review: the queue, postponing, the nightly round, and counted uses."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -137,6 +137,29 @@ def unverify_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> in
     )
     change = BulkChange(Action.MARK, reason=reason)
     return change_entries(ids, change, by=None, may_verify=False).changed
+
+
+@transaction.atomic
+def doubt(entry_ids: Collection[int], *, at: datetime) -> list[int]:
+    """Let verified entries be due since `at`; return those that were not doubted before.
+
+    What was postponed is due at once: this was not known then.
+    """
+    rows = Upkeep.objects.select_for_update(no_key=True).order_by("pk")
+    fresh = rows.filter(
+        pk__in=entry_ids, doubted_since=None, entry__state=Entry.State.VERIFIED
+    )
+    ids = list(fresh.values_list("pk", flat=True))
+    Upkeep.objects.filter(pk__in=ids).update(
+        doubted_since=at, postponed_until=None, postponed_by=None
+    )
+    return ids
+
+
+def end_doubts(entry_ids: Collection[int]) -> int:
+    """Let entries be due no longer for votes that were taken back."""
+    rows = Upkeep.objects.filter(pk__in=entry_ids, doubted_since__isnull=False)
+    return rows.update(doubted_since=None)
 
 
 COUNTED = 1_000  # how far sizes are counted

@@ -17,7 +17,7 @@ from qa.answers.models import Answer
 from qa.gaps.escalation_models import Notice
 from qa.gaps.escalations import escalate as send_to_experts
 from qa.gaps.escalations import mark_read
-from qa.gaps.notices import mark_answer_read, shown_answer
+from qa.gaps.notices import DOUBTED_QUERY, mark_answer_read, shown_answer
 from qa.gaps.notices import mark_read as mark_notices_read
 from qa.votes.services import choose_entry
 from qa.votes.services import vote as set_vote
@@ -158,12 +158,13 @@ def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @parts.agents_only
 def notices(request: HttpRequest) -> HttpResponseBase:
     own = Notice.objects.of(request.user)
-    rows = own.select_related("answer", "escalation", "repeat__after")
+    rows = own.select_related("answer", "entry", "escalation", "repeat__after")
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
         "page": page,
         "rows": [(notice, shown_answer(notice)) for notice in page],
         "has_unread": own.unread().exists(),
+        "doubted_query": DOUBTED_QUERY,
     }
     return render(request, "qa/notices.html", context)
 

@@ -216,7 +216,7 @@ class NoticeFilter(StrictFilterSet):
 
 
 class NoticeViewSet(RowViewSet[Notice]):
-    """Notices of one's own questions, newest first."""
+    """Notices of one's own questions and entries, newest first."""
 
     permission_classes = [IsAgent]
     serializer_class = NoticeSerializer

@@ -107,15 +107,17 @@ class Escalation(models.Model):
 
 class NoticeQuerySet(models.QuerySet["Notice"]):
     def of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """This user's own; nobody sees another's."""
-        return self.filter(user_id=user.pk)
+        """This user's own, of entries that they may see; nobody sees another's."""
+        entries = Entry.objects.visible_to(user)
+        seen = Q(entry__isnull=True) | Q(entry__in=entries.values("pk"))
+        return self.filter(seen, user_id=user.pk)
 
     def unread(self) -> Self:
         return self.filter(read_at__isnull=True)
 
 
 class Notice(models.Model):
-    """News of a question, for its asker.
+    """News of a question for its asker, or of an entry for its owner.
 
     Shown in the page; `mailed_at` and `posted_at` say when it left by mail or webhook.
     It holds no text of its own: its answer or reply is read as its reader may read it.
@@ -124,6 +126,7 @@ class Notice(models.Model):
     class Kind(models.TextChoices):
         REPLY = "reply", "An expert replied"
         ANSWERED = "answered", "Your question is answered now"
+        DOUBTED = "doubted", "An entry of yours was voted down"
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices"
@@ -133,13 +136,16 @@ class Notice(models.Model):
         Answer,
         on_delete=models.CASCADE,
         related_name="notices",
-        help_text="The question.",
+        help_text="The question; of an entry, one whose answer was voted down.",
     )
     escalation = models.OneToOneField(
         Escalation, on_delete=models.CASCADE, null=True, related_name="notice"
     )
     repeat = models.OneToOneField(
         Repeat, on_delete=models.CASCADE, null=True, related_name="notice"
+    )
+    entry = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, null=True, related_name="notices"
     )
     read_at = models.DateTimeField(null=True)
     mailed_at = models.DateTimeField(null=True)
@@ -162,8 +168,24 @@ class Notice(models.Model):
         ]
         constraints = [
             models.CheckConstraint(
-                condition=Q(kind="reply", escalation__isnull=False, repeat__isnull=True)
-                | Q(kind="answered", repeat__isnull=False, escalation__isnull=True),
+                condition=Q(
+                    kind="reply",
+                    escalation__isnull=False,
+                    repeat__isnull=True,
+                    entry__isnull=True,
+                )
+                | Q(
+                    kind="answered",
+                    repeat__isnull=False,
+                    escalation__isnull=True,
+                    entry__isnull=True,
+                )
+                | Q(
+                    kind="doubted",
+                    entry__isnull=False,
+                    escalation__isnull=True,
+                    repeat__isnull=True,
+                ),
                 name="notice_tells_of_one_thing",
             )
         ]

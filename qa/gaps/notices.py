@@ -31,19 +31,24 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.roles import Role, has_role
 from jobs.exceptions import RetryableJobError
 from jobs.run import JobRun
 from jobs.services import enqueue
+from kb.entries.due import Reason
+from kb.entries.models import Entry
 from qa.answers.models import Answer
 from qa.exceptions import NoticeNotFoundError, WebhookRefusedError
 from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Repeat
+from qa.votes.doubts import Doubt
 
 MAIL_KIND: Final = "qa.mail_notice"
 POST_KIND: Final = "qa.post_notice"
 # A day is how long a mail server or a webhook may be down.
 _TRIED_FOR: Final = timedelta(days=1)
 TIMEOUT_SECONDS: Final = 10.0
+DOUBTED_QUERY: Final = f"?whose=mine&reason={Reason.VOTED_DOWN}"
 _LATER = frozenset({408, 425, 429})
 _PORTS = {"https": 443, "http": 80}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
@@ -71,6 +76,23 @@ def notify_answered(repeat: Repeat) -> None:
     earlier = Notice.objects.of(asker).unread().filter(answer=answer)
     earlier.update(read_at=timezone.now())
     _send(user=asker, kind=Notice.Kind.ANSWERED, answer=answer, repeat=repeat)
+
+
+def notify_doubted(doubt: Doubt) -> None:
+    """Notify an entry's owner who may look up answers that it was voted down.
+
+    Once for each verification, whatever votes are taken back and given again.
+    """
+    entry = doubt.entry
+    owner = entry.owner
+    if owner is None or not owner.is_active or not has_role(owner, Role.SME):
+        return
+    if not Entry.objects.visible_to(owner).filter(pk=entry.pk).exists():
+        return
+    known = Notice.objects.filter(user=owner, entry=entry)
+    if known.filter(created_at__gt=entry.verified_at).exists():
+        return
+    _send(user=owner, kind=Notice.Kind.DOUBTED, answer=doubt.vote.answer, entry=entry)
 
 
 def mark_read(*, by: User, notice_id: int | None = None) -> int:
@@ -117,6 +139,8 @@ def mail_notice(run: JobRun) -> dict[str, object]:
         notice = _unsent(run, "mailed_at")
         if notice is None or not (notice.user.is_active and notice.user.email):
             return {"sent": False}
+        if not Notice.objects.of(notice.user).filter(pk=notice.pk).exists():
+            return {"sent": False}
         notice.mailed_at = timezone.now()
         notice.save(update_fields=["mailed_at"])
         try:
@@ -146,6 +170,7 @@ def post_notice(run: JobRun) -> dict[str, object]:
             "question": notice.answer.question,
             "answer_id": str(notice.answer_id),
             "new_answer_id": str(notice.repeat.after_id) if notice.repeat else None,
+            "entry_id": notice.entry_id,
             "link": _link(notice),
         },
         delivery=f"notice-{notice.pk}",
@@ -178,10 +203,12 @@ def _enqueue(kind: str, notice: Notice) -> None:
 def _unsent(run: JobRun, sent_at: str) -> Notice | None:
     rows = Notice.objects.filter(pk=run.parameters["notice"])
     rows = rows.filter(**{f"{sent_at}__isnull": True})
-    return rows.select_related("user", "answer", "repeat__after").first()
+    return rows.select_related("user", "answer", "entry", "repeat__after").first()
 
 
 def _link(notice: Notice) -> str:
+    if notice.kind == Notice.Kind.DOUBTED:
+        return f"{settings.PUBLIC_URL}{reverse('admin:kb_entry_due')}{DOUBTED_QUERY}"
     path = reverse("answer", args=[shown_answer(notice).pk])
     return f"{settings.PUBLIC_URL}{path}"
 

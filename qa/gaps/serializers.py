@@ -127,7 +127,7 @@ class GapDetailSerializer(GapSerializer):
 
 
 class NoticeSerializer(serializers.ModelSerializer[Notice]):
-    """News of a question of one's own."""
+    """News of a question or an entry of one's own."""
 
     question = serializers.CharField(source="answer.question")
     answer = serializers.SerializerMethodField(help_text="Where to read it.")
@@ -135,7 +135,7 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
     class Meta:
         model = Notice
         fields: list[str] = [
-            "id", "kind", "question", "answer", "created_at", "read_at"
+            "id", "kind", "question", "answer", "entry", "created_at", "read_at"
         ]  # fmt: skip
         read_only_fields = fields
 
