@@ -61,6 +61,12 @@ class ProbeKind(StrEnum):
 
 # Those that are asked of every answer, in the order in which one may read another's.
 ANSWER_KINDS: Final = (ProbeKind.ABSTENTION, ProbeKind.EARLY, ProbeKind.JOINT)
+# By the kind of a probe, the name of the signal that its confidence is.
+CONFIDENCE_BY_KIND: Final[Mapping[str, str]] = {
+    ProbeKind.ABSTENTION: "answer_confidence",
+    ProbeKind.EARLY: "early_confidence",
+    ProbeKind.JOINT: "joint_confidence",
+}
 # Those that belong to no one block.
 _UNPLACED: Final = frozenset({ProbeKind.JOINT, ProbeKind.DIRECTIONS})
 

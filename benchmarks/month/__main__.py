@@ -40,13 +40,12 @@ from probes.services import NOTE, promote  # noqa: E402
 from qa.inference.configured import load_language_model  # noqa: E402
 from qa.models import Answer, Retraining, Review, ReviewSample, Vote  # noqa: E402
 from qa.pipeline.replay import flat  # noqa: E402
+from qa.reviews.labels import Part, part_of  # noqa: E402
 from qa.training.compare_probes import compare_probes  # noqa: E402
-from qa.training.labels import (  # noqa: E402  # noqa: E402  # noqa: E402
+from qa.training.labels import (  # noqa: E402
     LabelledDraft,
-    Part,
     evidence_of,
     finite,
-    part_of,
     prompt_of,
     text_of,
 )

@@ -19,7 +19,7 @@ from kb.search import METHOD
 from qa.answers.sources import configured_verifier
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from qa.exceptions import CalibrationError
-from qa.pipeline.gates import THRESHOLDED
+from qa.pipeline.gates import CONFIDENCES, THRESHOLDED
 from qa.policies.models import Policy
 from qa.policies.services import (
     DEFAULT_NAME,
@@ -139,7 +139,8 @@ def calibrate_itself(
 def is_set_by_hand(policy: Policy) -> bool:
     """Tell whether a person set a threshold: neither the default, labels nor this.
 
-    A version in which a person changed something else keeps its thresholds' origin.
+    A version in which a person changed something else keeps its thresholds' origin. So
+    does one whose minimum confidences alone differ: a promoted probe brings its own.
     """
     if policy.is_calibrated or policy.self_calibrations.exists():
         return False
@@ -147,7 +148,9 @@ def is_set_by_hand(policy: Policy) -> bool:
     first = rows.filter(name=DEFAULT_NAME, version=1, created_by=None).first()
     last = last_of(policy.knowledge_base)
     origins = [each for each in (first, last and last.policy) if each]
-    fields = [row.threshold for row in THRESHOLDED.values()]
+    fields = [
+        row.threshold for name, row in THRESHOLDED.items() if name not in CONFIDENCES
+    ]
     return not any(
         all(getattr(policy, field) == getattr(origin, field) for field in fields)
         for origin in origins

@@ -4,13 +4,13 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
 from accounts.exceptions import NescioError
 from probes.abstention.probe import AbstentionProbe
-from probes.cards import ANSWER_KINDS, ProbeKind
+from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND, ProbeKind
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
@@ -19,13 +19,6 @@ from qa.inference.white_box import PassingForm
 from qa.pipeline.language_model import Capture, Confidence, Generation, Prompt, Watch
 
 logger = logging.getLogger(__name__)
-
-# By the kind of a probe, the name of the signal that its confidence is.
-CONFIDENCE_BY_KIND: Final[Mapping[str, str]] = {
-    ProbeKind.ABSTENTION: "answer_confidence",
-    ProbeKind.EARLY: "early_confidence",
-    ProbeKind.JOINT: "joint_confidence",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

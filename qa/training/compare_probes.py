@@ -1,13 +1,15 @@
 """Challenger against champion: two probes on the same golden answers, in a paired test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from probes.abstention.probe import AbstentionProbe
+from probes.cards import CONFIDENCE_BY_KIND
 from probes.exceptions import ProbeFileError
 from probes.fitting import require_labels
 from probes.joint import JointProbe
@@ -19,7 +21,6 @@ from qa.evaluation.metrics.intervals import Statistic, clusters_of, differences
 from qa.evaluation.metrics.selective import Scores, rank
 from qa.exceptions import TrainingDataError
 from qa.inference import grounded_form
-from qa.inference.probe_runner import CONFIDENCE_BY_KIND
 from qa.inference.white_box import PassingForm
 
 from .draft_activations import DraftActivations
@@ -40,11 +41,13 @@ def compare_probes(
     challenger: Probe,
     directory: Path,
     form: PassingForm = grounded_form,
+    weights: Mapping[str, float] = MappingProxyType({}),
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> Comparison:
     """Compare two probes' AUROC on answers that neither was fitted on.
 
-    Without a champion, with a coin's. Activations are kept in `directory`.
+    Without a champion, with a coin's. Activations are kept in `directory`. `weights` say
+    by id how many answers each stands for, if not for itself; AUROCs do not use them.
     """
     require_golden(golden)
     ordered = sorted(golden, key=lambda draft: draft.content)
@@ -53,10 +56,8 @@ def compare_probes(
     scores = _Scores(activations, on_progress)
     wrong = [not draft.is_right for draft in drafts]
     before = scores.by(champion) if champion else np.zeros(len(drafts))
-    statistics = (
-        _auroc(before.tolist(), wrong),
-        _auroc(scores.by(challenger).tolist(), wrong),
-    )
+    after = scores.by(challenger)
+    statistics = (_auroc(before.tolist(), wrong), _auroc(after.tolist(), wrong))
     clusters = clusters_of([(draft.id, draft.group) for draft in drafts])
     (found,) = differences([statistics], clusters, within=True)
     low, high = found.interval or (None, None)
@@ -67,6 +68,10 @@ def compare_probes(
         challenger_auroc=0.5 if found.second is None else found.second,
         low=low,
         high=high,
+        scores=[
+            (float(first), float(second), draft.is_right, weights.get(draft.id, 1.0))
+            for first, second, draft in zip(before, after, drafts, strict=True)
+        ],
     )
 
 

@@ -13,10 +13,11 @@ from probes.cards import ProbeKind, answer_kind
 from probes.exceptions import ModelError
 from probes.models import Probe
 from qa.exceptions import EvaluationDataError, TrainingDataError
+from qa.reviews.labels import Part
 from qa.training import retraining as retrainings
 from qa.training.models import Retraining
 
-from .labels import Part, drafts_of_reviews
+from .labels import drafts_of_reviews, weights_of_drafts
 
 if TYPE_CHECKING:
     from .request import TrainingRequest
@@ -117,6 +118,7 @@ def _carry_out(
         challenger=outcome.probe,
         directory=settings.PLACES.activations,
         form=form_of(language_model),
+        weights=weights_of_drafts(golden),
         on_progress=partial(on_progress, COMPARING),
     )
     retrainings.conclude(

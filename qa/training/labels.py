@@ -3,10 +3,10 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Final
+from uuid import UUID
 
 from django.db.models import Prefetch
 from pydantic import (
@@ -26,6 +26,7 @@ from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.exceptions import TrainingDataError
 from qa.pipeline.language_model import Prompt
 from qa.pipeline.replay import flat
+from qa.reviews.labels import Part, part_of, weights_of
 from qa.reviews.models import Review
 
 
@@ -198,18 +199,7 @@ def text_of(answer: Answer) -> str:
 
 
 # Labelled drafts of live answers: what experts said of them in reviews, never votes.
-GOLDEN_PERCENT = 25
 _ROWS_AT_ONCE = 500
-
-
-class Part(StrEnum):
-    TRAINING = "training"
-    GOLDEN = "golden"
-
-
-def part_of(group: str) -> Part:
-    share = int(digest(group)[:8], 16) % 100
-    return Part.GOLDEN if share < GOLDEN_PERCENT else Part.TRAINING
 
 
 def drafts_of_reviews(
@@ -233,6 +223,21 @@ def drafts_of_reviews(
         draft = draft_of_reviews([*each])
         if draft is not None and part_of(draft.group) is part:
             yield draft
+
+
+def weights_of_drafts(drafts: Iterable[LabelledDraft]) -> dict[str, float]:
+    """Return by id how many answers each reviewed draft stands for, 1 in the mean."""
+    ids = [draft.id for draft in drafts]
+    first = (
+        Review.objects.done()
+        .filter(answer__in=[UUID(each) for each in ids])
+        .order_by("answer_id", "round")
+    )
+    found = list(first.distinct("answer_id").select_related("stratum"))
+    return {
+        str(review.answer_id): weight
+        for review, weight in zip(found, weights_of(found), strict=True)
+    }
 
 
 def draft_of_reviews(reviews: list[Review]) -> LabelledDraft | None:

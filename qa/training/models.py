@@ -54,6 +54,14 @@ class Retraining(models.Model):
         help_text="Lower end of the 95 % interval of challenger minus champion.",
     )
     high = models.FloatField(null=True)
+    scores = models.JSONField(
+        default=list,
+        help_text="[former confidence, new one, is right, weight] of each golden answer.",
+    )
+    recalibrated = models.JSONField(
+        default=list,
+        help_text="[before, after]: the policies whose minimum was set for the new probe.",
+    )
     reason = models.TextField(blank=True, help_text="Why retraining was not possible.")
     job = optional_row(Job, "+")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 from probes.abstention.files import probe_files, settings_of
 from probes.abstention.fitting import FitSettings
 from probes.abstention.probe import Kind
-from probes.cards import ANSWER_KINDS, Json, ProbeCard, ProbeFiles, ProbeKind
+from probes.cards import (
+    ANSWER_KINDS,
+    CONFIDENCE_BY_KIND,
+    Json,
+    ProbeCard,
+    ProbeFiles,
+    ProbeKind,
+)
 from probes.fitting import require_labels
 from probes.joint import JointSettings, fit_joint, joint_files
 from probes.language_model import WhiteBoxModel
@@ -27,7 +34,6 @@ from probes.taps import Activations, Part, Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.selective import Scores
 from qa.inference import grounded_form
-from qa.inference.probe_runner import CONFIDENCE_BY_KIND
 from qa.inference.white_box import PassingForm
 from qa.pipeline.gates import SCORES
 from qa.training.cross_fitting import (

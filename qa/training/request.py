@@ -19,9 +19,9 @@ from qa.exceptions import TrainingDataError
 from qa.inference.configured import load_language_model
 from qa.inference.white_box import default_tap, form_of, load_white_box, middle_tap
 from qa.pipeline.language_model import LanguageModel
+from qa.reviews import labels as reviews
 
 from . import labels
-from .labels import Part as ReviewPart
 from .probe import OnProgress, Outcome, Training, keep, train
 
 NETWORKS: Final = {
@@ -125,7 +125,7 @@ def _drafts(
     written_by = None if request.any_model else language_model.fingerprint
     runs = labels.drafts_of_runs(request.runs, language_model=written_by)
     files = labels.drafts_of_file(request.data) if request.data else []
-    part = ReviewPart.TRAINING
+    part = reviews.Part.TRAINING
     reviewed = (
         labels.drafts_of_reviews(part, language_model=written_by)
         if request.reviews
@@ -133,7 +133,7 @@ def _drafts(
     )
     golden = {
         normalised(draft.prompt.question)
-        for draft in labels.drafts_of_reviews(ReviewPart.GOLDEN)
+        for draft in labels.drafts_of_reviews(reviews.Part.GOLDEN)
     }
     found = labels.drawn_together([runs, files, reviewed])
     return [d for d in found if normalised(d.prompt.question) not in golden]

@@ -4,7 +4,7 @@ Nothing that reviews teach decides about answers by itself: a challenger is aske
 until an administrator has approved it, and the former probe can be activated again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from uuid import UUID
 
@@ -22,6 +22,8 @@ from qa.exceptions import RetrainingNotFoundError, RetrainingStateError
 from qa.reviews.models import Review
 from qa.training.models import Retraining, RetrainingStep
 
+from .recalibration import Recalibrated, Score, recalibrate, restore
+
 KIND = "qa.retrain"
 # What reviews can't say less of: `qa.training.probe` needs as many to train on.
 MIN_REVIEWED = 400
@@ -33,7 +35,7 @@ class Comparison:
     """Two probes on the same golden answers; the fields are columns of `Retraining`.
 
     The 95 % interval is of challenger minus champion, or minus a coin, over whole
-    groups.
+    groups. `scores` has a row for each answer.
     """
 
     golden: int
@@ -42,6 +44,7 @@ class Comparison:
     challenger_auroc: float
     low: float | None
     high: float | None
+    scores: Sequence[Score] = ()
 
     @property
     def is_better(self) -> bool:
@@ -133,7 +136,7 @@ def conclude(
 
 @transaction.atomic
 def approve(retraining_id: int, *, by: User | None) -> Retraining:
-    """Activate a better challenger.
+    """Activate a better challenger, and minimum confidences that are set for it.
 
     A joint probe that reads the former one's confidence is retrained automatically. One
     that was compared with a probe that is no longer active can't be approved.
@@ -153,6 +156,10 @@ def approve(retraining_id: int, *, by: User | None) -> Retraining:
             f"{active or 'no probe'} is active now; train again."
         )
     promote(challenger.pk, Probe.State.ACTIVE, by=by)
+    if retraining.champion is not None and retraining.scores:
+        made = recalibrate(retraining.champion, challenger, retraining.scores, by=by)
+        retraining.recalibrated = [[each.before, each.after] for each in made]
+        retraining.save(update_fields=["recalibrated"])
     _move(retraining, State.PROMOTED, by=by)
     _renew_joint(retraining.kind, by)
     return retraining
@@ -179,6 +186,7 @@ def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retrain
     if retraining.champion is not None:
         promote(retraining.champion.pk, Probe.State.ACTIVE, by=by)
     promote(challenger.pk, Probe.State.SHADOW, by=by)
+    restore([Recalibrated(*pair) for pair in retraining.recalibrated], by=by)
     _move(retraining, State.REVERTED, by=by, note=note)
     _renew_joint(retraining.kind, by)
     return retraining

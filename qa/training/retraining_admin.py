@@ -15,8 +15,10 @@ from accounts.admin_parts import ReadOnlyAdmin, act_on_row, confirmed, table
 from accounts.base_admin import holders_of
 from accounts.ids import number_in
 from accounts.roles import caller
-from probes.cards import ANSWER_KINDS
+from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND
 from probes.models import Probe
+from qa.pipeline.gates import CONFIDENCES
+from qa.policies.models import Policy
 from qa.training import retraining as retrainings
 from qa.training.models import Retraining
 
@@ -53,7 +55,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
         (None, {"fields": ["kind", "shown_state", "reason", "created_at"]}),
         (
             "On the golden answers",
-            {"fields": ["golden_said", "champion_link", "challenger_link", "gain"]},
+            {"fields": ["golden_said", "champion_link", "challenger_link", "gain", "minimums"]},
         ),
         ("Fitted on", {"fields": ["labels_said", "reviewed", "job_link"]}),
         ("Steps", {"fields": ["history"]}),
@@ -101,8 +103,9 @@ class RetrainingAdmin(ReadOnlyAdmin):
     @action(description="Approve and activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed(
         "Let the new probe rate the confidence of every answer instead of the former "
-        "one? Minimum confidences that were calibrated with the former probe no longer "
-        "apply. You can take it back."
+        "one? Minimum confidences that were set for the former probe are set for the new "
+        "one, so that no more wrong golden answers are shown than before. You can take it "
+        "back."
     )
     def approve_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.approve)
@@ -141,6 +144,28 @@ class RetrainingAdmin(ReadOnlyAdmin):
     @admin.display(description="answers")
     def golden_said(self, retraining: Retraining) -> str:
         return f"{retraining.golden:,}, {retraining.golden_right:,} of them right"
+
+    @admin.display(description="minimum confidences")
+    def minimums(self, retraining: Retraining) -> SafeString | str:
+        ids = [pk for pair in retraining.recalibrated for pk in pair]
+        found = Policy.objects.select_related("knowledge_base").in_bulk(ids)
+        field = CONFIDENCES[CONFIDENCE_BY_KIND[retraining.kind]]
+        rows = [
+            (
+                str(found[after].knowledge_base),
+                f"{getattr(found[before], field):.3f}",
+                f"{getattr(found[after], field):.3f}",
+                str(found[after]),
+            )
+            for before, after in retraining.recalibrated
+            if before in found and after in found
+        ]
+        heads = ("knowledge base", "before", "after", "policy")
+        return (
+            table(heads, rows)
+            if rows
+            else "set with the approval, where there are some"
+        )
 
     @admin.display(description="answers")
     def labels_said(self, retraining: Retraining) -> str:

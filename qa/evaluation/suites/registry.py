@@ -12,6 +12,7 @@ from qa.evaluation.question_suite import Considered, considered_of
 from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 
+from .golden import GOLDEN_NAME, open_golden
 from .open_domain import OPEN_DOMAIN, open_clinc, open_selfaware
 from .options import SuiteFactory, SuiteOptions
 from .own import open_demo, open_own
@@ -26,6 +27,7 @@ _SUITES: dict[str, SuiteFactory] = {
     **OPEN_DOMAIN,
     "scifact": open_scifact,
     "own": open_own,
+    GOLDEN_NAME: open_golden,
 }
 
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.models import Vote
-from qa.training.labels import GOLDEN_PERCENT, Part, drafts_of_reviews, part_of
+from qa.reviews.labels import GOLDEN_PERCENT, Part, part_of
+from qa.training.labels import drafts_of_reviews
 from qa.votes.services import vote
 from tests.factories import make_entries, make_entry
 from tests.qa.training.reviewed import judge, make_draft

@@ -1,5 +1,7 @@
 """Retraining: by itself when reviews came, decided by an administrator, reversible."""
 
+from dataclasses import replace
+
 import pytest
 from django.urls import reverse
 
@@ -15,6 +17,8 @@ from qa.exceptions import (
     TrainingDataError,
 )
 from qa.models import Retraining
+from qa.policies.services import activate, active_policy, new_version
+from qa.training.recalibration import equally_strict
 from qa.training.retraining import (
     KIND,
     Comparison,
@@ -27,7 +31,7 @@ from qa.training.retraining import (
     fail,
     take_back,
 )
-from tests.factories import make_user
+from tests.factories import make_knowledge_base, make_user
 from tests.probes.probe_files import activation_files, joint_probe_files
 from workers.registry import HANDLERS
 
@@ -112,6 +116,28 @@ class TestWhatComesByItself:
         assert enqueue_due(reviewed=5_000) == []
 
 
+@pytest.mark.parametrize(
+    ("scores", "minimum", "expected"),
+    [
+        # None of the former probe's shown is wrong: nor may one of the new one's be.
+        ([(0.9, 0.6, True, 1.0), (0.1, 0.4, False, 1.0)], 0.5, 0.6),
+        ([(0.9, 0.6, True, 1.0), (0.1, 0.7, False, 1.0)], 0.5, 0.7 + 1e-9),
+        # A wrong one that stands for three outweighs two that were shown.
+        (
+            [(0.9, 0.2, False, 1.0), (0.8, 0.3, False, 1.0), (0.1, 0.4, False, 3.0),
+             (0.9, 0.5, True, 1.0)],
+            0.5,
+            0.5,
+        ),
+        ([(0.9, 0.2, False, 1.0), (0.9, 0.5, True, 1.0)], 0.5, 0.2),
+    ],
+)  # fmt: skip
+def test_a_minimum_is_the_least_that_shows_no_more_wrong_ones(
+    scores, minimum, expected
+):
+    assert equally_strict(scores, minimum) == pytest.approx(expected, abs=1e-8)
+
+
 class TestWhatBecomesOfIt:
     def test_a_better_one_runs_in_shadow_until_it_is_approved(
         self, champion, challenger
@@ -135,6 +161,48 @@ class TestWhatBecomesOfIt:
         approve(retraining.pk, by=admin)
 
         assert states(champion, challenger) == ["retired", "active"]
+
+    def test_an_approved_one_brings_minimums_that_show_no_more_wrong_answers(
+        self, champion, challenger, admin
+    ):
+        base = active_policy(make_knowledge_base())
+        policy = new_version(
+            base, by=admin, min_confidence=0.5, calibrated_probes=champion.fingerprint
+        )
+        activate(policy, by=admin)
+        # The champion shows one wrong answer at 0.5, and two of three right ones.
+        scores = [
+            (0.9, 0.2, False, 1.0), (0.4, 0.3, False, 1.0), (0.2, 0.6, False, 1.0),
+            (0.8, 0.7, True, 1.0), (0.6, 0.5, True, 1.0), (0.3, 0.4, True, 1.0),
+        ]  # fmt: skip
+        retraining = concluded(replace(BETTER, scores=scores), champion, challenger)
+
+        approve(retraining.pk, by=admin)
+
+        deciding = active_policy(make_knowledge_base())
+        assert deciding.min_confidence == 0.4
+        assert deciding.calibrated_probes == challenger.fingerprint
+        take_back(retraining.pk, by=admin)
+        assert active_policy(make_knowledge_base()) == policy
+
+    def test_what_is_for_other_probes_or_holds_no_confidence_stays(
+        self, champion, challenger, admin
+    ):
+        none = active_policy(make_knowledge_base())
+        other = new_version(
+            active_policy(make_knowledge_base("loans")),
+            by=admin,
+            min_confidence=0.5,
+            calibrated_probes="0" * 64,
+        )
+        activate(other, by=admin)
+        scores = [(0.9, 0.2, False, 1.0), (0.8, 0.7, True, 1.0)]
+        retraining = concluded(replace(BETTER, scores=scores), champion, challenger)
+
+        approve(retraining.pk, by=admin)
+
+        assert active_policy(make_knowledge_base()) == none
+        assert active_policy(make_knowledge_base("loans")) == other
 
     def test_a_declined_one_does_not(self, champion, challenger, admin):
         retraining = concluded(BETTER, champion, challenger)

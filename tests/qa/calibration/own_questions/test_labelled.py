@@ -9,21 +9,19 @@ from django.utils import timezone
 from kb.entries.models import Entry
 from qa.calibration.own_questions.choosing import NONE, Kind, Measured, choose
 from qa.calibration.own_questions.drawing import LIMIT, OwnQuestion, draw_questions
-from qa.calibration.own_questions.labelled import (
-    labelled_questions,
-    labels_of_reviews,
-)
+from qa.calibration.own_questions.labelled import labelled_questions
 from qa.calibration.own_questions.measuring import measure
 from qa.models import EvaluationResult, EvaluationRun, Review
 from qa.policies.services import active_policy
+from qa.reviews.labels import reviewed_questions
 from qa.reviews.sample_models import ReviewSample, ReviewStratum
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
 
-RIGHT = {"completeness": 2, "correctness": 2, "truthfulness": 2}
-WRONG = {"completeness": 0, "correctness": 0, "truthfulness": 0}
+RIGHT: dict[str, Any] = {"completeness": 2, "correctness": 2, "truthfulness": 2}
+WRONG: dict[str, Any] = {"completeness": 0, "correctness": 0, "truthfulness": 0}
 
 
 def judged(question: str, *cited: Entry, number: int = 1, **fields: Any) -> Review:
@@ -110,7 +108,7 @@ def test_reviews_weigh_as_their_strata_and_one_by_hand_as_itself():
     judged("refused?", stratum=refused, should_be_answered=False)
     judged("by hand?", should_be_answered=False)
 
-    labels = labels_of_reviews(make_knowledge_base())
+    labels = reviewed_questions(make_knowledge_base())
 
     weights = {label.answer.question: label.weight for label in labels}
     assert sum(weights.values()) == pytest.approx(4)

@@ -1,0 +1,136 @@
+"""The suite "golden": a knowledge base's golden set of reviewed questions, asked again."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Unpack
+
+from django.contrib.auth.models import Group
+
+from accounts.ids import digest
+from accounts.roles import Role
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from qa.evaluation.cases import Case
+from qa.evaluation.judging import Draft, Score, Suite, by_expectation
+from qa.evaluation.knowledge import evaluation_user, given_or_empty
+from qa.exceptions import EvaluationDataError
+from qa.reviews.labels import (
+    Part,
+    ReviewedQuestion,
+    group_of,
+    part_of,
+    reviewed_questions,
+)
+
+from .options import PROTOCOLS, SuiteOptions, refuse_others, sampled_suite
+
+GOLDEN_NAME: Final = "golden"
+_GROUPS: Final = "+"  # between the groups of an asker
+
+
+def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
+    """Open the reviewed questions of the golden part, each as its asker would ask it.
+
+    Strata of which more were drawn are thinned by the digest of the question, so that all
+    stand for equally many: shares of the run are those of the questions asked.
+    """
+    refuse_others(GOLDEN_NAME, options, frozenset({"knowledge_base"}))
+    slug = options.get("knowledge_base", "")
+    if not slug:
+        raise EvaluationDataError(
+            "The suite golden asks what experts judged of a knowledge base: name it, "
+            "--knowledge-base SLUG."
+        )
+    knowledge_base = given_or_empty(slug)
+    golden = [
+        each
+        for each in _asked_once(reviewed_questions(knowledge_base))
+        if part_of(group_of(each.answer)) is Part.GOLDEN
+    ]
+    kept = thinned(golden)
+    cases = _cases(kept, knowledge_base)
+    if not cases:
+        raise EvaluationDataError(
+            f"No question of the golden set of {slug} is judged yet; a quarter of what "
+            "experts judge belongs to it. Review some answers first."
+        )
+    judged = {
+        str(each.answer.pk): (each.answer.text.strip(), each.is_right) for each in kept
+    }
+
+    def as_judged(case: Case, draft: Draft) -> Score:
+        text, is_right = judged[case.id]
+        if is_right is not None and text and draft.text.strip() == text:
+            return Score(is_right, {})
+        return by_expectation(case, draft)
+
+    suite = sampled_suite(
+        GOLDEN_NAME,
+        PROTOCOLS["golden"].format(slug=slug, left_out=len(golden) - len(kept)),
+        knowledge_base,
+        cases,
+        as_judged,
+        options,
+        data=_digest(cases),
+    )
+    names = {case.asker for case in cases if case.asker}
+    suite.askers = {name: evaluation_user(name.split(_GROUPS)) for name in names}
+    return suite
+
+
+def thinned(questions: Sequence[ReviewedQuestion]) -> list[ReviewedQuestion]:
+    """Return questions of equal weight: each is kept as often as it stands for others."""
+    most = max((each.weight for each in questions), default=0.0)
+    return [each for each in questions if _chance(each) * most < each.weight]
+
+
+def _chance(question: ReviewedQuestion) -> float:
+    """Return a number in [0, 1) that is a question's own."""
+    return int(digest("thinned", str(question.answer.pk))[:8], 16) / 2**32
+
+
+def _asked_once(questions: Iterable[ReviewedQuestion]) -> list[ReviewedQuestion]:
+    """Return each text with its newest label, counted as often as it was asked."""
+    found: dict[str, ReviewedQuestion] = {}
+    for each in questions:
+        known = found.get(each.answer.question)
+        weight = each.weight + (known.weight if known else 0.0)
+        found[each.answer.question] = replace(known or each, weight=weight)
+    return list(found.values())
+
+
+def _cases(
+    questions: Sequence[ReviewedQuestion], knowledge_base: KnowledgeBase
+) -> list[Case]:
+    ids = {pk for each in questions for pk in each.right}
+    rows = Entry.objects.filter(pk__in=ids, knowledge_base=knowledge_base)
+    there = set(rows.filter(state=Entry.State.VERIFIED).values_list("pk", flat=True))
+    groups = _groups(questions)
+    return [
+        Case(
+            id=str(each.answer.pk),
+            question=each.answer.question,
+            is_answerable=bool(each.right),
+            evidence=tuple(str(pk) for pk in sorted(each.right & there)),
+            asker=groups.get(each.answer.asker_id or 0, ""),
+            group=group_of(each.answer),
+        )
+        for each in sorted(questions, key=lambda each: str(each.answer.pk))
+        if not each.right or each.right & there
+    ]
+
+
+def _groups(questions: Iterable[ReviewedQuestion]) -> Mapping[int, str]:
+    """Return {asker: groups beside the roles}, for those who have some."""
+    askers = {each.answer.asker_id for each in questions}
+    rows = Group.objects.filter(user__in=askers).exclude(name__in=[*Role])
+    found: dict[int, list[str]] = {}
+    for user, name in rows.order_by("name").values_list("user", "name"):
+        found.setdefault(user, []).append(name)
+    return {user: _GROUPS.join(names) for user, names in found.items()}
+
+
+def _digest(cases: Iterable[Case]) -> str:
+    rows = [(c.id, c.question, c.is_answerable, c.evidence, c.asker) for c in cases]
+    return digest(json.dumps(rows))
