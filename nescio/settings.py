@@ -247,6 +247,13 @@ VERIFIER_LANGUAGES = env.list("NESCIO_VERIFIER_LANGUAGES", default=["en"])
 # A directory that train reranker wrote; empty is none.
 RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
+# What language models compute in; auto is bfloat16 where the hardware can, else float32.
+MODEL_PRECISION = env.str("NESCIO_MODEL_PRECISION", default="auto")
+if MODEL_PRECISION not in {"auto", "bfloat16", "float32"}:
+    raise ImproperlyConfigured(
+        f"NESCIO_MODEL_PRECISION is {MODEL_PRECISION!r}; it may be auto, bfloat16 or "
+        "float32."
+    )
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores
 # divided by processes, here web server and worker.
 TORCH_THREADS = env.int(

@@ -209,7 +209,10 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def choose_dtype(device: torch.device) -> torch.dtype:
-    """Return bfloat16 where the hardware computes in it, else float32."""
+    """Return `NESCIO_MODEL_PRECISION`; "auto" is bfloat16 where the hardware has it."""
+    if settings.MODEL_PRECISION != "auto":
+        chosen: torch.dtype = getattr(torch, settings.MODEL_PRECISION)
+        return chosen
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
     if device.type != "cpu":

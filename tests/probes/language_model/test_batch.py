@@ -1,9 +1,11 @@
 """Rows written side by side say what each would alone."""
 
 import pytest
+import torch
 from scipy.special import softmax
 
 from probes.exceptions import LayerError, TooManyTokensError
+from probes.language_model import Tokens, WhiteBoxModel
 from probes.taps import Tap
 from tests.probes import tiny_models
 
@@ -63,6 +65,32 @@ def test_rows_are_looked_at_as_each_alone_no_further_than_the_deepest_tap(model)
             assert states[tap] == pytest.approx(alone[tap], abs=1e-4)
     with pytest.raises(LayerError):
         model.look_each(rows_of(model), prefix, taps=[Tap(9)])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_rows_are_read_as_each_alone_in_any_precision_and_place(family, device, dtype):
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("There is no CUDA here.")
+    network = tiny_models.network(family).to(device=device, dtype=dtype)  # type: ignore[call-arg]  # a decorator hides the real signature
+    model = WhiteBoxModel(
+        network, Tokens(tiny_models.tokenizer()), name=family, fingerprint="0" * 64
+    )
+    prefix, taps, options = prefix_of(model), [Tap(1)], [65, 66, 67]
+
+    found = model.look_each(rows_of(model), prefix, taps=taps)
+    shares = model.weigh_each(rows_of(model), options, prefix)
+    written = model.write_each(rows_of(model), prefix, max_tokens=4)
+
+    near = 1e-3 if dtype is torch.float32 else 0.1
+    for row, states, weighed in zip(rows_of(model), found, shares, strict=True):
+        alone = model.look(row, prefix, taps=taps).states
+        assert states[taps[0]] == pytest.approx(alone[taps[0]], abs=near)
+        after = model.read(row, prefix)
+        totals = [one.total for one in model.score_all([[n] for n in options], after)]
+        assert weighed == pytest.approx(softmax(totals), abs=near)
+    assert all(len(one.log_probabilities) >= 4 for one in written)
 
 
 def test_the_same_seed_draws_the_same_words_and_another_seed_others():

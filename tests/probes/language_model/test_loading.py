@@ -94,6 +94,15 @@ def test_the_dtype_follows_what_the_processor_computes_in(monkeypatch):
     assert choose_device("cpu") == CPU
 
 
+def test_a_named_precision_is_taken_whatever_the_processor_has(monkeypatch, settings):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    settings.MODEL_PRECISION = "bfloat16"
+    assert choose_dtype(CPU) is torch.bfloat16
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": True})
+    settings.MODEL_PRECISION = "float32"
+    assert choose_dtype(CPU) is torch.float32
+
+
 def test_the_bundled_models_prefix_cache_holds_to_its_dtype(bundled_model):
     tokens = bundled_model.tokens
     prefix = tokens.encode_text(
