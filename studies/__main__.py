@@ -1,5 +1,6 @@
 """Runs a study: `python -m studies NAME [...]`; without a name, lists them."""
 
+import argparse
 import os
 import sys
 from importlib import import_module
@@ -34,6 +35,10 @@ STUDIES: Final = {
         "studies.dh_icl.command",
         "DH-ICL: what verdicts by past questions are worth.",
     ),
+    "headline": (
+        "studies.headline.command",
+        "All papers' headline tables with one model, in one report with verdicts.",
+    ),
     "l2r": (
         "studies.l2r.command",
         "Learn to Refuse: its tables and figures beside the paper's.",
@@ -49,6 +54,31 @@ STUDIES: Final = {
 }
 
 
+# Of every study: which model, where, in which precision. They are settings, so that they
+# are set before the settings are read.
+_SETTINGS: Final = {
+    "--model": "NESCIO_LANGUAGE_MODEL",
+    "--device": "NESCIO_MODEL_DEVICE",
+    "--precision": "NESCIO_MODEL_PRECISION",
+}
+
+
+_MODEL: Final = (
+    "Every study takes --model (a directory, a hub name or bundled), --device (cpu, cuda "
+    "or auto)\nand --precision (float32, bfloat16 or auto)."
+)
+
+
+def with_settings(arguments: list[str]) -> list[str]:
+    """Set what concerns the model in the environment; return the other arguments."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for option, name in _SETTINGS.items():
+        parser.add_argument(option, dest=name)
+    known, rest = parser.parse_known_args(arguments)
+    os.environ.update({k: v for k, v in vars(known).items() if v is not None})
+    return rest
+
+
 def main(arguments: list[str]) -> None:
     name = arguments[1] if len(arguments) > 1 else ""
     if name not in STUDIES:
@@ -57,9 +87,12 @@ def main(arguments: list[str]) -> None:
             sys.stderr.write(f"There is no study {name!r}.\n")
         width = max(map(len, STUDIES))
         lines = [f"  {known:{width}}  {text}" for known, (_, text) in STUDIES.items()]
-        text = "\n".join(["usage: python -m studies NAME [...]", "", *lines])
+        text = "\n".join(
+            ["usage: python -m studies NAME [...]", "", *lines, "", _MODEL]
+        )
         (sys.stderr if wanted else sys.stdout).write(f"{text}\n")
         sys.exit(2 if wanted else 0)
+    arguments = with_settings(arguments)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
     django.setup()
     # Both need settings.

@@ -36,6 +36,51 @@ def no_progress(_step: str, _done: int, _total: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What a paper says helps, beside what it is compared with on the same questions.
+
+    Attributes:
+        name: What is compared with what.
+        paper: The table or figure of the paper that claims it.
+        value: The difference, above 0 where the method is better: in [-1, 1].
+        interval: Its 95 % interval; None where it is undefined.
+        count: How many questions or answers it was measured on.
+        why: What keeps it from gaining, if it does not.
+        unit: "points" of a share, or "AUROC".
+    """
+
+    name: str
+    paper: str
+    value: float | None
+    interval: tuple[float, float] | None
+    count: int
+    why: str = ""
+    unit: str = "points"
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None or self.interval is None:
+            return "not measured"
+        low, high = self.interval
+        return "gains" if low > 0 else "harm" if high < 0 else "no gain"
+
+    @property
+    def reason(self) -> str:
+        """Why it is no gain: how small a difference these questions show, and `why`."""
+        if self.verdict == "gains":
+            return ""
+        if self.value is None or self.interval is None:
+            return self.why or f"{self.count:,} questions are too few for an interval."
+        if self.verdict == "harm":
+            return self.why
+        low, high = self.interval
+        scale, digits = (100, 1) if self.unit == "points" else (1, 3)
+        within = f"{scale * (high - low) / 2:.{digits}f}"
+        least = f"Not distinguishable from 0: {self.count:,} show differences from about {within} on."
+        return f"{self.why} {least}".strip()
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a study measured.
 
@@ -44,6 +89,7 @@ class Outcome:
         notes: What a reader has to know to read the tables.
         figures: All figures, ready for JSON.
         draw: Writes the plots into a directory.
+        claims: What the paper says helps, for `python -m studies headline`.
     """
 
     title: str
@@ -52,6 +98,7 @@ class Outcome:
     notes: Sequence[str] = ()
     figures: Mapping[str, object] = field(default_factory=dict)
     draw: Callable[[Path], object] | None = None
+    claims: Sequence[Claim] = ()
 
     def markdown(self) -> str:
         return markdown_of(self.title, self.heading, self.tables, self.notes)

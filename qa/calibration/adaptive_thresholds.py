@@ -13,7 +13,7 @@ import numpy as np
 
 from qa.calibration.thresholds.values import upper_bounds
 from qa.evaluation.cases import Case
-from qa.evaluation.metrics.intervals import Rate, bootstrap
+from qa.evaluation.metrics.intervals import Interval, Rate, bootstrap
 from qa.evaluation.metrics.selective import Scores, rank, risk_coverage
 from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable, percent
@@ -196,17 +196,25 @@ def self_knowledge_row(
     steering: float, chosen_by: Sequence[Watched], tested: Sequence[Watched]
 ) -> Row:
     threshold = best_threshold(chosen_by)
-    ranking = rank(
-        [watched.score for watched in tested],
-        [not watched.is_positive for watched in tested],
-    )
-    rows = np.arange(len(tested))
-    value = ranking.areas(np.ones((1, len(tested))))[1][0]
-    (interval,) = bootstrap([lambda weights: ranking.areas(weights)[1]], rows)
-    said = "-" if math.isnan(value) else f"{value:.2f}"
+    value, interval = monitor_auroc(tested)
+    said = "-" if value is None else f"{value:.2f}"
     if interval:
         said += f" ({interval[0]:.2f} to {interval[1]:.2f})"
     return f"{steering:g}", threshold, separated(tested, threshold), said
+
+
+def monitor_auroc(
+    watched: Sequence[Watched],
+) -> tuple[float | None, Interval | None]:
+    """Return how well the least confidence separates both kinds, with its interval."""
+    ranking = rank(
+        [one.score for one in watched], [not one.is_positive for one in watched]
+    )
+    value = float(ranking.areas(np.ones((1, len(watched))))[1][0])
+    (interval,) = bootstrap(
+        [lambda weights: ranking.areas(weights)[1]], np.arange(len(watched))
+    )
+    return (None if math.isnan(value) else value), interval
 
 
 def self_knowledge_table(

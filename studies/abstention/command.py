@@ -25,7 +25,7 @@ from studies.study import OnProgress, Outcome, Study
 from .build import Built, Options, build_report, fits_planned, places_of
 from .insides import ReadInsides
 from .scores import PARTS, TITLES, Examined, examine
-from .tables import tables
+from .tables import claims_of, tables
 
 _HEADING: Final = (
     "runs", "language_model", "answers", "articles", "right", "folds", "seed",
@@ -130,6 +130,7 @@ def abstention_report(
         notes,
         figures,
         lambda directory: _draw(built, examined, directory),
+        [*claims_of(figures)],
     )
 
 

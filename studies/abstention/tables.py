@@ -6,8 +6,17 @@ from typing import Any, Final
 
 from qa.evaluation.report.tables import TextTable, percent
 from studies.figures import number, percent_with_interval, points, table, with_interval
+from studies.study import Claim
 
-from .scores import JOINT, LSTM, TITLES
+from .scores import (
+    JOINT,
+    LINEAR,
+    LOG_PROBABILITY,
+    LSTM,
+    LSTM_ALONE,
+    LSTM_ALONE_PLAIN,
+    TITLES,
+)
 
 Report = Mapping[str, Any]
 _PARTS: Final = {"block": "block's output", "ffn": "inside feed-forward"}
@@ -197,3 +206,42 @@ def _masking(name: str, row: Report) -> str:
 _MASKING_CELLS: Final[Mapping[str, Callable[[Report], str]]] = {
     f"{head} (95 %)": partial(_masking, name) for name, head in _MASKING.items()
 }
+
+
+# What the paper says helps.
+
+
+def claims_of(report: Report) -> Iterator[Claim]:
+    """Yield what the paper's network and its parts gain, and what joining gains."""
+    found = report["differences"]
+    for second, first, paper in (
+        (LSTM_ALONE, LOG_PROBABILITY, "Tables 1 and 2"),
+        (LSTM, LOG_PROBABILITY, "Tables 1 and 2"),
+        (LSTM, LINEAR, "Table 1"),
+        (LSTM_ALONE, LSTM_ALONE_PLAIN, "equation 4"),
+    ):
+        part = found.get(f"{second} against {first}")
+        if part:
+            yield _claim(
+                f"{TITLES[second]} against {TITLES[first]}", paper, part, report
+            )
+    for name, part in found.items():
+        if name.startswith(JOINT):
+            _, _, first = name.partition(" against ")
+            title = f"all signals joined against {TITLES[first]}, the best single one"
+            yield _claim(title, "", part, report)
+
+
+def _claim(name: str, paper: str, part: Report, report: Report) -> Claim:
+    areas = report["areas"]["scores"]
+    linear = areas.get(LINEAR, {}).get("auroc")
+    why = "" if linear is None else f"The linear probe alone has {linear:.3f}."
+    return Claim(
+        f"Response abstinence: {name}",
+        paper,
+        part["auroc"]["difference"],
+        part["auroc"]["difference_95"],
+        report["answers"],
+        why,
+        unit="AUROC",
+    )

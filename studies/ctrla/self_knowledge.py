@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from qa.calibration.adaptive_thresholds import (
+    monitor_auroc,
     self_knowledge_row,
     self_knowledge_table,
     watch,
@@ -15,7 +16,7 @@ from qa.evaluation.suites.open_domain import read_selfaware
 from qa.exceptions import EvaluationDataError
 from qa.inference.monitored_writer import monitored_writer
 from qa.management.base import positive
-from studies.study import OnProgress, Outcome, Study, file_argument
+from studies.study import Claim, OnProgress, Outcome, Study, file_argument
 
 
 class Command(Study):
@@ -43,7 +44,7 @@ class Command(Study):
         count, seed = options["questions"], options["seed"]
         chosen_by, tested = parted(cases, count, seed=seed)
         writer = monitored_writer()
-        rows = []
+        rows, claims = [], []
         for strength in options["steering"]:
             watched = [
                 watch(
@@ -56,6 +57,17 @@ class Command(Study):
                 for what, some in (("to choose by", chosen_by), ("to test on", tested))
             ]
             rows.append(self_knowledge_row(strength, *watched))
+            value, interval = monitor_auroc(watched[1])
+            claims.append(
+                Claim(
+                    f"CtrlA: the monitor separates answerable questions, steering {strength:g}",
+                    "Table 6",
+                    None if value is None else value - 0.5,
+                    interval and (interval[0] - 0.5, interval[1] - 0.5),
+                    len(watched[1]),
+                    unit="AUROC",
+                )
+            )
         return Outcome(
             "Self-knowledge",
             {
@@ -64,6 +76,7 @@ class Command(Study):
                 "writer": writer.fingerprint[:12],
             },
             [self_knowledge_table(rows, ("answerable", "unanswerable"))],
+            claims=claims,
         )
 
 

@@ -10,7 +10,7 @@ References:
 
 import argparse
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,7 +26,7 @@ from qa.inference.monitored_writer import monitored_writer
 from qa.management.base import positive
 from studies.figures import bounds, points, share_difference
 from studies.l2r.questions import ChoiceQuestion, read_truthfulqa
-from studies.study import OnProgress, Outcome, Study, file_argument
+from studies.study import Claim, OnProgress, Outcome, Study, file_argument
 
 
 class Command(Study):
@@ -69,8 +69,12 @@ class Command(Study):
             "data": data.digest[:12],
             "writer": writer.fingerprint[:12],
         }
+        made = strengths_of(found)
         return Outcome(
-            "Honesty steering", heading, [steering_table(strengths_of(found))]
+            "Honesty steering",
+            heading,
+            [steering_table(made)],
+            claims=[*claims_of(made)],
         )
 
 
@@ -128,6 +132,20 @@ def strengths_of(found: dict[float, list[bool]]) -> list[Strength]:
         )
         for strength, right in sorted(found.items())
     ]
+
+
+def claims_of(made: Sequence[Strength]) -> Iterator[Claim]:
+    """Yield what each positive strength gains against none."""
+    for each in made:
+        if each.strength > 0:
+            yield Claim(
+                f"CtrlA: honesty steering {each.strength:+g}, TruthfulQA MC1",
+                "Figure 2",
+                each.difference.value,
+                each.difference.interval,
+                each.right.total,
+                "" if each.difference.interval else "No choice changed.",
+            )
 
 
 def steering_table(made: Sequence[Strength]) -> TextTable:

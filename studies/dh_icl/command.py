@@ -14,9 +14,14 @@ from qa.inference.white_box import load_white_box
 from qa.management.base import positive
 from studies.study import OnProgress, Outcome, Study, file_argument
 
-from .figures import tables_of
+from .figures import claims_of, tables_of
 from .judging import ask_each, balanced, draw, judge_each, nearest_of
-from .on_evidence import draw_on_evidence, evidence_tables, judge_on_evidence
+from .on_evidence import (
+    draw_on_evidence,
+    evidence_claim,
+    evidence_tables,
+    judge_on_evidence,
+)
 
 _TITLE = "Verdicts by past questions"
 _INTERVALS = (
@@ -111,7 +116,13 @@ def _on_self_knowledge(
         "language model": form.model.name,
         "seed": options["seed"],
     }
-    return Outcome(_TITLE, heading, tables_of(judgements), _NOTES)
+    return Outcome(
+        _TITLE,
+        heading,
+        tables_of(judgements),
+        _NOTES,
+        claims=tuple(claims_of(judgements)),
+    )
 
 
 def _on_evidence(
@@ -140,5 +151,10 @@ def _on_evidence(
         "language model": model.name,
         "seed": options["seed"],
     }
-    tables = evidence_tables(verdicts, pairs[0])
-    return Outcome(_TITLE, heading, tables, _NOTES_ON_EVIDENCE)
+    return Outcome(
+        _TITLE,
+        heading,
+        evidence_tables(verdicts, pairs[0]),
+        _NOTES_ON_EVIDENCE,
+        claims=[evidence_claim(verdicts)],
+    )

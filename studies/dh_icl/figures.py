@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.metrics.intervals import (
+    Difference,
     Numbers,
     Rate,
     Statistic,
@@ -19,6 +20,7 @@ from qa.evaluation.report.tables import TextTable
 from qa.inference.label_judge import LabelPair
 from studies.figures import auroc as auroc_statistic
 from studies.figures import rate, share_difference, with_interval
+from studies.study import Claim
 
 from .judging import Judgements, Shown, Way
 
@@ -39,10 +41,15 @@ def figures(scores: Numbers, right: Flags) -> tuple[str, str, str]:
     return accuracy, _balanced(says, right), area_of(scores, right)
 
 
+def accuracy_gained(before: Numbers, after: Numbers, right: Flags) -> Difference:
+    """Return by how much more of the second verdicts are right."""
+    return share_difference(*((each >= MIDDLE) == right for each in (before, after)))
+
+
 def difference(before: Numbers, after: Numbers, right: Flags) -> tuple[str, str, str]:
     """Return what accuracy and AUROC gain, and how often chance would do as much."""
     hits = [(each >= MIDDLE) == right for each in (before, after)]
-    accuracy = share_difference(*hits)
+    accuracy = accuracy_gained(before, after, right)
     (area,) = differences(
         [(_area(before, right), _area(after, right))], np.arange(len(right))
     )
@@ -113,7 +120,9 @@ def _row(judgements: Judgements, way: Way) -> tuple[str, ...]:
     )
 
 
-def _compared(judgements: Judgements, labels: LabelPair) -> Iterator[tuple[str, ...]]:
+def _pairs(
+    judgements: Judgements, labels: LabelPair
+) -> Iterator[tuple[str, Numbers, Numbers]]:
     ways = {
         (w.shown, w.is_corrected): w for w in judgements.known if w.labels == labels
     }
@@ -124,7 +133,37 @@ def _compared(judgements: Judgements, labels: LabelPair) -> Iterator[tuple[str, 
         ("past questions for none", (Shown.NOTHING, False), (Shown.PAST, True)),
     ):
         before, after = (judgements.known[ways[key]] for key in (first, second))
+        yield name, before, after
+
+
+def _compared(judgements: Judgements, labels: LabelPair) -> Iterator[tuple[str, ...]]:
+    for name, before, after in _pairs(judgements, labels):
         yield (str(labels), name, *difference(before, after, judgements.is_known))
+
+
+_PAPER: Final = {
+    "correction of past questions": "Table 4, a",
+    "past questions for fixed examples": "Table 5",
+    "past questions for none": "Table 3",
+}
+
+
+def claims_of(judgements: Judgements) -> Iterator[Claim]:
+    """Yield what the published form gains in accuracy: the first pair of labels."""
+    right = judgements.is_known
+    labels = next(iter(judgements.known)).labels
+    by_share = area_of(judgements.share, right)
+    for name, before, after in _pairs(judgements, labels):
+        found = accuracy_gained(before, after, right)
+        yield Claim(
+            f"DH-ICL: {name}, accuracy of the verdict",
+            _PAPER.get(name, "Table 3"),
+            found.value,
+            found.interval,
+            len(right),
+            f"AUROC of the verdicts {area_of(after, right)}; of the share of known past "
+            f"questions, without asking the model, {by_share}.",
+        )
 
 
 def _rows_by_set(judgements: Judgements, way: Way) -> Iterator[tuple[str, ...]]:

@@ -24,9 +24,9 @@ from qa.inference.verdict_by_history import EXAMPLES_SHOWN, VerdictForm
 from qa.pipeline.history import JudgedQuestion
 from qa.pipeline.language_model import LanguageModel, Prompt
 from qa.training.labels import piece_of
-from studies.study import OnProgress
+from studies.study import Claim, OnProgress
 
-from .figures import MIDDLE, difference, figures
+from .figures import MIDDLE, accuracy_gained, area_of, difference, figures
 from .judging import nearest_of
 
 
@@ -136,6 +136,21 @@ def evidence_tables(
                 if scores is not last
             ),
         ),
+    )
+
+
+def evidence_claim(verdicts: EvidenceVerdicts) -> Claim:
+    """Return what corrected past verdicts gain over the model's own."""
+    last = [*verdicts.by_form.values()][-1]
+    found = accuracy_gained(verdicts.own, last, verdicts.is_right)
+    return Claim(
+        "DH-ICL: past verdicts, corrected, against the model's own, on evidence",
+        "section 3.3",
+        found.value,
+        found.interval,
+        len(verdicts.is_right),
+        f"AUROC {area_of(last, verdicts.is_right)} against "
+        f"{area_of(verdicts.own, verdicts.is_right)} of the model's own verdict.",
     )
 
 

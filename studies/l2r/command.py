@@ -15,10 +15,11 @@ from accounts.exceptions import UnavailableError
 from qa.evaluation.judging import Suite
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report.plots import plot_svg
-from qa.evaluation.runs import begin, finish, go_on, judged_of
+from qa.evaluation.runs import judged_of
 from qa.evaluation.suites.options import SuiteOptions
 from qa.exceptions import EvaluationDataError
 from qa.management.base import positive, require_directories, write_figures, writing
+from studies.runs import finished_run
 from studies.study import OnProgress, Outcome, Study, file_argument
 
 from .knowledge import Confidence
@@ -29,6 +30,7 @@ from .tables import (
     TABLES,
     Runs,
     as_json,
+    claims_of,
     enriched_key,
     enriched_table,
     text_table,
@@ -82,7 +84,7 @@ class Command(Study):
         require_directories(options["output"])
         try:
             runs = {
-                key: _run(suite, on_progress, anew=options["anew"])
+                key: finished_run(suite, on_progress, anew=options["anew"])
                 for key, suite in _suites(options, on_progress)
             }
         except UnavailableError as error:
@@ -101,6 +103,7 @@ class Command(Study):
             [text_table(table) for table in tables],
             figures={**heading, "tables": as_json(tables)},
             draw=partial(_draw, rows),
+            claims=[*claims_of(rows)],
         )
 
     def show(self, outcome: Outcome) -> None:
@@ -160,23 +163,6 @@ def _enriched(common: SuiteOptions) -> Iterator[tuple[_Key, Suite]]:
         for several in (False, True):
             suite = open_truthfulqa(several=several, enriched=confidence, **common)
             yield (enriched_key(suite.name, confidence), None), suite
-
-
-def _run(suite: Suite, on_progress: OnProgress, *, anew: bool) -> EvaluationRun:
-    """Return the finished run of a suite: an earlier one, one continued, or a new one."""
-    run = begin(suite, anew=anew)
-    finished = EvaluationRun.objects.filter(
-        key=run.key, state=EvaluationRun.State.FINISHED
-    ).first()
-    done = run.results.count()
-    if finished and not done and not anew:
-        run.delete()
-        return finished
-    label = f"{suite.name} {suite.parameters.get('ratio') or ''}"
-    on_progress(label, done, run.total)
-    for number, _ in enumerate(go_on(run, suite), start=done + 1):
-        on_progress(label, number, run.total)
-    return finish(run)
 
 
 def _heading(

@@ -1,6 +1,6 @@
 """Learn to Refuse's tables and figures from runs in shadow, beside the paper's."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -8,6 +8,7 @@ from qa.evaluation.judging import Judged
 from qa.evaluation.report.tables import TextTable, percent
 from qa.pipeline.policy import Policy
 from studies.figures import bounds
+from studies.study import Claim
 
 from .knowledge import Confidence
 from .tallies import (
@@ -29,6 +30,7 @@ from .tallies import (
     WITHOUT_STEPS,
     Tally,
     alpha_sweep,
+    gained,
     plain_tally,
     tally,
     ungated_tally,
@@ -162,6 +164,36 @@ def table_4(runs: Runs) -> Table:
                 Line(f"{ratio:g} no refusal", suite, ungated, paper[1]),
             ]
     return Table("table-4", "By the share of gold knowledge.", tuple(lines))
+
+
+def claims_of(runs: Runs) -> Iterator[Claim]:
+    """Yield what refusal, and each of its gates, gains in accuracy of what is answered."""
+    for (suite, ratio), rows in runs.items():
+        if not rows or suite.endswith(WITHOUT_STEPS):
+            continue
+        known = "" if ratio is None else f", {ratio:.0%} of the knowledge"
+        gates = _GATES if ratio in (None, 1.0) else {"L2R": L2R}
+        for label, chosen in gates.items():
+            if label == "without either":
+                continue
+            found, answered = gained(rows, chosen), tally(rows, chosen).answered
+            name = f"Learn to Refuse: {label}, {suite}{known}"
+            yield Claim(
+                f"{name}, answered against all",
+                _paper(suite, ratio, label),
+                found.value,
+                found.interval,
+                len(rows),
+                f"{answered:,} of {len(rows):,} are answered.",
+            )
+
+
+def _paper(suite: str, ratio: float | None, label: str) -> str:
+    if suite.startswith((COMMONSENSEQA, MEDQA)):
+        return "Table 2"
+    if label != "L2R":
+        return "Table 3"
+    return "Table 1" if ratio is None else "Table 4"
 
 
 def figure_5(runs: Runs) -> Table:

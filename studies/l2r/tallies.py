@@ -15,7 +15,14 @@ from typing import Final
 import numpy as np
 
 from qa.evaluation.judging import Judged
-from qa.evaluation.metrics.intervals import Interval, bootstrap, mean, wilson_interval
+from qa.evaluation.metrics.intervals import (
+    Difference,
+    Interval,
+    bootstrap,
+    differences,
+    mean,
+    wilson_interval,
+)
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, replay
 
@@ -153,6 +160,20 @@ def tally(rows: Sequence[Judged], gates: Policy) -> Tally:
         refusals_right=drafts.count(False) / len(drafts) if drafts else None,
         refused_drafts=len(drafts),
     )
+
+
+def gained(rows: Sequence[Judged], gates: Policy) -> Difference:
+    """Return by how much the answered are better than all of them without refusal."""
+    held = [
+        row.measures.get("accuracy", row.measures.get("plain_accuracy", 0.0))
+        for row in rows
+    ]
+    values, whole = np.asarray(held), np.ones(len(rows), np.bool_)
+    answered = np.array([_is_answered(row, gates) for row in rows], np.bool_)
+    (found,) = differences(
+        [(mean(values, whole), mean(values, answered))], np.arange(len(rows))
+    )
+    return found
 
 
 def alpha_sweep(

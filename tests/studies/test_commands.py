@@ -21,6 +21,7 @@ FILES = {
     "ctrla_self_knowledge": (DATA, ("--markdown",)),
     "ctrla_steering": (DATA, ("--markdown",)),
     "dh_icl": (DATA, ("--markdown",)),
+    "headline": (DATA, ("--output",)),
     "l2r": (DATA, ("--output",)),
     "verifier": (DATA, ("--markdown",)),
 }

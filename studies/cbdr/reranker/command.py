@@ -13,9 +13,10 @@ from probes.reranker.fitting import RerankerSettings
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.policy_models import load_closed_book_form
 from qa.management.base import add_reranker_fitting, positive, reranker_fitting, share
-from qa.training.boundary import probe_table
+from qa.training.boundary import WITH_NOTES, probe_table
+from qa.training.held_out import as_text
 from studies.figures import points
-from studies.study import OnProgress, Outcome, Study, file_argument
+from studies.study import Claim, OnProgress, Outcome, Study, file_argument
 
 from .questions import Sizes, parted_questions
 from .ranking import Compared
@@ -98,6 +99,36 @@ class Command(Study):
             list(tables(found)),
             (*NOTES, f"Chosen min_known by order of the notes: {thresholds}."),
             {**heading, **asdict(found)},
+            claims=[*claims_of(found)],
+        )
+
+
+def claims_of(results: Results) -> Iterator[Claim]:
+    """Yield what reranker and gate gain, each alone and together."""
+    with_notes = results.probe.get(WITH_NOTES)
+    measured = with_notes if isinstance(with_notes, dict) else results.probe
+    why = f"AUROC of the boundary probe with notes: {as_text(measured.get('auroc'))}."
+    for one in (*results.by_reference, *results.by_shift):
+        if one.order == TUNED and one.measure in ("P@1", "P@3"):
+            is_by_reference = one in results.by_reference
+            what = "contain a reference" if is_by_reference else "raise the confidence"
+            yield Claim(
+                f"CBDR: reranker, {one.measure} of notes that {what}",
+                "Table 1",
+                one.difference.value,
+                one.difference.interval,
+                results.counts["questions, test"],
+                why,
+            )
+    for way in results.ways[1:]:
+        yield Claim(
+            f"CBDR: {way.name}, accuracy against always retrieving "
+            f"(retrieves {percent(way.retrieval_rate)})",
+            "Table 3" if way.name.startswith("gate") else "Table 2",
+            way.accuracy.value,
+            way.accuracy.interval,
+            results.counts["questions, test"],
+            why,
         )
 
 

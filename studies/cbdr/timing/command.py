@@ -34,7 +34,7 @@ from .deciders import (
 from .knowledge import ensure_comparison_knowledge, protocol_of, sources_of
 from .outcomes import outcomes_of
 from .questions import SETS, Part, Sizes, TimedQuestion, select
-from .tables import notes, tables, write_plots
+from .tables import claims_of, notes, tables, write_plots
 
 _RECORD: Final = Path("evaluation") / "retrieval-timing.jsonl"
 _HEADING: Final = ("language_model", "sets", "calibration", "test", "seed")
@@ -101,6 +101,7 @@ class Command(Study):
             notes(figures),
             figures,
             partial(write_plots, figures),
+            [*claims_of(figures)],
         )
 
 

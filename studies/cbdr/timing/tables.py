@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from qa.evaluation.report.svg_charts import (
     INK,
@@ -18,10 +18,23 @@ from qa.evaluation.report.svg_charts import (
 )
 from qa.evaluation.report.tables import TextTable, percent
 from studies.figures import number, percent_with_interval, points, table
+from studies.study import Claim
 
-from .build import ACCOUNTS, ALWAYS, CHANCE, LEVEL, NEVER, RATES
+from .build import (
+    ACCOUNTS,
+    ALWAYS,
+    CBDR,
+    CHANCE,
+    CTRLA,
+    DH_ICL,
+    LEVEL,
+    NEVER,
+    RATES,
+)
 
 Figures = Mapping[str, Any]
+# Where each paper compares its decider.
+_PAPER: Final = {CBDR: "Table 3", DH_ICL: "Table 1", CTRLA: "Tables 1 and 3"}
 
 
 def tables(figures: Figures) -> Iterator[TextTable]:
@@ -56,6 +69,35 @@ def notes(figures: Figures) -> list[str]:
         f"Ahead is who McNemar's exact test puts ahead at {LEVEL:g}, corrected by Holm "
         "over all pairs and rates of an account.",
     ]
+
+
+def claims_of(figures: Figures) -> Iterator[Claim]:
+    """Yield what each decider gains: at its threshold, and over all of them."""
+    account = figures["accounts"][next(iter(ACCOUNTS))]
+    for row in account["table"]:
+        name = row["decider"]
+        if name in (NEVER, ALWAYS):
+            continue
+        knowing = number(figures["knowing"][name]["auroc"])
+        why = f"AUROC of knowing {knowing}."
+        always, area = row["against_always"], account["areas"][name]
+        yield Claim(
+            f"{name}: accuracy against always retrieving, at its threshold "
+            f"(retrieves {percent(row['retrieval_rate'])})",
+            _PAPER.get(name, ""),
+            always["difference"],
+            always["difference_95"],
+            row["questions"],
+            why,
+        )
+        yield Claim(
+            f"{name}: mean accuracy over all retrieval rates, against chance",
+            _PAPER.get(name, ""),
+            area["above_chance"],
+            area["above_chance_95"],
+            row["questions"],
+            why,
+        )
 
 
 def _table(account: Figures, title: str) -> TextTable:
