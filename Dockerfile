@@ -26,6 +26,7 @@ COPY kb kb
 COPY nescio nescio
 COPY probes probes
 COPY qa qa
+COPY integrations integrations
 COPY templates templates
 COPY workers workers
 

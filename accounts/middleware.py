@@ -15,6 +15,9 @@ from django.utils.functional import SimpleLazyObject
 from accounts.acting import NOBODY, Acting, each_as, reading_as, user_reader
 from accounts.throttles import COUNTED
 
+# What machines ask: errors are JSON here, and no cache keeps an answer.
+API_PREFIXES = ("/api/", "/v1/", "/mcp")
+
 
 class RequestReader:
     """The user of a request, and nobody until it is known who that is.
@@ -76,7 +79,7 @@ class ApiHeadersMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self._get_response(request)
-        if request.path_info.startswith("/api/"):
+        if request.path_info.startswith(API_PREFIXES):
             response.headers["Cache-Control"] = "no-store"
             if counted := request.META.get(COUNTED):
                 for name, value in counted.headers.items():

@@ -23,14 +23,13 @@ from accounts.exceptions import (
     as_unavailable,
     error_envelope,
 )
+from accounts.middleware import API_PREFIXES
 from accounts.rest import MAX_REPORTED
 from nescio import disk
 from nescio.middleware import current_request_id
 from nescio.rest import BodyTooLargeError
 
 logger = logging.getLogger(__name__)
-
-API_PREFIX = "/api/"
 
 _SAID_BY_STATUS = {
     400: ("bad_request", "The request could not be read."),
@@ -134,7 +133,7 @@ def _join(name: str, key: str) -> str:
 
 
 def _plain_error(request: HttpRequest, status: int) -> HttpResponse | None:
-    if not request.path_info.startswith(API_PREFIX):
+    if not request.path_info.startswith(API_PREFIXES):
         return None
     code, message = _SAID_BY_STATUS[status]
     detail = {"request_id": current_request_id()} if status >= 500 else None
@@ -157,7 +156,7 @@ def unavailable(request: HttpRequest, error: UnavailableError) -> HttpResponse:
     """Answer 503 outside the REST framework's views: plain text, JSON for its paths."""
     response: HttpResponse = (
         JsonResponse(error_envelope(error.code, str(error), error.detail))
-        if request.path_info.startswith(API_PREFIX)
+        if request.path_info.startswith(API_PREFIXES)
         else HttpResponse(str(error), content_type="text/plain; charset=utf-8")
     )
     response.status_code = error.status

@@ -100,6 +100,8 @@ def logging_to_stderr(level: str) -> dict[str, Any]:
             }
         },
         "root": {"handlers": ["stderr"], "level": level},
+        # The SDK says of every request that a session began and ended.
+        "loggers": {"mcp": {"level": "WARNING"}},
     }
 
 

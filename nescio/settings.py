@@ -85,6 +85,7 @@ INSTALLED_APPS = [
     "kb",
     "probes",
     "qa",
+    "integrations",
     "workers",
     "nescio",
 ]
@@ -385,7 +386,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "SCHEMA_PATH_PREFIX": "/api/v1",
+    "SCHEMA_PATH_PREFIX": "/api/v1|/v1",
     "ENUM_NAME_OVERRIDES": {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",

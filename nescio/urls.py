@@ -34,6 +34,7 @@ api: list[URLPattern | URLResolver] = [
 
 urlpatterns = [
     path("api/v1/", include(api)),
+    path("", include("integrations.urls")),
     path(
         "admin/qa/answer/dashboard/",
         admin.site.admin_view(dashboard_page),

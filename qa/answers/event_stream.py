@@ -30,6 +30,7 @@ from qa.pipeline.values import Outcome, Retrieval, StageValue, stage_name
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 10.0
+HEARTBEAT = ": still working\n\n"  # a comment to its reader
 
 Event = tuple[str, dict[str, Any]]
 
@@ -40,6 +41,14 @@ def stream(
     answer: Answer, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> Iterator[str]:
     """Decide a kept, pending question and yield its events as text, ready to send."""
+    for event in decided_in_thread(answer, heartbeat_seconds=heartbeat_seconds):
+        yield HEARTBEAT if event is None else _as_text(*event)
+
+
+def decided_in_thread(
+    answer: Answer, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
+) -> Iterator[Event | None]:
+    """Decide a kept, pending question and yield its events; None while none comes."""
     loading.release_connection()  # the deciding thread has its own
     inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     context = contextvars.copy_context()  # carries the request's id into the log
@@ -50,11 +59,11 @@ def stream(
         try:
             event = inbox.get(timeout=heartbeat_seconds)
         except queue.Empty:
-            yield ": still working\n\n"
+            yield None
             continue
         if event is None:
             return
-        yield _as_text(*event)
+        yield event
 
 
 def events(answer: Answer) -> Iterator[Event]:

@@ -6,7 +6,17 @@ from pathlib import Path
 
 from django.conf import settings
 
-APPS = ("accounts", "jobs", "kb", "probes", "qa", "workers", "nescio", "studies")
+APPS = (
+    "accounts",
+    "jobs",
+    "kb",
+    "probes",
+    "qa",
+    "integrations",
+    "workers",
+    "nescio",
+    "studies",
+)
 # (file, reason): add one only with a reason that holds for every user.
 DOORS = {
     # Work that is nobody's.

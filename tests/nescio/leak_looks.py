@@ -56,7 +56,7 @@ class Looks:
             self.archive: 4, self.export: 3, self.exported: 5, self.job: 3,
             self.admin_list: 8, self.admin_entry: 8, self.history: 4,
             self.comparison: 8, self.lookup: 12, self.words: 6, self.search: 6,
-            self.ask: 6, self.ask_in_events: 3, self.ask_on_page: 4, self.answer: 12,
+            self.ask: 6, self.ask_by_openai: 4, self.ask_in_events: 3, self.ask_on_page: 4, self.answer: 12,
             self.answer_pages: 8, self.answers: 4, self.restoration: 5,
         }  # fmt: skip
 
@@ -303,6 +303,14 @@ class Looks:
     def ask(self, person: Person) -> None:
         fact = self.a_fact()
         response = self.post(person, "/api/v1/ask", {"question": fact.question})
+        if self.expect(response.status_code, 200):
+            self.hold_answer(person, fact, response.content.decode())
+
+    def ask_by_openai(self, person: Person) -> None:
+        fact = self.a_fact()
+        turns = [{"role": "user", "content": fact.question}]
+        body = {"model": "cards", "messages": turns}
+        response = self.post(person, "/v1/chat/completions", body)
         if self.expect(response.status_code, 200):
             self.hold_answer(person, fact, response.content.decode())
 

@@ -75,6 +75,7 @@ _PASSING = [
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.\d]*(Z|\+00:00)?"), "time"),
     (re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"), "id"),
     (re.compile(r"\d+(\.\d+)? ?(ms|s)\b"), "duration"),
+    (re.compile(r'"created":\d+'), "time"),
 ]
 
 
@@ -274,6 +275,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "answer_id": ABSENT,
         "slug": "vault",
         "name": "curve",
+        "model": "cards",
         "content_type_id": 1,
     }
 
@@ -296,6 +298,10 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
         yield address.lstrip("/").split("?")[0], "GET", address, None
     for route, body in (
         ("api/v1/ask", {"question": QUESTION}),
+        (
+            "v1/chat/completions",
+            {"model": "cards", "messages": [{"role": "user", "content": QUESTION}]},
+        ),
         ("api/v1/search", {"question": QUESTION}),
         ("api/v1/search", {"query": QUESTION}),
         ("api/v1/entries", {"text": "x", "document": secret.document.pk}),

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 ROOT = settings.BASE_DIR
-APPS = ("accounts", "jobs", "kb", "nescio", "probes", "qa", "workers")
+APPS = ("accounts", "jobs", "kb", "nescio", "probes", "qa", "integrations", "workers")
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==[^\s;]+$")
 
 

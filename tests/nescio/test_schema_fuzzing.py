@@ -60,6 +60,7 @@ _FITTING = [
     "POST /api/v1/escalations/{escalation_id}/reply",
     "POST /api/v1/reviews/samples",
     "PUT /api/v1/reviews/{review_id}/judgement",
+    "POST /v1/chat/completions",
 ]
 _TAKING_ANY_NAME = tuple(f"/api/v1/{rows}" for rows in ("gaps", "reviews", "votes"))
 # A wrong slug that is accepted after all would name a row that requests think isn't there.
@@ -228,6 +229,7 @@ def schema_of(made: dict[str, object]) -> dict[str, Any]:
         "keep": [entry],
         "knowledge_base": ["cards"],
         "line_of_business": ["retail"],
+        "model": ["cards"],
         "owner": [expert.username],
         "product_line": ["vault"],
         "section": [Section.objects.get().pk],

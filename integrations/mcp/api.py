@@ -1,0 +1,108 @@
+"""The Model Context Protocol over streamable HTTP, at /mcp.
+
+Every request is complete in itself: no session is kept, so that any process may answer it.
+"""
+
+import io
+import json
+from collections.abc import MutableMapping
+from typing import Any
+
+from asgiref.sync import async_to_sync, sync_to_async
+from django.core.handlers.wsgi import WSGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
+from drf_spectacular.utils import extend_schema
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+
+from accounts.authentication import ApiTokenAuthentication
+from accounts.rest import KnownQueryView
+from accounts.roles import IsAgent
+from integrations.mcp.tools import Reply, Rest, make_server
+from jobs.api import EventStreamRenderer
+
+# What the request within a request keeps of the one around it: who asks, and from where.
+_KEPT = (
+    "HTTP_AUTHORIZATION", "HTTP_HOST", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO",
+    "REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme",
+)  # fmt: skip
+
+
+class McpView(KnownQueryView):
+    """One message of the protocol; tools are requests of the REST interface."""
+
+    # No cookie: a page in a browser must not call tools for whoever is signed in.
+    authentication_classes = [ApiTokenAuthentication]
+    permission_classes = [IsAgent]
+    renderer_classes = [JSONRenderer, EventStreamRenderer]
+
+    @extend_schema(exclude=True)
+    def post(self, request: Request) -> HttpResponse:
+        """Answer one message of the Model Context Protocol."""
+        return async_to_sync(_exchange)(request._request, request._request.body)
+
+
+async def _exchange(request: HttpRequest, body: bytes) -> HttpResponse:
+    """Have the SDK answer one request."""
+    server = make_server(_within(request), version="1")
+    manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+    response = HttpResponse()
+    inbox = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def receive() -> MutableMapping[str, Any]:
+        return inbox.pop() if inbox else {"type": "http.disconnect"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            response.status_code = message["status"]
+            for name, value in message["headers"]:
+                response[name.decode("latin-1")] = value.decode("latin-1")
+        else:
+            response.write(message.get("body", b""))
+
+    scope = {
+        "type": "http",
+        "method": request.method,
+        "path": request.path,
+        "query_string": b"",
+        "headers": [
+            (name.lower().encode("latin-1"), value.encode("latin-1"))
+            for name, value in request.headers.items()
+        ],
+    }
+    async with manager.run():
+        await manager.handle_request(scope, receive, send)
+    return response
+
+
+def _within(request: HttpRequest) -> Rest:
+    """Return what makes a REST request as the caller of `request`, in its own thread.
+
+    Authentication, role, rate, entitlement and errors are the REST interface's.
+    """
+
+    def make(method: str, address: str, body: dict[str, Any]) -> Reply:
+        content = json.dumps(body).encode() if method != "GET" else b""
+        made = WSGIRequest(
+            {
+                **{name: request.META[name] for name in _KEPT if name in request.META},
+                "REQUEST_METHOD": method,
+                "PATH_INFO": address,
+                "CONTENT_TYPE": "application/json",
+                "CONTENT_LENGTH": str(len(content)),
+                "HTTP_ACCEPT": "application/json",
+                "wsgi.input": io.BytesIO(content),
+            }
+        )
+        try:
+            found = resolve(address)
+        except Resolver404:  # an argument that is no number, or no id
+            message = f"There is nothing at {address[:120]}."
+            return 404, {"error": {"code": "not_found", "message": message}}
+        made.resolver_match = found
+        response = found.func(made, *found.args, **found.kwargs)
+        return response.status_code, json.loads(response.render().content)
+
+    return sync_to_async(make, thread_sensitive=True)

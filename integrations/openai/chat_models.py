@@ -1,0 +1,69 @@
+"""What OpenAI calls a model: a knowledge base, and the policy that decides for it."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+
+from accounts.exceptions import NotFoundError
+from kb.documents.models import KnowledgeBase
+from qa.answers import asking
+from qa.exceptions import KnowledgeBaseNotFoundError
+from qa.policies.models import Policy
+from qa.policies.services import active_policy
+
+_PIN = "@"  # in no slug
+
+
+class ModelNotFoundError(NotFoundError):
+    code = "model_not_found"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatModel:
+    """A knowledge base by its slug, or by its slug with the policy that is active.
+
+    The second name is gone with the next activation: what was tested with one policy is
+    not answered by another unnoticed.
+    """
+
+    name: str
+    knowledge_base: KnowledgeBase
+    policy: Policy | None
+
+
+def chat_models() -> list[ChatModel]:
+    """Return every model, at most two for each knowledge base, by two queries."""
+    active = {
+        row.knowledge_base_id: row for row in Policy.objects.filter(is_active=True)
+    }
+    models = []
+    for base in KnowledgeBase.objects.order_by("pk"):
+        policy = active.get(base.pk)  # None before the first question
+        models.append(ChatModel(base.slug, base, policy))
+        if policy:
+            policy.knowledge_base = base
+            models.append(ChatModel(pinned_name(policy), base, policy))
+    return models
+
+
+def pinned_name(policy: Policy) -> str:
+    return f"{policy.knowledge_base.slug}{_PIN}{policy.name}-v{policy.version}"
+
+
+def find_knowledge_base(model: str, *, asker: User) -> KnowledgeBase:
+    """Return the knowledge base that a model's name asks.
+
+    Raises:
+        ModelNotFoundError: There is no such one, or another policy is active.
+    """
+    slug, _, pin = model.partition(_PIN)
+    try:
+        found = asking.find_knowledge_base(slug, asker=asker)
+    except KnowledgeBaseNotFoundError as error:
+        raise ModelNotFoundError(str(error)) from error
+    if pin and model != (active := pinned_name(active_policy(found))):
+        raise ModelNotFoundError(
+            f"The policy of {model[:160]!r} is not active; take {active!r}, or {slug!r} "
+            "for whichever policy is."
+        )
+    return found
