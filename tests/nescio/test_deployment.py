@@ -1,6 +1,7 @@
 """What a real deployment is told before it goes wrong."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -123,6 +124,26 @@ def test_all_processes_of_nescio_share_image_and_settings(services):
     assert len(ours) == 7
     assert len({each["image"] for each in ours}) == 1
     assert all(each["environment"] == ours[0]["environment"] for each in ours)
+
+
+def test_one_file_passes_every_setting_to_every_process(services):
+    example = (settings.BASE_DIR / ".env.example").read_text()
+    table = (settings.BASE_DIR / "docs/reference/settings.md").read_text()
+    own = {
+        "POSTGRES_PASSWORD",
+        "NESCIO_PUBLISH",
+        "NESCIO_MEMORY",
+        "NESCIO_DATABASE_MEMORY",
+    }
+
+    for each in services.values():
+        if "build" in each:
+            assert each["env_file"] == [{"path": ".env", "required": False}]
+    named = re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE)
+    assert len(named) > 8
+    assert [
+        name for name in named if f"`{name}`" not in table and name not in own
+    ] == []
 
 
 def test_nothing_serves_before_the_tables_and_models_are_ready(services):
