@@ -80,7 +80,7 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     show_full_result_count = False
     ordering = ["-updated_at", "-pk"]
     search_fields = ["text"]
-    search_help_text = 'Words of question and text; "..." a phrase, -word without it.'
+    search_help_text = 'Words of question and text, or how they begin; "..." a phrase, -word without it.'
     autocomplete_fields = ["document"]
     actions = [*ACTIONS, "download_table"]
     actions_list = ["open_exports"]
@@ -112,7 +112,7 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         words = search_term.replace("\0", " ").strip()
         if not words or not isinstance(queryset, EntryQuerySet):
             return queryset, False
-        return queryset.saying(words), False
+        return queryset.saying(words, or_beginning=True), False
 
     def formfield_for_foreignkey(
         self,

@@ -23,7 +23,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.rest import ResourceViewSet
-from accounts.roles import Role, caller, has_role
+from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.entries import states
 from kb.entries.models import Entry, EntryQuerySet, Revision
@@ -92,12 +92,9 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
     not_found = EntryNotFoundError
 
     def get_queryset(self) -> EntryQuerySet:
-        """Drafts and retired entries are the curators'."""
-        entries = Entry.objects.visible_to(self.request.user)
-        if not has_role(self.request.user, Role.CURATOR):
-            entries = entries.servable()
         return (
-            entries.with_revision_number()
+            Entry.objects.readable_by(self.request.user)
+            .with_revision_number()
             .select_related(
                 "knowledge_base", "audience", "document", "section", "owner",
                 "product_line", "line_of_business", "verified_by", "upkeep",

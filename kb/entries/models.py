@@ -1,3 +1,4 @@
+import re
 from datetime import datetime
 from typing import Any, Self
 
@@ -19,12 +20,14 @@ from django.db.models.functions import Coalesce
 from django.utils.text import Truncator
 
 from accounts.models import optional_row, optional_user
+from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.documents.models import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
 from kb.entries.due import EXPIRY_NOTICE, Place, Reason
 from kb.tags.models import Tag, tag_of
 
 SAID_LIMIT = 120
+_WORD = re.compile(r"\w+")
 # As the column `search_vector` is made.
 SEARCH_CONFIGURATIONS = {"en": "english", "de": "german", "xx": "simple"}
 
@@ -54,15 +57,27 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         )
         return self.visible_to(user).filter(~Exists(hidden))
 
-    def saying(self, words: str) -> Self:
+    def readable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """What is shown to look up: drafts and retired entries are the curators'."""
+        entries = self.visible_to(user)
+        return entries if has_role(user, Role.CURATOR) else entries.servable()
+
+    def saying(self, words: str, *, or_beginning: bool = False) -> Self:
         """Entries whose question or text holds all of `words`, by stem.
 
         Quoted words stand together and a minus excludes a word, as in a web search.
+
+        Args:
+            or_beginning: Also those with words that begin like all of these.
         """
+        begun = " & ".join(f"{word}:*" for word in _WORD.findall(words))
+        asked = [("websearch", words)]
+        asked += [("raw", begun)] if or_beginning and begun else []
         wanted = Q()
         for language, config in SEARCH_CONFIGURATIONS.items():
-            query = SearchQuery(words, config=config, search_type="websearch")
-            wanted |= Q(language=language, search_vector=query)
+            for kind, text in asked:
+                query = SearchQuery(text, config=config, search_type=kind)
+                wanted |= Q(language=language, search_vector=query)
         return self.filter(pk__in=EntryWords.objects.filter(wanted).values("pk"))
 
     def locked(self) -> Self:
@@ -119,9 +134,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         )
 
     def servable(self) -> Self:
-        return self.exclude(
-            state__in=[Entry.State.DRAFT, Entry.State.RETIRED, Entry.State.PROPOSED]
-        )
+        return self.filter(state__in=SERVED_STATES)
 
 
 class Entry(models.Model):
@@ -275,6 +288,13 @@ class Entry(models.Model):
     def said(self) -> str:
         """The question, if any, and how the text begins: at most 120 characters."""
         return Truncator(f"{self.question} {self.text}".lstrip()).chars(SAID_LIMIT)
+
+
+SERVED_STATES = (
+    Entry.State.IN_REVIEW,
+    Entry.State.VERIFIED,
+    Entry.State.NEEDS_REVIEW,
+)
 
 
 class EntryWords(models.Model):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from kb.entries.models import Entry
+from kb.entries.models import SERVED_STATES, Entry
 from qa.answers.models import Answer, AnswerEvidence
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.policy import Policy
@@ -53,6 +53,7 @@ class Card:
     limit: float | None  # of distance / confidence
     is_within_limit: bool
     changes: tuple[str, ...]
+    has_page: bool  # which any reader of the entry may open
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +226,7 @@ def _card(piece: ShownPiece, policy: Policy | None, at: datetime) -> Card:
         limit=limit,
         is_within_limit=limit is not None and row.ratio < limit,
         changes=_changes(row, at),
+        has_page=row.entry is not None and row.entry.state in SERVED_STATES,
     )
 
 

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from . import answer_pages, ask_pages
+from . import answer_pages, ask_pages, knowledge_pages
 
 urlpatterns = [
     path("", ask_pages.ask, name="ask"),
@@ -15,6 +15,13 @@ urlpatterns = [
         answer_pages.escalate,
         name="answer-escalate",
     ),
+    path("knowledge", knowledge_pages.knowledge, name="knowledge"),
+    path(
+        "knowledge/documents/<int:document_id>",
+        knowledge_pages.document,
+        name="document",
+    ),
+    path("knowledge/entries/<int:entry_id>", knowledge_pages.entry, name="entry"),
     path("notices", answer_pages.notices, name="notices"),
     path("notices/unread", answer_pages.unread, name="notices-unread"),
     path("notices/read", answer_pages.read_all, name="notices-read"),

@@ -201,3 +201,20 @@ def test_without_scripts_a_plain_form_answers(make_desk):
     page.get_by_role("button", name="Helpful", exact=True).click()
     expect(page.locator("#vote-up")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("button", name="Copy answer")).to_be_hidden()
+
+
+def test_agent_finds_an_entry_while_typing_and_reads_its_document(desk):
+    desk.log_in("agent")
+    page = desk.open("/knowledge")
+    expect(page.get_by_role("link", name="Price list")).to_be_visible()
+
+    page.keyboard.type("witdrawals abroad")  # the field has the focus
+    row = page.locator("#found .list a").first
+    expect(row).to_contain_text("Cash withdrawals abroad")
+    expect(page.locator("#announcement")).to_contain_text("related.")
+    expect(page).to_have_url(re.compile(r"q=witdrawals%20abroad"))
+    row.press("Enter")
+
+    expect(page.locator(".answer-text")).to_contain_text("3 percent")
+    page.get_by_label("Place").get_by_role("link", name="Price list").press("Enter")
+    expect(page.locator(".reader-entry")).to_have_count(4)

@@ -6,6 +6,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from accounts.roles import Role
+from kb.models import Entry
 from qa.gaps.escalations import close, escalate
 from qa.models import Answer
 from tests.browser.conftest import make_signed_up
@@ -53,6 +54,13 @@ def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
     found["reasons"] = violations(page)
     found["ask"] = violations(desk.open("/"))
     found["list"] = violations(desk.open("/answers"))
+    found["knowledge"] = violations(desk.open("/knowledge"))
+    found["found"] = violations(desk.open("/knowledge?q=card"))
+    entry = Entry.objects.select_related("document").latest("pk")
+    found["entry"] = violations(desk.open(f"/knowledge/entries/{entry.pk}"))
+    found["document"] = violations(
+        desk.open(f"/knowledge/documents/{entry.document_id}")
+    )
     found["no notices"] = violations(desk.open("/notices"))
     sent = escalate(
         Answer.objects.get(question=UNKNOWN).pk, user=User.objects.get(username="agent")
@@ -104,10 +112,10 @@ def test_who_wants_no_motion_gets_none(make_desk):
 
 def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
     page = desk.log_in("agent")
-    for _ in range(7):  # the box has the focus first
+    for _ in range(8):  # the box has the focus first
         page.keyboard.press("Shift+Tab")
     names = []
-    for _ in range(9):
+    for _ in range(10):
         names.append(
             page.evaluate(
                 "document.activeElement.innerText || document.activeElement.id"
@@ -121,6 +129,7 @@ def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
         "Skip to the content",
         "Nescio",
         "Ask",
+        "Knowledge",
         "My questions",
         "Notices",
         "API tokens",

@@ -58,6 +58,7 @@ class Looks:
             self.comparison: 8, self.lookup: 12, self.words: 6, self.search: 6,
             self.ask: 6, self.ask_by_openai: 4, self.ask_in_events: 3, self.ask_on_page: 4, self.answer: 12,
             self.answer_pages: 8, self.answers: 4, self.restoration: 5,
+            self.entry_page: 6,
         }  # fmt: skip
 
     def look(self) -> None:
@@ -113,6 +114,14 @@ class Looks:
         self.expect(status, 200 if is_there else 404)
         now = {fact.said[-1].mark} if is_there else set()
         self.hold(shown, least=now, most=now)
+
+    def entry_page(self, person: Person) -> None:
+        fact = self.a_fact()
+        is_there = fact.key in self.world.lists(person)
+        status, shown = self.get(person, f"/knowledge/entries/{fact.key}")
+        self.expect(status, 200 if is_there else 404)
+        marks = self.world.reads(person, fact) if is_there else set()
+        self.hold(shown, least=marks & {fact.said[-1].mark}, most=marks)
 
     def revisions(self, person: Person) -> None:
         fact = self.a_fact()

@@ -60,6 +60,8 @@ EXTRA = (
     f"/admin/kb/entry/?q={MARK}",
     f"/admin/kb/document/?q={MARK}",
     f"/admin/search/?s={MARK}",
+    f"/knowledge?q={MARK}",
+    "/knowledge?state=verified",
     "/admin/autocomplete/?app_label=kb&model_name=entry&field_name=document"
     f"&term={MARK}",
 )

@@ -1,0 +1,65 @@
+"""What somebody finds by typing: by words and by meaning, as far as they may read it."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.utils import timezone
+
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry, EntryQuerySet
+from kb.search import embed_question, search
+from kb.types import Scope
+
+AT_MOST = 50
+RELATED = 10
+# What is looked at before the filters of a list leave some of it out.
+_LOOKED_AT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Entries that hold all of the words, and others near in meaning; the best first."""
+
+    by_words: tuple[Entry, ...]
+    related: tuple[Entry, ...]
+
+
+def found_by(
+    words: str,
+    entries: EntryQuerySet,
+    *,
+    reader: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase,
+) -> Found:
+    """Return at most `AT_MOST` of `entries` by words and `RELATED` by meaning.
+
+    A word may be half written; misspelt ones count as meaning. What has expired or is
+    retired is found by words alone.
+
+    Args:
+        entries: Those of the knowledge base that the reader may read, filtered.
+    """
+    said = entries.saying(words, or_beginning=True)
+    by_words = set(said.order_by().values_list("pk", flat=True)[:_LOOKED_AT])
+    audiences = Audience.objects.visible_to(reader).order_by()
+    scope = Scope(
+        knowledge_base_id=knowledge_base.pk,
+        audience_ids=tuple(audiences.values_list("pk", flat=True)),
+        unverified_floor=0.0,
+        at=timezone.now(),
+    )
+    near = search(embed_question(words), words, scope=scope, top_k=_LOOKED_AT).hits
+    place = {hit.entry_id: number for number, hit in enumerate(near)}
+    rows = entries.filter(pk__in={*by_words, *place}).order_by()
+    order = sorted(
+        rows.values_list("pk", flat=True),
+        key=lambda pk: (place.get(pk, _LOOKED_AT), pk),
+    )
+    first = [pk for pk in order if pk in by_words][:AT_MOST]
+    others = [pk for pk in order if pk not in by_words][:RELATED]
+    found = entries.in_bulk([*first, *others])
+    return Found(
+        tuple(found[pk] for pk in first if pk in found),
+        tuple(found[pk] for pk in others if pk in found),
+    )

@@ -1,0 +1,235 @@
+"""Knowledge to look up: search as one types, a document as a reader, an entry's own page.
+
+Drafts, proposals and retired entries are the curators', here as everywhere.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.core.paginator import Paginator
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from accounts.roles import Role, caller, has_role
+from kb.documents.models import Document, KnowledgeBase, Section
+from kb.documents.services import SectionNode, section_tree
+from kb.entries.finding import AT_MOST, found_by
+from kb.entries.models import Entry, EntryQuerySet, Revision
+from kb.tags.models import Tag
+
+from . import parts
+
+PAGE_SIZE = 25
+READER_LIMIT = 500  # entries of a document that are shown on one page
+_OFFERED = 200  # documents in the list of the filter
+_SHOWN = (
+    "document", "section", "product_line", "line_of_business", "verified_by", "owner",
+    "upkeep", "audience",
+)  # fmt: skip
+
+
+class KnowledgeForm(forms.Form):
+    """What is looked for; every field may be empty."""
+
+    q = forms.CharField(required=False, max_length=500)
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.none(), required=False, to_field_name="slug"
+    )
+    document = forms.ModelChoiceField(Document.objects.none(), required=False)
+    product_line = forms.ModelChoiceField(
+        Tag.objects.product_lines(), required=False, to_field_name="slug"
+    )
+    line_of_business = forms.ModelChoiceField(
+        Tag.objects.lines_of_business(), required=False, to_field_name="slug"
+    )
+    state = forms.ChoiceField(
+        required=False,
+        choices=[
+            ("", "Any"),
+            ("verified", "Verified"),
+            ("unverified", "Not verified"),
+            ("expired", "Expired"),
+        ],
+    )
+
+    def __init__(self, request: HttpRequest) -> None:
+        super().__init__(request.GET)
+        self.user = request.user
+        self._field("knowledge_base").queryset = KnowledgeBase.objects.all()
+        self._field("document").queryset = Document.objects.visible_to(request.user)
+
+    def _field(self, name: str) -> Any:  # noqa: ANN401  # a field of any kind
+        return self.fields[name]
+
+    def offered(self, name: str) -> Sequence[Any]:
+        return list(self._field(name).queryset[:_OFFERED])
+
+    def narrow(self, entries: EntryQuerySet) -> EntryQuerySet:
+        """Apply every filter but the words."""
+        chosen = self.cleaned_data
+        for name in ("document", "product_line", "line_of_business"):
+            if chosen.get(name):
+                entries = entries.filter(**{name: chosen[name]})
+        match chosen.get("state"):
+            case "verified":
+                return entries.filter(state=Entry.State.VERIFIED).current(
+                    timezone.now()
+                )
+            case "unverified":
+                return entries.exclude(state=Entry.State.VERIFIED)
+            case "expired":
+                return entries.expired(timezone.now())
+            case _:
+                return entries
+
+    @property
+    def is_filtered(self) -> bool:
+        names = ("document", "product_line", "line_of_business", "state")
+        return any(self.cleaned_data.get(name) for name in names)
+
+
+@require_safe
+@parts.agents_only
+def knowledge(request: HttpRequest) -> HttpResponseBase:
+    """Find entries by words and meaning, or list documents where nothing is looked for."""
+    form = KnowledgeForm(request)
+    form.is_valid()  # what is not valid filters nothing
+    chosen = form.cleaned_data.get("knowledge_base")
+    base = chosen or KnowledgeBase.objects.order_by("pk").first()
+    words = form.cleaned_data.get("q", "").replace("\0", " ").strip()
+    is_live = parts.is_live(request)
+    context: dict[str, object] = {
+        "form": form,
+        "words": words,
+        "at": timezone.now(),
+        "is_live": is_live,
+    }
+    if base is None:
+        return render(request, "qa/knowledge.html", context)
+    entries = Entry.objects.readable_by(request.user).filter(knowledge_base=base)
+    entries = form.narrow(entries).select_related(*_SHOWN).defer("search_vector")
+    if any(map(str.isalnum, words)):
+        found = found_by(words, entries, reader=request.user, knowledge_base=base)
+        context |= {"found": found, "is_cut": len(found.by_words) == AT_MOST}
+    elif form.is_filtered:
+        page = Paginator(entries.order_by("-updated_at", "-pk"), PAGE_SIZE)
+        context["page"] = page.get_page(request.GET.get("page"))
+        context["entries"] = context["page"]
+    else:
+        documents = _documents(request, base)
+        context["page"] = Paginator(documents, PAGE_SIZE).get_page(
+            request.GET.get("page")
+        )
+        context["documents"] = context["page"]
+    if parts.is_live(request):
+        return render(request, "qa/_knowledge_found.html", context)
+    context |= {
+        "base": base,
+        "offered": {
+            name: form.offered(name)
+            for name in (
+                "knowledge_base", "document", "product_line", "line_of_business",
+            )
+        },
+    }  # fmt: skip
+    return render(request, "qa/knowledge.html", context)
+
+
+def _documents(request: HttpRequest, base: KnowledgeBase) -> QuerySet[Document]:
+    own = Entry.objects.readable_by(request.user).filter(document=OuterRef("pk"))
+    count = own.order_by().values("document").annotate(count=Count("pk"))
+    return (
+        Document.objects.visible_to(request.user)
+        .filter(knowledge_base=base)
+        .annotate(readable=Coalesce(Subquery(count.values("count")), 0))
+        .order_by("title", "pk")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A heading of a document with its own entries; `level` is 2 for the uppermost."""
+
+    key: int
+    heading: str
+    level: int
+    entries: Sequence[Entry]
+
+
+@require_safe
+@parts.agents_only
+def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
+    """Show a document from the first heading to the last, with the entries of each."""
+    documents = Document.objects.visible_to(request.user)
+    found = get_object_or_404(documents, pk=document_id)
+    rows = Entry.objects.readable_by(request.user).filter(document=found)
+    rows = rows.select_related("verified_by", "upkeep").defer("search_vector")
+    entries = list(rows.order_by("pk")[: READER_LIMIT + 1])
+    by_section: dict[int | None, list[Entry]] = {}
+    for entry in entries[:READER_LIMIT]:
+        by_section.setdefault(entry.section_id, []).append(entry)
+    tree = section_tree(list(found.sections.all()))
+    context = {
+        "document": found,
+        "loose": by_section.get(None, []),
+        "chapters": list(_chapters(tree, by_section)),
+        "count": len(entries[:READER_LIMIT]),
+        "is_cut": len(entries) > READER_LIMIT,
+        "may_curate": _may_curate(request),
+        "at": timezone.now(),
+    }
+    return render(request, "qa/document.html", context)
+
+
+def _chapters(
+    nodes: Sequence[SectionNode],
+    by_section: Mapping[int | None, Sequence[Entry]],
+    level: int = 2,
+) -> Iterator[Chapter]:
+    for node in nodes:
+        key = node.id or 0
+        yield Chapter(key, node.heading, level, by_section.get(key, ()))
+        yield from _chapters(node.children, by_section, level + 1)
+
+
+@require_safe
+@parts.agents_only
+def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
+    """Show one entry: what it says, where it comes from, who stands for it, its history."""
+    rows = Entry.objects.readable_by(request.user).select_related(*_SHOWN)
+    found = rows.defer("search_vector").filter(pk=entry_id).first()
+    if found is None:
+        msg = (
+            "This entry does not exist, is not in use any more, or you may not see it."
+        )
+        raise Http404(msg)
+    revisions = Revision.objects.visible_to(request.user).filter(entry=found)
+    at = timezone.now()
+    context = {
+        "entry": found,
+        "path": _path(found.section),
+        "due": found.upkeep.reasons(at),
+        "revisions": revisions.select_related("author").order_by("-number")[:20],
+        "is_expired": found.valid_until is not None and found.valid_until <= at,
+        "may_curate": _may_curate(request),
+    }
+    return render(request, "qa/entry.html", context)
+
+
+def _path(section: Section | None) -> list[Section]:
+    """Return the section below those that it is in, the uppermost first."""
+    path: list[Section] = []
+    while section is not None:
+        path.insert(0, section)
+        section = section.parent
+    return path
+
+
+def _may_curate(request: HttpRequest) -> bool:
+    return caller(request).is_staff and has_role(request.user, Role.CURATOR)

@@ -1,0 +1,167 @@
+"""Looking knowledge up: search, the document as a reader, an entry's own page."""
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from kb.entries.services import edit_entry
+from kb.models import Section
+from tests.factories import (
+    make_audience,
+    make_curator,
+    make_document,
+    make_entries,
+    make_entry,
+    make_tag,
+    make_user,
+)
+from tests.qa.answer_rows import make_answer
+
+pytestmark = pytest.mark.django_db
+
+LIVE = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def page():
+    client = Client()
+    client.force_login(make_user(username="agent"))
+    return client
+
+
+def found(page, **query) -> str:
+    return page.get(reverse("knowledge"), query, headers=LIVE).content.decode()
+
+
+def test_words_half_written_misspelt_or_only_meant_find_an_entry(page):
+    make_entry("Contactless payments work up to 50 euros without a PIN.")
+    make_entry("Support answers the phone from 8 to 20.")
+
+    for words in ("contactle", "contactles paymnts", "paying by holding the card near"):
+        body = found(page, q=words)
+
+        assert "Contactless" in body, words
+        if "Support" in body:
+            assert body.index("Contactless") < body.index("Support")
+
+
+def test_filters_narrow_what_is_found_and_what_is_listed(page):
+    prices, rules = make_document("Price list"), make_document("Rules")
+    gold = make_tag("gold-card")
+    make_entry("The gold card costs 72 euros.", document=prices, product_line=gold)
+    make_entry("The silver card costs 24 euros.", document=prices)
+    make_entry("A lost card is blocked.", document=rules, state="in_review")
+    yesterday = timezone.now() - timedelta(days=1)
+    make_entry("The old card cost 10 euros.", document=rules, valid_until=yesterday)
+
+    for query in ({"q": "card"}, {}):
+        of_rules = found(page, document=str(rules.pk), **query)
+        of_gold = found(page, product_line="gold-card", **query)
+        unverified = found(page, state="unverified", **query)
+        expired = found(page, state="expired", **query)
+
+        assert "A lost card" in of_rules
+        assert "gold card" not in of_rules
+        assert ("gold card" in of_gold, "silver card" in of_gold) == (True, False)
+        assert ("A lost card" in unverified, "gold" in unverified) == (True, False)
+        assert ("old card" in expired, "gold card" in expired) == (True, False)
+        assert "Expired" in expired
+
+
+def test_what_one_may_not_read_is_neither_found_nor_counted(page):
+    vault = make_audience("vault", groups=["vault"])
+    document = make_document("Price list")
+    make_entry("The vault limit is 900 euros.", document=document, audience=vault)
+    secret = make_document("Vault handbook", audience=vault)
+    hidden = make_entry("The vault opens at 9.", document=secret)
+    draft = make_entry("The vault is a draft.", document=document, state="draft")
+
+    pages = [found(page), found(page, q="vault limit"), found(page, q="vaul")]
+    shown = page.get(reverse("document", args=[document.pk])).content.decode()
+
+    assert "0 entries" in pages[0]
+    assert "andbook" not in "".join(pages)
+    assert not any("900" in body or "opens" in body for body in (*pages, shown))
+    for row in (hidden, draft):
+        assert page.get(reverse("entry", args=[row.pk])).status_code == 404
+    assert page.get(reverse("document", args=[secret.pk])).status_code == 404
+    assert found(page, document=str(secret.pk)).count("Vault") == 0
+
+
+def test_a_document_is_read_in_the_order_of_its_headings(page):
+    document = make_document("Price list", source="edition 4")
+    cards = Section.objects.create(document=document, heading="Cards", position=1)
+    Section.objects.create(document=document, heading="Accounts", position=0)
+    gold = Section.objects.create(
+        document=document, heading="Gold", position=0, parent=cards
+    )
+    entry = make_entry("It costs 72 euros.", document=document, section=gold)
+    make_entry("Prices hold for a year.", document=document)
+
+    body = page.get(reverse("document", args=[document.pk])).content.decode()
+    own = page.get(reverse("entry", args=[entry.pk])).content.decode()
+
+    places = [body.rindex(said) for said in ("hold for", "Accounts", "Cards", "Gold")]
+    assert places == sorted(places)
+    assert body.rindex("Gold") < body.index("72 euros")
+    assert f"#section-{cards.pk}" in body
+    assert own.index("Price list") < own.index("Cards") < own.index("Gold")
+
+
+def test_an_entry_tells_its_source_its_verifier_and_what_it_said_before(page):
+    curator = make_curator()
+    curator.first_name, curator.last_name = "Ada", "Byron"
+    curator.save()
+    entry = make_entry(document=make_document(source="edition 4"), owner=curator)
+    edit_entry(
+        entry_id=entry.pk,
+        author=curator,
+        may_verify=True,
+        text="A replacement card costs 14 euros.",
+        reason="New prices.",
+    )
+
+    body = page.get(reverse("entry", args=[entry.pk])).content.decode()
+
+    for said in ("costs 14", "edition 4", "by Ada Byron", "New prices.", "costs 12"):
+        assert said in body
+    assert "admin" not in body  # an agent has none
+
+
+def test_a_revision_of_others_is_not_shown(page):
+    vault = make_audience("vault", groups=["vault"])
+    entry = make_entry("The secret limit is 900 euros.", audience=vault)
+    edit_entry(
+        entry_id=entry.pk,
+        author=make_curator(),
+        may_verify=True,
+        text="Limits are set by contract.",
+        audience=make_audience(),
+    )
+
+    body = page.get(reverse("entry", args=[entry.pk])).content.decode()
+
+    assert "by contract" in body
+    assert "900" not in body
+
+
+def test_cards_beside_an_answer_lead_to_the_entry(page, django_user_model):
+    asker = django_user_model.objects.get(username="agent")
+    cited, gone = make_entry(), make_entry("It was 10 euros.", state="retired")
+    answer = make_answer(asker, cited=(cited, gone))
+
+    body = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert reverse("entry", args=[cited.pk]) in body
+    assert reverse("entry", args=[gone.pk]) not in body  # the curators' alone
+
+
+def test_as_many_queries_for_many_as_for_few(page, django_assert_max_num_queries):
+    make_entries([f"Rule number {number} holds." for number in range(30)])
+
+    for query in ({"q": "rule"}, {"state": "verified"}, {}):
+        with django_assert_max_num_queries(24):
+            assert page.get(reverse("knowledge"), query).status_code == 200
