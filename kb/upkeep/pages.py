@@ -18,13 +18,14 @@ from accounts.roles import Role, caller, has_role
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
-from kb.entries.states import retire_entry, verify_entry
+from kb.entries.states import restore_entry, retire_entry, verify_entry
 from kb.exceptions import InvalidKnowledgeError
 from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
 
 PAGE = 25
 PERIODS = ((7, "a week"), (30, "a month"), (90, "a quarter"))
 _OFFERED_OWNERS = 200
+_RETIRED = "retired"  # names in the address what was retired just now
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
         "may_verify": has_role(user, Role.CURATOR),
         "periods": PERIODS,
         "owners": _owners() if may_change else [],
+        "retired": _retired(request, user) if may_change else None,
     }
     return TemplateResponse(request, "admin/kb/entry/due.html", context)
 
@@ -104,24 +106,37 @@ def _read_choice(request: HttpRequest) -> _Choice:
     )
 
 
-def _owners() -> list[str]:
+def _owners() -> list[User]:
     staff = User.objects.filter(is_active=True, is_staff=True).order_by("username")
-    return list(staff.values_list("username", flat=True)[:_OFFERED_OWNERS])
+    named = staff.only("username", "first_name", "last_name")
+    return list(named[:_OFFERED_OWNERS])
+
+
+def _retired(request: HttpRequest, user: User) -> Entry | None:
+    """Return what was retired just now, for its undo."""
+    key = number_in(request.GET.get(_RETIRED, ""))
+    rows = Entry.objects.visible_to(user).filter(state=Entry.State.RETIRED)
+    found = rows.with_revision_number().defer("search_vector")
+    return found.filter(pk=key).first() if key else None
 
 
 def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
     posted = request.POST
     entry = _find_entry(user, posted.get("entry", ""))
+    query = request.GET.copy()
+    query.pop(_RETIRED, None)
     try:
         done = _do(user, entry, posted)
     except NescioError as error:
         model_admin.message_user(request, str(error), level=messages.ERROR)
     else:
-        said = f"{done}: {entry.said}"
-        model_admin.message_user(request, said, level=messages.SUCCESS)
-    query = request.META.get("QUERY_STRING", "")
+        if posted.get("action") == "retire":
+            query[_RETIRED] = str(entry.pk)  # shown with its undo
+        else:
+            said = f"{done}: {entry.said}"
+            model_admin.message_user(request, said, level=messages.SUCCESS)
     here = reverse("admin:kb_entry_due")
-    return HttpResponseRedirect(f"{here}?{query}" if query else here)
+    return HttpResponseRedirect(f"{here}?{query.urlencode()}" if query else here)
 
 
 def _find_entry(user: User, key: str) -> Entry:
@@ -143,6 +158,9 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
     if action == "retire":
         retire_entry(entry_id=entry.pk, by=user, expected_revision=expected)
         return "Retired"
+    if action == "restore":
+        restore_entry(entry_id=entry.pk, by=user, expected_revision=expected)
+        return "Restored"
     if action == "postpone":
         days = _number(posted.get("days", ""), "days")
         postpone_review(entry_id=entry.pk, by=user, days=days)

@@ -312,6 +312,8 @@ def _validated(text: str) -> str:
             "which is not text; remove it."
         )
     question = clean_question(text, "").text
+    if not question:
+        raise InvalidQuestionError("Type a question first.")
     if not any(character.isalnum() for character in question):
         raise InvalidQuestionError(
             f"The question {question[:80]!r} has no words; write what you want to know."

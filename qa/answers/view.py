@@ -4,6 +4,7 @@ REST, pages, admin and the command line only format this value: what is withheld
 reader is decided here and by the queries in `models` alone.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,11 @@ from qa.pipeline.gates import CONFIDENCES, NOT_COMPARED, Gate
 from qa.pipeline.replay import flat
 
 Role = AnswerEvidence.Role
+# A piece of evidence as a model's reasons name it: "number 2", "Nummer 2", "[2]".
+_NAMED = re.compile(
+    r"(\b(?:number|nummer|piece|passage|evidence|source|beleg) |\[)(\d{1,2})\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +105,14 @@ def view(answer: Answer) -> AnswerView:
     evidence = [row for row in answer.pieces if row.role in read]
     evidence.sort(key=lambda row: row.role != Role.CITED)  # by rank below
     cited = [row for row in evidence if row.role == Role.CITED and is_answered]
+    numbered = _numbered(evidence)
     return AnswerView(
         answer=answer,
         text=answer.shown_text,
         short_answer=_short_answer(answer, cited) if is_readable else "",
-        reasoning=answer.shown_reasoning,
+        reasoning=_renumbered(answer.shown_reasoning, numbered),
         citations=_numbered(cited),
-        evidence=_numbered(evidence),
+        evidence=numbered,
         near_misses=_numbered(r for r in answer.pieces if r.role == Role.NEAR_MISS),
         segments=_segments(answer)
         if is_answered and not answer.is_draft_withheld
@@ -116,6 +123,15 @@ def view(answer: Answer) -> AnswerView:
             answer, token_confidences(answer) if is_readable else ()
         ),
     )
+
+
+def _renumbered(reasoning: str, pieces: Iterable[ShownPiece]) -> str:
+    """Name each piece by the number that it is shown with, as citations do.
+
+    A model knows it by its place in the prompt.
+    """
+    shown = {str(piece.row.rank): str(piece.number) for piece in pieces}
+    return _NAMED.sub(lambda found: found[1] + shown.get(found[2], found[2]), reasoning)
 
 
 def _short_answer(answer: Answer, cited: Sequence[AnswerEvidence]) -> str:

@@ -20,6 +20,8 @@ def test_answers_are_judged_one_after_the_other_without_a_mouse(desk):
     page = desk.open("/admin/qa/review/")
     page.get_by_role("button", name="Review the next").press("Enter")
     expect(page.get_by_label("no", exact=True).first).to_be_focused()
+    page.get_by_role("heading", name="Question", exact=True).click()
+    expect(page.locator("body")).to_be_focused()  # and the keys go on
     for key in ("2", "1", "2"):
         page.keyboard.press(key)
     page.keyboard.press("Shift+Digit1")

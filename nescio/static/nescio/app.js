@@ -24,6 +24,18 @@
     }
   });
 
+  // The browser's own words for an empty field say nothing of a question.
+  document.addEventListener("invalid", (event) => {
+    if (event.target === questionBox() && event.target.validity.valueMissing) {
+      event.target.setCustomValidity("Type a question first.");
+    }
+  }, true);
+  document.addEventListener("input", (event) => {
+    if (event.target === questionBox()) {
+      event.target.setCustomValidity("");
+    }
+  });
+
   const choose = (card) => {
     for (const other of document.querySelectorAll(".card.is-chosen")) {
       other.classList.remove("is-chosen");

@@ -1,5 +1,6 @@
-// Keys for those who judge many answers. They work only inside the form, and not while a
-// text is edited; everything works without this file too.
+// Keys for those who judge many answers. They work in the form and where nothing has the
+// focus, as after a click on the page, and not while a text is edited; everything works
+// without this file too.
 "use strict";
 
 (() => {
@@ -22,7 +23,8 @@
       (next ? next.querySelector("input") : form.querySelector("[value=judge_and_go_on]")).focus();
     };
 
-    form.addEventListener("keydown", (event) => {
+    document.addEventListener("keydown", (event) => {
+      if (event.target !== document.body && !form.contains(event.target)) return;
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
         event.preventDefault();
         form.requestSubmit(form.querySelector("[value=judge_and_go_on]"));

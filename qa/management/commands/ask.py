@@ -1,8 +1,10 @@
 """Ask a question from the command line and see how it was decided."""
 
 import argparse
+import logging
 import sys
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -16,14 +18,19 @@ from rich.text import Text
 
 from accounts.acting import acting_for
 from accounts.exceptions import NescioError, UnavailableError
+from kb.documents.models import KnowledgeBase
+from kb.embedding.embedder import get_embedder
+from kb.embedding.services import active_model
 from qa.answers.asking import ask, find_knowledge_base
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
+from qa.answers.sources import configured_verifier
 from qa.answers.view import ShownPiece, shown_pieces
 from qa.answers.waterfall import in_shadow
 from qa.answers.wording import GATES
 from qa.management.base import find_asker
 from qa.pipeline.gates import Gate, find_row
+from qa.policies.services import has_verifier
 
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
 _VERDICTS = {True: "pass", False: "stop", None: "recorded"}
@@ -37,7 +44,7 @@ class Command(BaseCommand):
         "Ask a question and print the answer or the refusal, the evidence, and every "
         "gate with its value and threshold. Exit code: 0 answered, 1 refused, 2 the "
         "question, user or knowledge base is not valid, 3 a model or server is down "
-        "(the question is saved)."
+        "(the question is saved). With -v 2, what is logged meanwhile is printed too."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -63,15 +70,18 @@ class Command(BaseCommand):
         knowledge_base: str,
         language: str | None,
         json: bool,
+        verbosity: int,
         **_options: object,
     ) -> None:
         try:
             asker = find_asker(username)
-            with acting_for(asker):
+            with acting_for(asker), _quiet(unless=verbosity > 1):
+                base = find_knowledge_base(knowledge_base)
+                _load(base)
                 answer = ask(
                     question,
                     asker=asker,
-                    knowledge_base=find_knowledge_base(knowledge_base),
+                    knowledge_base=base,
                     language=language,
                     channel=Answer.Channel.COMMAND,
                 )
@@ -87,6 +97,24 @@ class Command(BaseCommand):
             print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
         if answer.outcome != Answer.Outcome.ANSWERED:
             sys.exit(REFUSED)
+
+
+@contextmanager
+def _quiet(*, unless: bool) -> Iterator[None]:
+    """Keep the notes of models that load out of what is printed."""
+    before = logging.root.manager.disable
+    logging.disable(before if unless else max(before, logging.INFO))
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _load(base: KnowledgeBase) -> None:
+    """Load what every question needs, so that no stage's time holds it."""
+    get_embedder(active_model())
+    if has_verifier(base):
+        configured_verifier()
 
 
 def print_answer(answer: Answer, asker: User, console: Console) -> None:

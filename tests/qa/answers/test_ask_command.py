@@ -1,12 +1,14 @@
 """`manage.py ask`: what it prints, and its exit codes."""
 
 import json
+import logging
 from io import StringIO
 
 import pytest
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
+from qa.management.commands import ask as command
 from qa.models import Answer
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 
@@ -39,6 +41,13 @@ def test_an_answer_is_printed_with_its_evidence_and_gates(knowledge):
     for part in ("answered (verbatim)", "Open Cards, Block.", "cited", "question_distance", "0.35", "asked as root"):  # fmt: skip
         assert part in printed
     assert Answer.objects.get().channel == "command"
+
+
+def test_notes_of_models_that_load_are_printed_on_request_alone(caplog):
+    for unless in (False, True):
+        with command._quiet(unless=unless):
+            logging.getLogger("kb").info("A model is loaded.")
+        assert bool(caplog.records) is unless
 
 
 def test_a_refusal_exits_with_1(knowledge):

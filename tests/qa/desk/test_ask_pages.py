@@ -10,7 +10,7 @@ from django.utils import timezone
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
 from kb.models import Upkeep
-from qa.models import Answer, Vote
+from qa.models import Answer, AnswerEvidence, Vote
 from tests.factories import make_curator, make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 
@@ -307,6 +307,33 @@ def test_an_entry_that_was_not_shown_can_not_be_chosen(page, user):
     assert response.status_code == 422
     assert "was not shown beside this refusal" in response.content.decode()
     assert not Vote.objects.exists()
+
+
+def test_reasons_name_evidence_by_the_number_of_its_card(page, user):
+    unused, cited = make_entry("Cards are free."), make_entry()
+    answer = make_answer(
+        user, cited=(cited,), unused=(unused,),
+        reasoning="Of 2 pieces of evidence, number 2 fits; [1] does not.",
+    )  # fmt: skip
+    # The model read what it cites in the second place.
+    pieces = answer.evidence.order_by("rank")
+    for piece, rank in zip(pieces, (12, 11), strict=True):
+        AnswerEvidence.objects.filter(pk=piece.pk).update(rank=rank)
+    for rank in (11, 12):
+        AnswerEvidence.objects.filter(answer=answer, rank=rank).update(rank=rank - 10)
+
+    shown = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert "number 1 fits; [2] does not." in shown
+    assert "Of 2 pieces" in shown
+
+
+def test_an_empty_question_is_asked_for(page):
+    for nothing in ("", "  \n"):
+        response = page.post("/", {"question": nothing}, headers=LIVE)
+
+        assert response.status_code == 400
+        assert "Type a question first." in response.content.decode()
 
 
 def test_vote_by_a_plain_form_comes_back_to_the_answer(page, user):

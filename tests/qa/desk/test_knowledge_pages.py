@@ -32,7 +32,7 @@ def page():
     return client
 
 
-def found(page, **query) -> str:
+def found(page, **query):
     return page.get(reverse("knowledge"), query, headers=LIVE).content.decode()
 
 
