@@ -1,9 +1,11 @@
 from django.urls import path
 
 from integrations.mcp.api import McpView
+from integrations.metrics.api import MetricsView
 from integrations.openai.api import ChatView, ModelListView, ModelView
 
 urlpatterns = [
+    path("metrics", MetricsView.as_view(), name="metrics"),
     path("mcp", McpView.as_view(), name="mcp"),
     path("v1/chat/completions", ChatView.as_view(), name="openai_chat"),
     path("v1/models", ModelListView.as_view(), name="openai_models"),

@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 from kombu.exceptions import KombuError
 
 from accounts.exceptions import ConflictError
+from accounts.request_ids import current_request_id
 from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.lease import end_leases_of_the_dead
 from jobs.models import Job
@@ -25,6 +26,7 @@ from jobs.models import Job
 logger = logging.getLogger(__name__)
 
 RUN_TASK = "workers.run_job"
+REQUEST_ID = "nescio_request_id"  # a message's header
 # One more try heals a connection that a restarted broker has closed.
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 
@@ -34,7 +36,11 @@ def notify_worker(job_id: UUID, kind: str) -> bool:
     queue = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
     try:
         current_app.send_task(
-            RUN_TASK, args=[str(job_id)], queue=queue, retry_policy=_RETRY
+            RUN_TASK,
+            args=[str(job_id)],
+            queue=queue,
+            retry_policy=_RETRY,
+            headers={REQUEST_ID: current_request_id()},
         )
     except (KombuError, OSError):
         logger.warning(

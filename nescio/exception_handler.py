@@ -24,9 +24,9 @@ from accounts.exceptions import (
     error_envelope,
 )
 from accounts.middleware import API_PREFIXES
+from accounts.request_ids import current_request_id
 from accounts.rest import MAX_REPORTED
 from nescio import disk
-from nescio.middleware import current_request_id
 from nescio.rest import BodyTooLargeError
 
 logger = logging.getLogger(__name__)

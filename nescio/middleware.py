@@ -1,10 +1,11 @@
 """A name for each request, in its response and log lines, and the Content-Security-Policy."""
 
+import json
 import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from datetime import UTC, datetime
 from typing import Any
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
@@ -13,17 +14,14 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 
 from accounts.exceptions import DiskFullError, NescioError
+from accounts.request_ids import NONE as NO_REQUEST
+from accounts.request_ids import current_request_id, named
 from nescio import disk
 
 HEADER = "X-Request-ID"
 
-_current: ContextVar[str] = ContextVar("request_id", default="-")
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
-
-
-def current_request_id() -> str:
-    return _current.get()
 
 
 class RequestIdMiddleware:
@@ -35,11 +33,8 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get(HEADER, "")
         name = given if _PLAIN.fullmatch(given) else uuid.uuid4().hex
-        token = _current.set(name)
-        try:
+        with named(name):
             response = self._get_response(request)
-        finally:
-            _current.reset(token)
         response[HEADER] = name
         return response
 
@@ -81,13 +76,30 @@ class RequestIdFilter(logging.Filter):
         return True
 
 
-def logging_to_stderr(level: str) -> dict[str, Any]:
-    """Return the setting `LOGGING`: a line each, with the request's id."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line; the traceback is in `exception`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        shown = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname,
+            "logger": record.name,
+            "request_id": getattr(record, "request_id", NO_REQUEST),
+            "process": record.process,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            shown["exception"] = self.formatException(record.exc_info)
+        return json.dumps(shown, ensure_ascii=False)
+
+
+def logging_to_stderr(level: str, form: str = "line") -> dict[str, Any]:
+    """Return the setting `LOGGING`: `line` or `json` each, with the request's id."""
     line = "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
     return {
         "version": 1,
         "disable_existing_loggers": False,
-        "formatters": {"line": {"format": line}},
+        "formatters": {"line": {"format": line}, "json": {"()": JsonFormatter}},
         "filters": {
             "request_id": {"()": RequestIdFilter},
             "client_error": {"()": ClientErrorFilter},
@@ -95,7 +107,7 @@ def logging_to_stderr(level: str) -> dict[str, Any]:
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
-                "formatter": "line",
+                "formatter": form,
                 "filters": ["request_id", "client_error"],
             }
         },

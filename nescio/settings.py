@@ -91,6 +91,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "nescio.middleware.RequestIdMiddleware",
+    "integrations.metrics.middleware.RequestMetricsMiddleware",
     "accounts.middleware.ApiHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -386,7 +387,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
-    "SCHEMA_PATH_PREFIX": "/api/v1|/v1",
+    "SCHEMA_PATH_PREFIX": "/api/v1|/v1|/dify",
     "ENUM_NAME_OVERRIDES": {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
@@ -406,5 +407,18 @@ SPECTACULAR_SETTINGS = {
     ],
 }
 
+# --- Metrics -------------------------------------------------------------------------
+# Who scrapes /metrics with it sees no more than numbers; without it only admins may.
+METRICS_TOKEN = env.str("NESCIO_METRICS_TOKEN", default="")
+# Prometheus' client writes there what several processes count; the library reads it too.
+METRICS_DIR = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
+
 # --- Logging -------------------------------------------------------------------------
-LOGGING = logging_to_stderr(env.str("NESCIO_LOG_LEVEL", default="INFO"))
+LOG_FORMAT = env.str("NESCIO_LOG_FORMAT", default="line")
+if LOG_FORMAT not in {"line", "json"}:
+    raise ImproperlyConfigured(
+        f"NESCIO_LOG_FORMAT is {LOG_FORMAT!r}; it may be line or json."
+    )
+LOGGING = logging_to_stderr(
+    env.str("NESCIO_LOG_LEVEL", default="INFO"), form=LOG_FORMAT
+)

@@ -14,8 +14,9 @@ from celery.signals import worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 
 from accounts.acting import unrestricted
+from accounts.request_ids import NONE, named
 from jobs.run import run_job as run
-from jobs.services import RUN_TASK, enqueue, prune_finished
+from jobs.services import REQUEST_ID, RUN_TASK, enqueue, prune_finished
 from jobs.services import sweep as notify_overdue
 from kb.archive.exports import prune_exports
 from kb.embedding import vector_index
@@ -71,9 +72,12 @@ watch_drift = _enqueuing("qa.watch_drift")
 weigh_votes = _enqueuing("qa.weigh_votes")
 
 
-@shared_task(name=RUN_TASK)
-def run_job(job_id: str) -> None:
-    run(UUID(job_id), HANDLERS, is_stopping=is_stopping)
+@shared_task(name=RUN_TASK, bind=True)
+def run_job(self: Task[[str], None], job_id: str) -> None:
+    """Run a job; its log lines have the id of the request that enqueued it."""
+    sent: str = self.request.get(REQUEST_ID) or NONE
+    with named(job_id if sent == NONE else sent):
+        run(UUID(job_id), HANDLERS, is_stopping=is_stopping)
 
 
 @shared_task(name="workers.sweep")

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import DatabaseError, transaction
 from django.db.models import Q
+from django.dispatch import Signal
 from django.utils import timezone
 
 from qa.answers.models import Answer, AnswerEvidence
@@ -18,6 +19,10 @@ from qa.policies.wording import refusal_text
 
 # What is shown as shading; an answer may have hundreds of tokens.
 _ALONG_DECIMALS = 4
+
+answer_stored = Signal()
+"""Sent with `answer` after a question was answered, refused or kept as failed."""
+
 _OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
 
 
@@ -36,6 +41,7 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
     if not rows:  # one statement needs no transaction, and nothing is left to fetch
         _write(answer, fields)
         answer.pieces, answer.is_withheld = [], False
+        answer_stored.send_robust(Answer, answer=answer)
         return
     is_new = answer._state.adding
     try:
@@ -45,11 +51,13 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
     except DatabaseError:
         answer._state.adding = is_new  # an insert that was rolled back is none
         raise
+    answer_stored.send_robust(Answer, answer=answer)
 
 
 def record_failure(answer: Answer, error: Exception | str) -> None:
     """Keep a question that could not be decided, with the reason, to be tried again."""
     _write(answer, {"outcome": Answer.Outcome.FAILED, "error": str(error)})
+    answer_stored.send_robust(Answer, answer=answer)
 
 
 def shown_text(answer: Answer, outcome: Outcome) -> str:

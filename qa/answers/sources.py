@@ -98,6 +98,10 @@ class _Places:
         self._lock = threading.Lock()
         self._taken = 0
 
+    @property
+    def taken(self) -> int:
+        return self._taken
+
     @contextmanager
     def take(self) -> Iterator[None]:
         """Hold a place among the questions that a language model answers or will.

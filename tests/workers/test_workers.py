@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 
+from accounts.request_ids import named
 from jobs.models import Job
 from jobs.services import enqueue, request_cancel
 from tests.factories import make_user
@@ -30,9 +31,11 @@ def test_a_worker_runs_a_job_soon_after_it_is_enqueued(system: System, effects):
     system.start()
     wait_until(lambda: "ready." in system.log(), 20)
 
-    job = count(3)
+    with named("of-a-request"):
+        job = count(3)
     waited = wait_until(lambda: is_done(job), 10)
 
+    assert "[of-a-request]" in system.log()
     assert (job.state, job.result) == ("succeeded", {"counted": 3})
     assert effects() == [1, 2, 3]
     assert waited < 2

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+
+
+class IntegrationsConfig(AppConfig):
+    name = "integrations"
+
+    def ready(self) -> None:
+        from integrations.metrics import questions  # noqa: F401, PLC0415  # receives
