@@ -1,10 +1,12 @@
 from django.urls import path
 
+from integrations.dify.api import RetrievalView
 from integrations.mcp.api import McpView
 from integrations.metrics.api import MetricsView
 from integrations.openai.api import ChatView, ModelListView, ModelView
 
 urlpatterns = [
+    path("dify/retrieval", RetrievalView.as_view(), name="dify_retrieval"),
     path("metrics", MetricsView.as_view(), name="metrics"),
     path("mcp", McpView.as_view(), name="mcp"),
     path("v1/chat/completions", ChatView.as_view(), name="openai_chat"),

@@ -304,6 +304,14 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
             "v1/chat/completions",
             {"model": "cards", "messages": [{"role": "user", "content": QUESTION}]},
         ),
+        (
+            "dify/retrieval",
+            {
+                "knowledge_id": "cards",
+                "query": QUESTION,
+                "retrieval_setting": {"top_k": 5, "score_threshold": 0.0},
+            },
+        ),
         ("api/v1/search", {"question": QUESTION}),
         ("api/v1/search", {"query": QUESTION}),
         ("api/v1/entries", {"text": "x", "document": secret.document.pk}),

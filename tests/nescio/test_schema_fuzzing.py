@@ -61,6 +61,7 @@ _FITTING = [
     "POST /api/v1/reviews/samples",
     "PUT /api/v1/reviews/{review_id}/judgement",
     "POST /v1/chat/completions",
+    "POST /dify/retrieval",
 ]
 _TAKING_ANY_NAME = tuple(f"/api/v1/{rows}" for rows in ("gaps", "reviews", "votes"))
 # A wrong slug that is accepted after all would name a row that requests think isn't there.
@@ -229,6 +230,7 @@ def schema_of(made: dict[str, object]) -> dict[str, Any]:
         "keep": [entry],
         "knowledge_base": ["cards"],
         "line_of_business": ["retail"],
+        "knowledge_id": ["cards"],
         "model": ["cards"],
         "owner": [expert.username],
         "product_line": ["vault"],

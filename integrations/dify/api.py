@@ -1,0 +1,138 @@
+"""Dify's external knowledge API: what a question finds, for an assistant built in Dify.
+
+https://docs.dify.ai/en/use-dify/knowledge/external-knowledge-api
+"""
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.rest import (
+    KnownQueryView,
+    StrictCharField,
+    StrictFloatField,
+    StrictIntegerField,
+    StrictSerializer,
+)
+from accounts.roles import IsAgent, caller
+from kb.types import Evidence
+from qa.answers import asking
+from qa.answers.playground import preview
+
+# Dify's suggestion: the key was refused; the knowledge does not exist.
+_CODES = {401: 1002, 403: 1002, 404: 2001}
+
+
+class RetrievalSettingSerializer(StrictSerializer):
+    top_k = StrictIntegerField(min_value=1, help_text="At most so many records.")
+    score_threshold = StrictFloatField(
+        default=0.0, min_value=0.0, max_value=1.0, help_text="0 where Dify's is off."
+    )
+
+
+class RetrievalSerializer(StrictSerializer):
+    """A question of Dify's."""
+
+    knowledge_id = StrictCharField(
+        max_length=50,
+        help_text="A knowledge base's slug: Dify's external knowledge ID.",
+    )
+    query = StrictCharField()
+    retrieval_setting = RetrievalSettingSerializer()
+    metadata_condition = serializers.JSONField(
+        default=None, allow_null=True, help_text="Only null."
+    )
+
+    def validate_metadata_condition(self, condition: object) -> None:
+        if condition is not None:
+            raise serializers.ValidationError(
+                "Records can not be filtered by metadata; leave it out."
+            )
+
+
+class MetadataSerializer(serializers.Serializer[Evidence]):
+    entry = serializers.IntegerField(source="entry_id")
+    revision = serializers.IntegerField(source="revision_id")
+    question = serializers.CharField(allow_blank=True)
+    section = serializers.CharField(allow_blank=True)
+    verified = serializers.BooleanField(source="is_verified")
+    confidence = serializers.FloatField(help_text="In (0, 1]; 1 when verified.")
+    valid_until = serializers.DateTimeField(allow_null=True)
+
+
+class RecordSerializer(serializers.Serializer[Evidence]):
+    content = serializers.SerializerMethodField(help_text="With its question, if any.")
+    score = serializers.SerializerMethodField(
+        help_text="Cosine similarity, at least 0."
+    )
+    title = serializers.CharField(source="document_title", allow_blank=True)
+    metadata = MetadataSerializer(source="*")
+
+    def get_content(self, piece: Evidence) -> str:
+        return f"{piece.question}\n{piece.text}" if piece.question else piece.text
+
+    def get_score(self, piece: Evidence) -> float:
+        return similarity(piece)
+
+
+class RecordsSerializer(serializers.Serializer[Any]):
+    records = RecordSerializer(many=True)
+
+
+def similarity(piece: Evidence) -> float:
+    """Return the cosine of two unit vectors by their distance, not below 0."""
+    return max(0.0, 1.0 - piece.distance**2 / 2.0)
+
+
+class RetrievalView(KnownQueryView, GenericAPIView[Any]):
+    permission_classes = [IsAgent]
+    throttle_scope = "ask"
+    serializer_class = RecordsSerializer
+
+    def handle_exception(self, exc: Exception) -> Response:
+        response: Response = super().handle_exception(exc)
+        response.data = {
+            **response.data,
+            "error_code": _CODES.get(response.status_code, response.status_code),
+            "error_msg": response.data["error"]["message"],
+        }
+        return response
+
+    @extend_schema(
+        operation_id="dify_retrieval",
+        request=RetrievalSerializer,
+        responses={
+            200: RecordsSerializer,
+            404: OpenApiResponse(description="There is no such knowledge base."),
+        },
+    )
+    def post(self, request: Request) -> Response:
+        """Find what Dify's assistants answer from; none where nothing is near enough.
+
+        Where hard refusal would stop the question there are no records, so that no
+        assistant answers from what is merely the nearest. Nothing is kept.
+        """
+        body = RetrievalSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        given, asker = body.validated_data, caller(request)
+        wanted = given["retrieval_setting"]
+        found = preview(
+            given["query"],
+            asker=asker,
+            knowledge_base=asking.find_knowledge_base(
+                given["knowledge_id"], asker=asker
+            ),
+        )
+        evidence = [] if found.decision.refused else found.trace.retrieval.evidence
+        shown = RecordSerializer()
+        records = [
+            shown.to_representation(piece)
+            for piece in evidence
+            if similarity(piece) >= wanted["score_threshold"]
+        ]
+        records.sort(key=lambda record: -record["score"])
+        return Response({"records": records[: wanted["top_k"]]})
