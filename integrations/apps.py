@@ -6,3 +6,6 @@ class IntegrationsConfig(AppConfig):
 
     def ready(self) -> None:
         from integrations.metrics import questions  # noqa: F401, PLC0415  # receives
+        from integrations.traces import spans  # noqa: PLC0415
+
+        spans.start()

@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 from kombu.exceptions import KombuError
+from opentelemetry import propagate
 
 from accounts.exceptions import ConflictError
 from accounts.request_ids import current_request_id
@@ -34,13 +35,15 @@ _RETRY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 def notify_worker(job_id: UUID, kind: str) -> bool:
     """Notify a worker of the queue of this kind; False where the broker is away."""
     queue = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
+    message = {REQUEST_ID: current_request_id()}
+    propagate.inject(message)  # the trace, where there is one
     try:
         current_app.send_task(
             RUN_TASK,
             args=[str(job_id)],
             queue=queue,
             retry_policy=_RETRY,
-            headers={REQUEST_ID: current_request_id()},
+            headers=message,
         )
     except (KombuError, OSError):
         logger.warning(

@@ -92,6 +92,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "nescio.middleware.RequestIdMiddleware",
     "integrations.metrics.middleware.RequestMetricsMiddleware",
+    "integrations.traces.spans.TraceMiddleware",
     "accounts.middleware.ApiHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -412,6 +413,9 @@ SPECTACULAR_SETTINGS = {
 METRICS_TOKEN = env.str("NESCIO_METRICS_TOKEN", default="")
 # Prometheus' client writes there what several processes count; the library reads it too.
 METRICS_DIR = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
+
+# Where traces are sent by OTLP over HTTP, such as http://localhost:4318/v1/traces.
+TRACES_URL = env.str("NESCIO_TRACES_URL", default="")
 
 # --- Logging -------------------------------------------------------------------------
 LOG_FORMAT = env.str("NESCIO_LOG_FORMAT", default="line")

@@ -15,6 +15,7 @@ from django.conf import settings
 
 from accounts.acting import unrestricted
 from accounts.request_ids import NONE, named
+from integrations.traces.spans import job_span
 from jobs.run import run_job as run
 from jobs.services import REQUEST_ID, RUN_TASK, enqueue, prune_finished
 from jobs.services import sweep as notify_overdue
@@ -76,7 +77,8 @@ weigh_votes = _enqueuing("qa.weigh_votes")
 def run_job(self: Task[[str], None], job_id: str) -> None:
     """Run a job; its log lines have the id of the request that enqueued it."""
     sent: str = self.request.get(REQUEST_ID) or NONE
-    with named(job_id if sent == NONE else sent):
+    trace = {"traceparent": self.request.get("traceparent") or ""}
+    with named(job_id if sent == NONE else sent), job_span(job_id, trace):
         run(UUID(job_id), HANDLERS, is_stopping=is_stopping)
 
 
