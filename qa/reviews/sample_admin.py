@@ -116,8 +116,9 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             request,
             form,
             "Draw a sample",
-            intro="Answers are drawn at random from strata: by outcome and gate, vote, "
-            "product line, line of business and day, as far as the hours suffice.",
+            intro="Answers are drawn at random from strata: by certainty, outcome and gate, "
+            "vote, product line, line of business and day, as far as the hours suffice. "
+            "Of close decisions more are drawn, of word-for-word answers none.",
             form_id="draw-sample",
         )
 
@@ -150,6 +151,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
         done = Q(reviews__round=1, reviews__state=Review.State.DONE)
         rows = (
             (
+                stratum.certainty,
                 stratum.outcome,
                 stratum.gate.replace("_", " "),
                 stratum.get_vote_display(),
@@ -165,7 +167,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             ).order_by("-population", "pk")
         )
         heads = (
-            "outcome", "gate", "vote", "product line", "line of business", "day",
+            "certainty", "outcome", "gate", "vote", "product line", "line of business", "day",
             "answers", "drawn", "judged",
         )  # fmt: skip
         return table(heads, rows)

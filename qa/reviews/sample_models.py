@@ -19,6 +19,7 @@ class ReviewSample(models.Model):
     class Dimension(models.TextChoices):
         """What strata may differ by, the last to be given up first."""
 
+        CERTAINTY = "certainty", "certainty"
         OUTCOME = "outcome", "outcome and gate"
         VOTE = "vote", "vote"
         PRODUCT_LINE = "product_line", "product line"
@@ -96,10 +97,17 @@ class ReviewStratum(models.Model):
         DOWN = "down", "down"
         NONE = "none", "no vote"
 
+    class Certainty(models.TextChoices):
+        """Whether it might as well have been decided otherwise."""
+
+        CLOSE = "close", "close"
+        CLEAR = "clear", "clear"
+
     sample = models.ForeignKey(
         ReviewSample, on_delete=models.CASCADE, related_name="strata"
     )
     vote = models.CharField(max_length=4, blank=True, choices=Vote.choices)
+    certainty = models.CharField(max_length=5, blank=True, choices=Certainty.choices)
     outcome = models.CharField(max_length=8, blank=True, choices=Answer.Outcome.choices)
     gate = models.CharField(
         max_length=12, blank=True, help_text="The gate that refused; empty for answers."

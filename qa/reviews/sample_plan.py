@@ -1,14 +1,15 @@
 """Stratified random samples: which strata, how many of each, and estimates from them.
 
 Allocation is proportional with a minimum a stratum, so that a rare kind of answer, such as
-one that was voted down, is seen too. The share among the reviewed therefore says little: in
+one that was voted down, is seen too. Answers that may as well be wrong as right, which say
+more, count several times (Neyman's allocation, with a guess of the spreads). The share among the reviewed therefore says little: in
 an estimate each stratum counts as much as it has answers. Its interval is Clopper and
 Pearson's for the effective number of reviews: so many as would be as certain, were they
 drawn from all alike.
 
 References:
     Cochran, W. G. (1977). Sampling Techniques, 3rd ed., sections 5.3 to 5.5 (the estimator,
-    its variance with the finite population correction) and 5A.7 (collapsed strata).
+    optimum allocation, its variance with the finite population correction) and 5A.7 (collapsed strata).
     Korn, E. L., Graubard, B. I. (1998). Confidence intervals for proportions with small
     expected number of positive counts estimated from survey data. Survey Methodology 24.
 """
@@ -24,6 +25,7 @@ import numpy as np
 from scipy.special import betaincinv
 
 DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "certainty": ("certainty",),
     "outcome": ("outcome", "gate"),
     "vote": ("vote",),
     "product_line": ("product_line_id",),
@@ -31,6 +33,11 @@ DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "period": ("period",),
 }
 """By what strata differ, with the fields of `Cell`; the last is given up first."""
+CLOSE: Final = "close"
+CLEAR: Final = "clear"
+# Of a close answer, of which every second may be at fault, and of a clear one, of which one
+# in forty: the standard deviations are 0.5 and 0.16.
+_SPREAD: Final = {CLOSE: 3.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +45,8 @@ class Cell:
     """What answers are told apart by; a given-up dimension is blank or None.
 
     Attributes:
+        certainty: "close" where a number was near its threshold, numbers disagree, or a
+            voter does; else "clear".
         gate: The one that refused; "" of answers.
         vote: "up", "down" or "none".
         period: The day, in UTC.
@@ -46,6 +55,7 @@ class Cell:
     outcome: str = ""
     gate: str = ""
     vote: str = ""
+    certainty: str = ""
     product_line_id: int | None = None
     line_of_business_id: int | None = None
     period: date | None = None
@@ -90,16 +100,28 @@ def plan_sample(counts: Mapping[Cell, int], size: int, *, least: int = 2) -> Pla
         kept = kept[:-1]
     # Where a dimension tells nothing apart, the next may still.
     cells = [cell for cell, count in strata.items() if count > 0]
-    drawn = allocate([strata[cell] for cell in cells], size, least=least)
+    drawn = allocate(
+        [strata[cell] for cell in cells],
+        size,
+        least=least,
+        spreads=[_SPREAD.get(cell.certainty, 1.0) for cell in cells],
+    )
     return Plan(kept, dict(zip(cells, drawn, strict=True)))
 
 
-def allocate(populations: Sequence[int], size: int, *, least: int = 2) -> list[int]:
+def allocate(
+    populations: Sequence[int],
+    size: int,
+    *,
+    least: int = 2,
+    spreads: Sequence[float] = (),
+) -> list[int]:
     """Return how many are drawn of each stratum: the minimum, then in proportion.
 
     Args:
         populations: Sizes of the strata, each above 0.
         least: Of each stratum, or all that it has.
+        spreads: How much answers of each differ, relative to each other; alike if empty.
 
     Returns:
         For each stratum at most its population; in all `size`, or everything there is.
@@ -113,12 +135,17 @@ def allocate(populations: Sequence[int], size: int, *, least: int = 2) -> list[i
             if left and drawn[at] < populations[at]:
                 drawn[at] += 1
                 left -= 1
-    total = sum(populations)
-    targets = [left * population / total for population in populations] if total else []
+    weights = [
+        population * spread
+        for population, spread in zip(
+            populations, spreads or [1.0] * len(populations), strict=True
+        )
+    ]
+    targets = [left * weight / sum(weights) for weight in weights]
     for at, target in enumerate(targets):
         drawn[at] += min(floor(target), populations[at] - drawn[at])
     # What rounding and full strata left over goes where most is missing.
-    left = min(size, total) - sum(drawn)
+    left = min(size, sum(populations)) - sum(drawn)
     by_missing = sorted(order, key=lambda at: targets[at] - floor(targets[at]))[::-1]
     while left:
         for at in by_missing:

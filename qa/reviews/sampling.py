@@ -10,17 +10,20 @@ from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 from django.db.models import (
+    BooleanField,
     Case,
     CharField,
     Count,
     Exists,
     F,
     OuterRef,
+    Q,
     QuerySet,
     Value,
     When,
     Window,
 )
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import MD5, Cast, Concat, RowNumber, TruncDate
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
@@ -32,9 +35,12 @@ from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.exceptions import InvalidSampleError
+from qa.pipeline.gates import Gate
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample, ReviewStratum
 from qa.reviews.sample_plan import (
+    CLEAR,
+    CLOSE,
     DIMENSIONS,
     Cell,
     Plan,
@@ -52,6 +58,18 @@ MAX_REVIEWS = 5_000
 _FIRST_WINDOW = timedelta(days=7)
 _LATELY = timedelta(days=28)
 _SEED_LIMIT = 2**31
+# A number is near its threshold, or one that decided nothing would have refused an answer.
+# A threshold of 0 lets all pass.
+_MARGIN = 0.05
+_IS_CLOSE = """EXISTS (
+    SELECT FROM jsonb_array_elements(qa_answer.signals) s
+    WHERE jsonb_typeof(s->'value') = 'number' AND jsonb_typeof(s->'threshold') = 'number'
+        AND (s->>'threshold')::float <> 0 AND (
+            (s->>'value')::float
+                BETWEEN (s->>'threshold')::float - %s AND (s->>'threshold')::float + %s
+            OR qa_answer.outcome = 'answered' AND s->'passed' = 'false'
+        )
+)"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +141,8 @@ def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
     """Draw answers that were not drawn before, and put them into the queue.
 
     What an order draws depends on the answers of the window, the votes and the seed
-    alone. Questions of evaluations and those asked again automatically stay out.
+    alone. Questions of evaluations and those asked again automatically stay out, and
+    word-for-word answers, from which nothing is to be learnt.
 
     Returns None where there is nothing to draw from.
     """
@@ -223,8 +242,11 @@ def _answers(order: SampleOrder) -> QuerySet[Answer]:
     """Return what may be drawn, with the columns that strata are made of."""
     votes = Vote.objects.filter(answer=OuterRef("pk"))
     decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
+    down = Exists(votes.filter(is_up=False))
+    is_close = RawSQL(_IS_CLOSE, [_MARGIN, _MARGIN], BooleanField())  # noqa: S611  # own constant
     return (
         Answer.objects.live()
+        .exclude(gate=Gate.VERBATIM.value)
         .filter(
             ~Exists(Review.objects.filter(answer=OuterRef("pk"))),
             knowledge_base=order.knowledge_base,
@@ -234,9 +256,12 @@ def _answers(order: SampleOrder) -> QuerySet[Answer]:
         )
         .annotate(
             vote=Case(
-                When(Exists(votes.filter(is_up=False)), then=Value("down")),
+                When(down, then=Value("down")),
                 When(Exists(votes), then=Value("up")),
                 default=Value("none"),
+            ),
+            certainty=Case(
+                When(Q(down) | Q(is_close), then=Value(CLOSE)), default=Value(CLEAR)
             ),
             period=TruncDate("created_at", tzinfo=UTC),
         )

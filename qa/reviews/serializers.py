@@ -157,6 +157,10 @@ class StratumSerializer(serializers.Serializer[Any]):
     outcome = serializers.CharField()
     gate = serializers.CharField()
     vote = serializers.CharField()
+    certainty = serializers.CharField(
+        help_text='"close" where a number was near its threshold, or numbers or votes '
+        'disagree; else "clear".'
+    )
     product_line = optional_text("product_line.slug")
     line_of_business = optional_text("line_of_business.slug")
     period = serializers.DateField(allow_null=True)

@@ -42,6 +42,25 @@ def test_more_of_a_larger_stratum_are_drawn(populations, size):
     assert all(b >= a - 1 for a, b in pairwise(in_order))
 
 
+@given(POPULATIONS, st.integers(0, 2000), st.data())
+def test_spreads_change_who_is_drawn_and_not_how_many(populations, size, data):
+    spreads = data.draw(
+        st.lists(
+            st.sampled_from([1.0, 3.0]),
+            min_size=len(populations),
+            max_size=len(populations),
+        )
+    )
+    drawn = allocate(populations, size, spreads=spreads)
+
+    assert sum(drawn) == min(size, sum(populations))
+    assert all(0 <= one <= of for one, of in zip(drawn, populations, strict=True))
+
+
+def test_close_strata_get_three_times_as_many():
+    assert allocate([1000, 1000], 40, least=0, spreads=[3.0, 1.0]) == [30, 10]
+
+
 @given(st.dictionaries(CELLS, st.integers(1, 50), min_size=1), st.integers(1, 300))
 def test_a_plan_keeps_as_many_dimensions_as_it_can_fill(counts, size):
     plan = plan_sample(counts, size)
@@ -61,7 +80,7 @@ def test_days_are_given_up_before_votes():
     }
 
     assert "period" in plan_sample(counts, 200).dimensions
-    assert plan_sample(counts, 20).dimensions[:2] == ("outcome", "vote")
+    assert plan_sample(counts, 20).dimensions[:3] == ("certainty", "outcome", "vote")
     assert "period" not in plan_sample(counts, 20).dimensions
     assert plan_sample(counts, 1).dimensions == ()
 

@@ -66,10 +66,40 @@ def test_an_hour_of_six_minutes_each_draws_ten_of_every_kind():
         (one.outcome, one.vote): (one.drawn, one.population)
         for one in sample.strata.all()
     }
-    assert strata[("answered", "down")] == (2, 3)
+    assert strata[("answered", "down")] == (3, 3)
     assert sum(drawn for drawn, _ in strata.values()) == Review.objects.count() == 10
     assert strata[("answered", "none")][0] > strata[("refused", "none")][0] >= 2
     assert set(sample.dimensions) >= {"outcome", "vote"}
+
+
+def signal(value: float, threshold: float, *, passed: bool = True) -> dict[str, object]:
+    return {
+        "gate": "entry",
+        "name": "entry_answer",
+        "value": value,
+        "threshold": threshold,
+        "passed": passed,
+    }
+
+
+def test_of_close_decisions_more_are_drawn_and_of_word_for_word_answers_none():
+    make_answers(30, signals=[signal(0.99, 0.8)])
+    make_answers(10, signals=[signal(0.99, 0.8), signal(0.84, 0.8)])
+    make_answers(10, signals=[signal(0.4, 0.8, passed=False)])
+    make_answers(30, gate="verbatim", signals=[signal(1.0, 0.99)])
+
+    sample = drawn(order(hours=2))
+
+    strata = {one.certainty: (one.drawn, one.population) for one in sample.strata.all()}
+    assert strata == {"close": (13, 20), "clear": (7, 30)}
+    assert sample.population == 50
+
+
+def test_a_threshold_of_none_and_a_refusal_that_did_not_pass_are_clear():
+    make_answers(3, signals=[signal(0.02, 0.0)])
+    make_answers(3, refused=True, signals=[signal(0.1, 0.8, passed=False)])
+
+    assert {one.certainty for one in drawn(order()).strata.all()} == {"clear"}
 
 
 def test_every_review_is_of_an_answer_of_its_stratum():
