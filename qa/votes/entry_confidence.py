@@ -3,8 +3,8 @@
 A Beta posterior whose prior is the entry's confidence without votes. Against attacks:
 
 - a rater counts once for an entry, however often and on however many answers;
-- on each side the `trimmed` raters who push hardest are left out (a trimmed mean), so
-  that this many alone move nothing;
+- on each side the raters who push hardest are left out (a trimmed mean), a fifth of those
+  who vote at the desk and at most `trimmed`, so that this many alone move nothing;
 - the rest moves it by `span` at most, within `floor` and `ceiling`.
 
 Votes fade: half of one is left after `half_life`.
@@ -19,6 +19,7 @@ References:
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Final
 
 from django.contrib.auth.models import User
@@ -48,7 +49,9 @@ class Rule:
 
     Attributes:
         strength: Votes that the prior is worth; above 0.
-        trimmed: Raters left out on each side: the largest group that can do nothing.
+        trimmed: Raters left out on each side at most: the largest group that can do
+            nothing at a large desk.
+        trimmed_share: The same as a share of the desk's voters, in (0, 1]; at least one.
         half_life: A vote of this age counts half.
         span: Maximum change of a confidence, in (0, 1).
         floor: Minimum after votes, in (0, 1); a lower prior stays.
@@ -57,10 +60,15 @@ class Rule:
 
     strength: float = 10.0
     trimmed: int = 5
+    trimmed_share: float = 0.2
     half_life: timedelta = timedelta(days=90)
     span: float = 0.2
     floor: float = 0.05
     ceiling: float = 0.95
+
+    def trimmed_of(self, voters: int) -> int:
+        """Return how many are left out on each side where so many vote."""
+        return min(self.trimmed, max(1, ceil(self.trimmed_share * voters)))
 
 
 RULE: Final = Rule()
@@ -77,13 +85,19 @@ class Weighed:
 
 
 def weigh(
-    prior: float, ratings: Iterable[Rating], *, at: datetime, rule: Rule = RULE
+    prior: float,
+    ratings: Iterable[Rating],
+    *,
+    at: datetime,
+    voters: int,
+    rule: Rule = RULE,
 ) -> Weighed:
     """Return the confidence that votes give an entry.
 
     Args:
         prior: Its confidence without votes, in (0, 1).
         at: Now; later votes count fully.
+        voters: How many vote at the desk, on whatever.
 
     Raises:
         ValueError: `prior` is not in (0, 1).
@@ -92,8 +106,9 @@ def weigh(
         msg = f"The prior {prior} is not in (0, 1)."
         raise ValueError(msg)
     weights = _weight_by_rater(ratings, at, rule)
-    up = _trimmed([weight for weight in weights if weight > 0], rule.trimmed)
-    down = _trimmed([-weight for weight in weights if weight < 0], rule.trimmed)
+    trimmed = rule.trimmed_of(max(voters, len(weights)))
+    up = _trimmed([weight for weight in weights if weight > 0], trimmed)
+    down = _trimmed([-weight for weight in weights if weight < 0], trimmed)
     # The posterior's mean, as a step from the prior: without votes it is exactly that.
     step = (up * (1 - prior) - down * prior) / (rule.strength + up + down)
     return Weighed(_bounded(prior + step, prior, rule), up, down, len(weights))
@@ -170,7 +185,8 @@ def weigh_entry(entry_id: int, *, at: datetime | None = None) -> ConfidenceMove 
     # A confidence that a person set since then is another prior.
     is_ours = last is not None and last.after == entry.confidence
     prior = last.prior if last is not None and is_ours else entry.confidence
-    found = weigh(prior, _ratings(entry), at=at or timezone.now())
+    now = at or timezone.now()
+    found = weigh(prior, _ratings(entry), at=now, voters=_voters(entry, now))
     after = found.confidence
     step = abs(after - entry.confidence)
     if step == 0 or (step < _MIN_STEP and after != prior):
@@ -241,6 +257,20 @@ def _movable() -> EntryQuerySet:
     return Entry.objects.filter(origin=Entry.Origin.ENRICHED, state__in=_MOVABLE).defer(
         "search_vector"
     )
+
+
+def _voters(entry: Entry, at: datetime) -> int:
+    """Return how many have voted on answers of the entry's knowledge base lately.
+
+    As many as decide that all of them are trimmed in full are counted.
+    """
+    votes = Vote.objects.filter(
+        answer__knowledge_base=entry.knowledge_base_id,
+        updated_at__gte=at - 2 * RULE.half_life,
+    )
+    enough = ceil(RULE.trimmed / RULE.trimmed_share)
+    users = votes.order_by().values("user_id").distinct()
+    return users[:enough].count()
 
 
 def _ratings(entry: Entry) -> list[Rating]:

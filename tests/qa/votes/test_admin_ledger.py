@@ -36,7 +36,7 @@ def test_it_shows_what_moved_and_from_where_to_where(client, entry):
     page = client.get(LIST).content.decode()
 
     assert "A replacement card costs 99 euros." in page
-    assert "0.50\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}0.64" in page
+    assert "0.50\N{NO-BREAK SPACE}→\N{NO-BREAK SPACE}0.70" in page
 
 
 def test_entries_of_other_audiences_are_not_there(client, entry):

@@ -67,6 +67,13 @@ def voted(entry, count, *, is_up, **said):
         vote(answer.pk, user=user, is_up=is_up, **said)
 
 
+@pytest.fixture
+def large_desk():
+    """Let so many vote on other things that a ring of five is a fifth of them."""
+    other = make_entry("Another thing.")
+    voted(other, 25, is_up=True)
+
+
 def weighed():
     run_job(enqueue(KIND, {}).pk, HANDLERS)
 
@@ -96,7 +103,7 @@ class TestAWrongEntry:
         assert wrong.confidence == 0.6
         assert outcome() == Answer.Outcome.REFUSED
 
-    def test_is_not_used_whatever_a_ring_of_five_does(self, wrong):
+    def test_is_not_used_whatever_a_ring_of_five_does(self, wrong, large_desk):
         for attacker in [make_user(Role.AGENT) for _ in range(5)]:
             for _ in range(2):
                 asked_and_voted(attacker, is_up=True)
@@ -135,7 +142,7 @@ class TestARightEntry:
 
         assert outcome() == Answer.Outcome.ANSWERED
 
-    def test_is_not_hidden_whatever_a_ring_of_five_does(self, right):
+    def test_is_not_hidden_whatever_a_ring_of_five_does(self, right, large_desk):
         for attacker in [make_user(Role.AGENT) for _ in range(5)]:
             for _ in range(2):
                 asked_and_voted(attacker, is_up=False, question=QUESTION)
@@ -155,7 +162,7 @@ class TestARightEntry:
         assert right.confidence == pytest.approx(0.6)
         assert outcome() == Answer.Outcome.REFUSED
 
-    def test_keeps_what_others_gave_it_when_a_ring_turns_on_it(self, right):
+    def test_keeps_what_others_gave_it_when_a_ring_turns_on_it(self, right, large_desk):
         voted(right, 12, is_up=True)
         weighed()
         right.refresh_from_db()

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.votes.entry_confidence import RULE, Rating, weigh
+from qa.votes.entry_confidence import RULE, Rating, Rule, Weighed
+from qa.votes.entry_confidence import weigh as weigh_at
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 RING = range(1_000, 1_000 + RULE.trimmed)
@@ -14,6 +15,11 @@ RING = range(1_000, 1_000 + RULE.trimmed)
 priors = st.floats(0.02, 0.98)
 RATERS = st.integers(0, 30)
 ages = st.floats(0, 1_000)
+
+
+def weigh(prior, given, *, at, rule: Rule = RULE) -> Weighed:
+    """Weigh at a desk so large that as many are trimmed as ever are."""
+    return weigh_at(prior, given, at=at, voters=25, rule=rule)
 
 
 def votes(raters, *, is_up, days=0.0, times=1):
@@ -112,3 +118,20 @@ def test_votes_fade():
 
     assert weigh(0.4, said, at=NOW).up == pytest.approx(4.0)
     assert later.up == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("voters", "trimmed"), [(0, 1), (1, 1), (5, 1), (6, 2), (20, 4), (25, 5), (900, 5)]
+)
+def test_a_fifth_of_the_voters_is_trimmed_and_at_most_five(voters, trimmed):
+    assert RULE.trimmed_of(voters) == trimmed
+
+
+@given(st.floats(0.1, 0.9), st.booleans())
+def test_at_a_desk_of_four_one_moves_nothing_and_two_do(prior, is_up):
+    alone, both = votes(range(1), is_up=is_up), votes(range(2), is_up=is_up)
+
+    assert weigh_at(prior, alone, at=NOW, voters=4).confidence == pytest.approx(prior)
+    moved = weigh_at(prior, both, at=NOW, voters=4).confidence
+    assert (moved > prior) is is_up
+    assert abs(moved - prior) <= RULE.span
