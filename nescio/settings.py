@@ -215,7 +215,7 @@ JOB_LEASE = timedelta(seconds=env.int("NESCIO_JOB_LEASE_SECONDS", default=30))
 JOB_SWEEP_INTERVAL = timedelta(seconds=env.int("NESCIO_JOB_SWEEP_SECONDS", default=10))
 JOB_KEEP = timedelta(days=env.int("NESCIO_JOB_KEEP_DAYS", default=30))
 EXPORT_KEEP = timedelta(days=env.int("NESCIO_EXPORT_KEEP_DAYS", default=7))
-RETRAIN_AFTER = env.int("NESCIO_RETRAIN_AFTER", default=200)
+RETRAIN_AFTER = env.int("NESCIO_RETRAIN_AFTER", default=50)
 
 # --- Models --------------------------------------------------------------------------
 # "bundled" or any sentence-transformers / Hugging Face name or path.

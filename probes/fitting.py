@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logit
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 
 from probes.exceptions import TooFewLabelsError
 
@@ -46,3 +47,33 @@ def fit_logistic(
     fitted = LogisticRegression(C=1 / strength, tol=1e-8, max_iter=10_000)
     fitted.fit(features, labels)
     return float(fitted.intercept_[0]), fitted.coef_[0]
+
+
+def move_logistic(
+    features: Numbers,
+    labels: Numbers,
+    strength: float,
+    intercept: float,
+    weights: Numbers,
+    *,
+    offset: Numbers,
+) -> tuple[float, Numbers]:
+    """Return intercept and weights of the least loss, penalised by how far they move.
+
+    Args:
+        features, labels, strength: As of `fit_logistic`.
+        intercept, weights: Where they are drawn to; the intercept moves freely.
+        offset: What is added to each row's score, shape (rows,).
+    """
+    begin = np.concatenate(([intercept], weights))
+
+    def loss(point: Numbers) -> tuple[float, Numbers]:
+        scores = offset + point[0] + features @ point[1:]
+        moved = point[1:] - weights
+        total = np.logaddexp(0.0, scores).sum() - labels @ scores
+        missed = expit(scores) - labels
+        slope = np.concatenate(([missed.sum()], features.T @ missed + strength * moved))
+        return float(total + strength * (moved @ moved) / 2), slope
+
+    found = minimize(loss, begin, jac=True, method="L-BFGS-B", tol=1e-10)
+    return float(found.x[0]), found.x[1:]

@@ -8,11 +8,12 @@ References:
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from torch.nn import functional
 
@@ -27,7 +28,7 @@ from probes.abstention.probe import (
     last_of_each,
     pack,
 )
-from probes.fitting import fit_logistic, require_labels
+from probes.fitting import fit_logistic, move_logistic, require_labels
 from probes.taps import Activations, Tap
 
 
@@ -64,6 +65,10 @@ def abstention_loss(
 # (answers, of these right and of these wrong)
 _MIN_TO_FIT: Final = (100, 20)
 _MIN_HELD_OUT: Final = (30, 6)
+_MIN_TO_GO_ON: Final = (15, 2)
+# A probe that is gone on with is worth so many answers: it moves as far as that lets it.
+_WORTH: Final = 400
+_SLOWER: Final = 0.1
 _TEMPERATURES: Final = (0.05, 20.0)
 
 
@@ -120,26 +125,44 @@ def fit(
     language_model: str,
     tap: Tap,
     settings: FitSettings,
+    begin_from: AbstentionProbe | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _epoch: None,
 ) -> AbstentionProbe:
-    require_labels([row.is_right for row in training], "to fit on", *_MIN_TO_FIT)
-    require_labels([row.is_right for row in held_out], "held out", *_MIN_HELD_OUT)
+    """Fit a probe from nothing, or go on with one that fewer answers suffice for.
+
+    Going on, a linear head is drawn towards the former weights, and other weights begin
+    with them, move slowly and stay where no epoch has a lower held-out loss.
+    """
+    minimum = _MIN_TO_FIT if begin_from is None else _MIN_TO_GO_ON
+    require_labels([row.is_right for row in training], "to fit on", *minimum)
+    if begin_from is None:
+        require_labels([row.is_right for row in held_out], "held out", *_MIN_HELD_OUT)
     width = training[0].activations.shape[1]
     # The caller's random numbers are none of our business.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         network = new_network(width, settings)
-        network.standardise(
-            torch.from_numpy(np.concatenate([row.activations for row in training]))
-        )
-        _solve_linear(network, training, settings)
+        if begin_from is None:
+            network.standardise(
+                torch.from_numpy(np.concatenate([row.activations for row in training]))
+            )
+        else:
+            network.load_state_dict(begin_from.network.state_dict())
+            settings = replace(settings, learning_rate=_SLOWER * settings.learning_rate)
+        former = _former(network) if begin_from else None
+        _solve_linear(network, training, settings, former)
         if settings.kind is not Kind.LINEAR:
-            _fit_weights(network, training, held_out, settings, on_epoch)
+            is_begun = begin_from is not None
+            _fit_weights(
+                network, training, held_out, settings, on_epoch, is_begun=is_begun
+            )
         network.train(mode=False)
-        with torch.no_grad():
-            temperature = fit_temperature(*_logits(network, held_out))
+        temperature = begin_from.temperature if begin_from else 1.0
+        if len(held_out) >= _MIN_HELD_OUT[0]:
+            with torch.no_grad():
+                temperature = fit_temperature(*_logits(network, held_out))
         # Nothing was chosen by the held-out answers that a convex fit could not bear.
-        _solve_linear(network, [*training, *held_out], settings)
+        _solve_linear(network, [*training, *held_out], settings, former)
     return AbstentionProbe(
         settings.kind,
         language_model,
@@ -166,12 +189,39 @@ def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
     return 1 / float(found.x)
 
 
+def _former(network: SequenceClassifier) -> tuple[float, NDArray[np.float64]] | None:
+    """Return intercept and weights of a linear head, of "right" over "not"."""
+    head = network.linear_head()
+    if head is None:
+        return None
+    with torch.no_grad():
+        weights = (head.weight[RIGHT] - head.weight[1 - RIGHT]).double().numpy()
+        return float(head.bias[RIGHT] - head.bias[1 - RIGHT]), weights
+
+
+def _beside_head(
+    network: SequenceClassifier,
+    rows: Sequence[Labelled],
+    features: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what else than its linear head a network adds to each row's log odds."""
+    network.train(mode=False)
+    with torch.no_grad():
+        logits, _ = _logits(network, rows)
+    whole = (logits[:, RIGHT] - logits[:, 1 - RIGHT]).double().numpy()
+    found = _former(network)
+    return whole - (found[0] + features @ found[1]) if found else whole
+
+
 def _solve_linear(
-    network: SequenceClassifier, rows: Sequence[Labelled], settings: FitSettings
+    network: SequenceClassifier,
+    rows: Sequence[Labelled],
+    settings: FitSettings,
+    former: tuple[float, NDArray[np.float64]] | None,
 ) -> None:
     """Leave the best weights of a linear head in `network`, if it has one.
 
-    By the exact solution: descent that is stopped early finds a worse one, slowly.
+    Weights are drawn towards the `former` ones, as those of `_WORTH` answers, or to 0. By the exact solution: descent that is stopped early finds a worse one, slowly.
     """
     head = network.linear_head()
     if head is None:
@@ -179,10 +229,24 @@ def _solve_linear(
     packed = pack([row.activations for row in rows], network.width)
     with torch.no_grad():
         features = network.linear_features(packed).double().numpy()
-    scale = np.maximum(features.std(axis=0), 1e-6)
+    spread = features.std(axis=0)
     labels = np.array([row.is_right for row in rows], dtype=np.float64)
-    strength = settings.penalty * len(rows)
-    intercept, weights = fit_logistic(features / scale, labels, strength)
+    if former is None:
+        scale = np.maximum(spread, 1e-6)
+        strength = settings.penalty * len(rows)
+        intercept, weights = fit_logistic(features / scale, labels, strength)
+    else:
+        # Few answers may agree by chance in what others differ in.
+        scale = np.maximum(spread, np.median(spread) + 1e-6)
+        strength = settings.penalty * max(len(rows), _WORTH)
+        intercept, weights = move_logistic(
+            features / scale,
+            labels,
+            strength,
+            former[0],
+            former[1] * scale,
+            offset=_beside_head(network, rows, features),
+        )
     with torch.no_grad():
         head.weight.zero_()
         head.bias.zero_()
@@ -197,10 +261,12 @@ def _fit_weights(
     held_out: Sequence[Labelled],
     settings: FitSettings,
     on_epoch: Callable[[Epoch], None],
+    *,
+    is_begun: bool,
 ) -> None:
     """Leave the weights of the epoch with the least held-out loss in `network`.
 
-    Where a linear head is there already, it is the first to beat.
+    What is there already, also a linear head alone, is the first to beat.
     """
     optimiser = torch.optim.AdamW(
         [weights for weights in network.parameters() if weights.requires_grad],
@@ -208,7 +274,7 @@ def _fit_weights(
         weight_decay=settings.weight_decay,
     )
     best, waited = _copy(network), 0
-    is_begun = network.linear_head() is not None
+    is_begun = is_begun or network.linear_head() is not None
     best_loss = _loss(network, held_out) if is_begun else math.inf
     for number in range(1, settings.epochs + 1):
         network.train()

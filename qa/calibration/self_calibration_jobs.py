@@ -36,15 +36,9 @@ _WERE_VERIFIED = (Entry.State.VERIFIED, Entry.State.NEEDS_REVIEW, Entry.State.RE
 def is_due(knowledge_base: KnowledgeBase) -> bool:
     """Tell whether enough has changed since it last calibrated itself.
 
-    Never where labelled answers calibrated what decides, where the verifier's thresholds
-    decide nothing, nor what evaluations made, whose figures it would change.
+    Never where it does not calibrate itself.
     """
-    if knowledge_base.slug.startswith(PREFIX) or not has_verifier(knowledge_base):
-        return False
-    if settings_of(knowledge_base).calibrates_itself == Mode.OFF:
-        return False
-    policy = active_policy(knowledge_base)
-    if policy.is_calibrated or not policy.verification:
+    if not _calibrates_itself(knowledge_base):
         return False
     last = last_of(knowledge_base)
     rows = Entry.objects.filter(knowledge_base=knowledge_base)
@@ -55,6 +49,29 @@ def is_due(knowledge_base: KnowledgeBase) -> bool:
         return verified > 0
     changed = _changed(knowledge_base, last.created_at) if last else verified
     return changed >= max(_LEAST_CHANGED, _SHARE_CHANGED * verified)
+
+
+def reviews_until_calibration(knowledge_base: KnowledgeBase) -> int | None:
+    """Return how many more reviews make it due; None where it does not calibrate itself."""
+    if not _calibrates_itself(knowledge_base):
+        return None
+    last = last_of(knowledge_base)
+    done = _judged(knowledge_base, last.created_at) if last else 0
+    return max(0, _LEAST_CHANGED - done)
+
+
+def _calibrates_itself(knowledge_base: KnowledgeBase) -> bool:
+    """Tell whether it does at all.
+
+    Never where labelled answers calibrated what decides, where the verifier's thresholds
+    decide nothing, nor what evaluations made, whose figures it would change.
+    """
+    if knowledge_base.slug.startswith(PREFIX) or not has_verifier(knowledge_base):
+        return False
+    if settings_of(knowledge_base).calibrates_itself == Mode.OFF:
+        return False
+    policy = active_policy(knowledge_base)
+    return policy.verification and not policy.is_calibrated
 
 
 def calibrate_where_due(_run: JobRun) -> dict[str, object]:

@@ -19,9 +19,12 @@ from accounts.roles import caller
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
 from qa.answers.models import fetch_evidence
+from qa.dashboard.services import read_quality
+from qa.dashboard.traffic import make_scope
 from qa.reviews import services
 from qa.reviews.agreement import agreement
 from qa.reviews.models import Review, ReviewQuerySet
+from qa.training.outlook import NEXT, read_outlook
 from qa.votes.models import Vote
 
 from .forms import JudgementForm
@@ -29,6 +32,7 @@ from .forms import JudgementForm
 _STATES = {"waiting": "warning", "locked": "info", "done": "success", "skipped": "info"}
 _OUTCOMES = {"answered": "success", "refused": "warning"}
 _SHOWN_VOTES = 5
+_ESTIMATED_DAYS = 90
 _COUNTED = 1_000  # of the queue; more is "or more"
 # What the buttons of a review's page do, except for saving the judgement.
 _STEPS: dict[str, tuple[Callable[..., Review], str]] = {
@@ -105,7 +109,10 @@ class ReviewAdmin(QueueAdmin):
     ) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
+        quality = read_quality(make_scope(_ESTIMATED_DAYS))
         extra = {
+            "outlook": read_outlook(quality.false_answers, quality.false_refusals),
+            "next_reviews": NEXT,
             "unattended": services.unattended_tags(),
             "agreements": [each for each in agreement() if each.kappa.pairs],
             "open_count": services.review_queue(caller(request))

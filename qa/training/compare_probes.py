@@ -29,6 +29,7 @@ from .retraining import Comparison
 
 # (answers, of these right and of these wrong): with fewer, chance decides.
 MIN_GOLDEN: Final = (60, 15)
+MIN_IN_FOLDS: Final = (40, 8)
 
 OnProgress = Callable[[int, int], None]
 
@@ -42,14 +43,18 @@ def compare_probes(
     directory: Path,
     form: PassingForm = grounded_form,
     weights: Mapping[str, float] = MappingProxyType({}),
+    folded: Mapping[str, float] = MappingProxyType({}),
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> Comparison:
     """Compare two probes' AUROC on answers that neither was fitted on.
 
     Without a champion, with a coin's. Activations are kept in `directory`. `weights` say
     by id how many answers each stands for, if not for itself; AUROCs do not use them.
+    `folded` are by id the challenger's confidences, by fits without them, in answers that it
+    was fitted on.
     """
-    require_golden(golden)
+    minimum = MIN_IN_FOLDS if folded else MIN_GOLDEN
+    require_labels([d.is_right for d in golden], "to compare probes on", *minimum)
     ordered = sorted(golden, key=lambda draft: draft.content)
     activations = DraftActivations(model, ordered, directory=directory, form=form)
     drafts = activations.drafts
@@ -57,6 +62,8 @@ def compare_probes(
     wrong = [not draft.is_right for draft in drafts]
     before = scores.by(champion) if champion else np.zeros(len(drafts))
     after = scores.by(challenger)
+    own = [folded.get(draft.id) for draft in drafts]
+    after = np.array([a if o is None else o for a, o in zip(after, own, strict=True)])
     statistics = (_auroc(before.tolist(), wrong), _auroc(after.tolist(), wrong))
     clusters = clusters_of([(draft.id, draft.group) for draft in drafts])
     (found,) = differences([statistics], clusters, within=True)
@@ -73,6 +80,13 @@ def compare_probes(
             for first, second, draft in zip(before, after, drafts, strict=True)
         ],
     )
+
+
+def is_enough(golden: Sequence[LabelledDraft]) -> bool:
+    """Tell whether there are so many golden answers that they alone compare probes."""
+    count, of_each = MIN_GOLDEN
+    right = sum(draft.is_right for draft in golden)
+    return len(golden) >= count and min(right, len(golden) - right) >= of_each
 
 
 def require_golden(golden: Sequence[LabelledDraft]) -> None:

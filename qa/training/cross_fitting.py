@@ -123,6 +123,7 @@ class SequenceFit:
     place: Tap
     settings: FitSettings
     on_fit: Callable[[], None]
+    begin_from: AbstentionProbe | None = None
 
     def probe(self, rows: Rows) -> AbstentionProbe:
         """Fit on these rows; some of their articles stop the fit and calibrate it."""
@@ -135,6 +136,7 @@ class SequenceFit:
             language_model=self.language_model,
             tap=self.place,
             settings=self.settings,
+            begin_from=self.begin_from,
         )
         self.on_fit()
         return probe

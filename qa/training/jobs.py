@@ -1,7 +1,7 @@
 """Background jobs: "probes.train" trains a probe, "qa.retrain" one on reviews alone."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -99,18 +99,30 @@ def _carry_out(
     from qa.inference.configured import load_language_model  # noqa: PLC0415
     from qa.inference.white_box import form_of  # noqa: PLC0415
 
-    from .compare_probes import compare_probes, require_golden  # noqa: PLC0415
+    from .compare_probes import (  # noqa: PLC0415
+        compare_probes,
+        is_enough,
+        require_golden,
+    )
     from .request import carry_out, model_to_train_on  # noqa: PLC0415
 
     language_model = load_language_model()
     model = model_to_train_on(language_model)
-    golden = [
-        *drafts_of_reviews(Part.GOLDEN, language_model=language_model.fingerprint)
-    ]
-    require_golden(golden)  # before minutes are spent on a fit
+    golden, learnt = (
+        [*drafts_of_reviews(part, language_model=language_model.fingerprint)]
+        for part in (Part.GOLDEN, Part.TRAINING)
+    )
     reads = language_model if kind is ProbeKind.JOINT else model
     champion = Probe.objects.active_for(reads.fingerprint).filter(kind=kind).first()
+    is_gone_on_with = champion is not None and kind is not ProbeKind.JOINT
+    if not is_gone_on_with:
+        require_golden(golden)  # before minutes are spent on a fit
     outcome = carry_out(_request(kind, champion), on_progress=on_progress)
+    folded: Mapping[str, float] = {}
+    if is_gone_on_with and not is_enough(golden):
+        # Too few to compare on: those that it was fitted on are added, out of folds.
+        folded = outcome.folded
+        golden += [draft for draft in learnt if draft.id in folded]
     comparison = compare_probes(
         model,
         golden,
@@ -119,6 +131,7 @@ def _carry_out(
         directory=settings.PLACES.activations,
         form=form_of(language_model),
         weights=weights_of_drafts(golden),
+        folded=folded,
         on_progress=partial(on_progress, COMPARING),
     )
     retrainings.conclude(
@@ -147,6 +160,7 @@ def _request(kind: ProbeKind, champion: Probe | None) -> "TrainingRequest":
         part=TapPart(champion.part),
         network=fitted.kind,
         settings=fitted,
+        begin_from=champion,
         reviews=True,
         note=note,
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from probes.abstention.files import probe_files, settings_of
 from probes.abstention.fitting import FitSettings
-from probes.abstention.probe import Kind
+from probes.abstention.probe import AbstentionProbe, Kind
 from probes.cards import (
     ANSWER_KINDS,
     CONFIDENCE_BY_KIND,
@@ -29,10 +29,11 @@ from probes.fitting import require_labels
 from probes.joint import JointSettings, fit_joint, joint_files
 from probes.language_model import WhiteBoxModel
 from probes.models import Probe
-from probes.services import promote, register
+from probes.services import load_probe, promote, register
 from probes.taps import Activations, Part, Tap
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.metrics.selective import Scores
+from qa.exceptions import TrainingDataError
 from qa.inference import grounded_form
 from qa.inference.white_box import PassingForm
 from qa.pipeline.gates import SCORES
@@ -53,6 +54,8 @@ from .labels import LabelledDraft, digest_of
 
 # (answers, of these right and of these wrong): folds and early stop take their share.
 _MIN_ANSWERS: Final = (400, 80)
+# A probe that is gone on with needs fewer: three quarters of 50, the rest is golden.
+_MIN_TO_GO_ON: Final = (30, 6)
 BASELINES: Final = ("log_probability", "least_token_probability", "mean_entropy")
 
 READING: Final = "Reading answers"
@@ -63,7 +66,11 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What is trained; `inputs` are probes whose confidences a joint one reads."""
+    """What is trained; `inputs` are probes whose confidences a joint one reads.
+
+    With `begin_from`, the files of a probe of the same kind, place and network, that one
+    is gone on with: fewer answers suffice.
+    """
 
     kind: ProbeKind
     tap: Tap
@@ -71,15 +78,20 @@ class Training:
     joint: JointSettings = JOINT_SETTINGS
     inputs: Sequence[ProbeFiles] = ()
     folds: int = 5
+    begin_from: ProbeFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A probe's files and metrics; `too_long` answers exceeded the model's context."""
+    """A probe's files and metrics; `too_long` answers exceeded the model's context.
+
+    `folded` are the confidences that fits without their fold gave the answers, by id.
+    """
 
     files: ProbeFiles
     metrics: Mapping[str, Json]
     too_long: int = 0
+    folded: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,7 @@ class Outcome:
     """A training's probe in the registry, with counts of what it was fitted on.
 
     `too_long` exceeded the model's context; `known` were of groups that the model's
-    adapter was fitted on, and may know by heart.
+    adapter was fitted on, and may know by heart. `folded` as in `Trained`.
     """
 
     probe: Probe
@@ -95,6 +107,7 @@ class Outcome:
     right: int
     too_long: int = 0
     known: int = 0
+    folded: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def metrics(self) -> Mapping[str, Any]:
@@ -147,7 +160,8 @@ def train(
     fingerprint `language_model`, others to `model` and the `form` that drafts are read
     in. Activations are kept in `directory`.
     """
-    require_labels([draft.is_right for draft in drafts], "to train on", *_MIN_ANSWERS)
+    minimum = _MIN_TO_GO_ON if training.begin_from else _MIN_ANSWERS
+    require_labels([draft.is_right for draft in drafts], "to train on", *minimum)
     work = _Work(model, drafts, training, directory, form, on_progress)
     if training.kind is ProbeKind.JOINT:
         return work.joint(language_model)
@@ -181,7 +195,7 @@ class _Work:
         self._read([training.tap])
         sequence = self._fit_of(training.kind, training.tap, training.settings)
         rivals: dict[str, SequenceFit] = {}
-        if training.settings.kind is not Kind.LINEAR:
+        if training.settings.kind is not Kind.LINEAR and sequence.begin_from is None:
             linear = replace(training.settings, kind=Kind.LINEAR, huber_weight=0.0)
             rivals["linear"] = self._fit_of(training.kind, training.tap, linear)
         self._fits.plan((1 + len(rivals)) * training.folds + 1)
@@ -195,7 +209,9 @@ class _Work:
         files = probe_files(
             probe, sequence.settings, self._card(metrics, form=self._form.FORM)
         )
-        return Trained(files, metrics, self._activations.too_long)
+        ids = (draft.id for draft in self._activations.drafts)
+        folded = dict(zip(ids, scores.tolist(), strict=True))
+        return Trained(files, metrics, self._activations.too_long, folded)
 
     def joint(self, language_model: str) -> Trained:
         training = self._training
@@ -253,7 +269,22 @@ class _Work:
             place=tap,
             settings=settings,
             on_fit=self._fits.add,
+            begin_from=self._begin_from(kind, settings),
         )
+
+    def _begin_from(
+        self, kind: ProbeKind, settings: FitSettings
+    ) -> AbstentionProbe | None:
+        files = self._training.begin_from
+        if files is None or kind is not self._training.kind:
+            return None
+        found = load_probe(files, language_model=self._model.fingerprint)
+        if not isinstance(found, AbstentionProbe) or found.kind is not settings.kind:
+            raise TrainingDataError(
+                f"The probe {files.fingerprint[:8]} can't be gone on with: it is no "
+                f"{settings.kind} network. Train one from the start."
+            )
+        return found
 
     def _read(self, taps: Sequence[Tap]) -> None:
         if taps:

@@ -36,7 +36,8 @@ class TrainingRequest:
     """What is to be trained, on drafts of runs, a JSON Lines file and reviews.
 
     Layer None is the one at two thirds, network None the kind's first. Questions of the
-    golden set are never trained on, from wherever they come.
+    golden set are never trained on, from wherever they come. `begin_from` is a probe that
+    is gone on with: it has the layer, part and network that are named.
     """
 
     kind: ProbeKind
@@ -49,6 +50,7 @@ class TrainingRequest:
     folds: int = 5
     any_model: bool = False
     settings: FitSettings = field(default_factory=FitSettings)
+    begin_from: Probe | None = None
     promote: bool = False
     note: str = ""
 
@@ -79,6 +81,7 @@ def carry_out(
         right=sum(draft.is_right for draft in drafts),
         too_long=trained.too_long,
         known=len(found) - len(drafts),
+        folded=trained.folded,
     )
 
 
@@ -156,6 +159,7 @@ def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
         settings=replace(request.settings, kind=network),
         inputs=_inputs(model) if request.kind is ProbeKind.JOINT else (),
         folds=request.folds,
+        begin_from=request.begin_from.files if request.begin_from else None,
     )
 
 

@@ -25,8 +25,9 @@ from qa.training.models import Retraining, RetrainingStep
 from .recalibration import Recalibrated, Score, recalibrate, restore
 
 KIND = "qa.retrain"
-# What reviews can't say less of: `qa.training.probe` needs as many to train on.
+# What reviews can't say less of, from the start and where an active probe is gone on with.
 MIN_REVIEWED = 400
+MIN_TO_GO_ON = 50
 State = Retraining.State
 
 
@@ -59,20 +60,38 @@ def reviewed_answers() -> int:
 def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
     """Begin the retrainings that there are enough new reviews for.
 
-    A kind needs `MIN_REVIEWED` reviews, and `RETRAIN_AFTER` (0: never) more than when
+    A kind needs `min_reviewed` reviews, and `RETRAIN_AFTER` (0: never) more than when
     it was last retrained. They are counted unless `reviewed` is given.
     """
-    wanted: int = settings.RETRAIN_AFTER
-    if not wanted:
-        return []
     count = reviewed_answers() if reviewed is None else reviewed
-    if count < MIN_REVIEWED:
-        return []
     return [
         enqueue_retraining(kind)
         for kind in ANSWER_KINDS
-        if _is_due(kind, count, wanted)
+        if reviews_until_due(kind, count) == 0
     ]
+
+
+def min_reviewed(kind: ProbeKind) -> int:
+    """Return how many reviews teach a kind: fewer where an active probe is gone on with."""
+    active = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
+    can_go_on = kind is not ProbeKind.JOINT and active.exists()
+    return MIN_TO_GO_ON if can_go_on else MIN_REVIEWED
+
+
+def reviews_until_due(kind: ProbeKind, reviewed: int) -> int | None:
+    """Return how many more reviews begin a retraining, 0 if it is due.
+
+    None where none would: it is switched off, or one is at work or waits for approval.
+    """
+    wanted: int = settings.RETRAIN_AFTER
+    rows = Retraining.objects.filter(kind=kind.value)
+    if not wanted or rows.undecided().exists():
+        return None
+    last = rows.first()
+    least = min_reviewed(kind)
+    if last is not None and abs(reviewed - last.reviewed) < wanted:
+        least = max(least, last.reviewed + wanted)
+    return max(0, least - reviewed)
 
 
 def enqueue_retraining(kind: ProbeKind, *, by: AbstractBaseUser | None = None) -> Job:
@@ -190,14 +209,6 @@ def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retrain
     _move(retraining, State.REVERTED, by=by, note=note)
     _renew_joint(retraining.kind, by)
     return retraining
-
-
-def _is_due(kind: ProbeKind, reviewed: int, wanted: int) -> bool:
-    rows = Retraining.objects.filter(kind=kind.value)
-    if rows.undecided().exists():
-        return False
-    last = rows.first()
-    return last is None or abs(reviewed - last.reviewed) >= wanted
 
 
 def _renew_joint(kind: str, by: User | None) -> None:

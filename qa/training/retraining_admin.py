@@ -87,14 +87,16 @@ class RetrainingAdmin(ReadOnlyAdmin):
     )
     def retrain(self, request: HttpRequest) -> HttpResponse:
         count = retrainings.reviewed_answers()
-        if count < retrainings.MIN_REVIEWED:
+        least = {kind: retrainings.min_reviewed(kind) for kind in ANSWER_KINDS}
+        taught = [kind for kind in ANSWER_KINDS if least[kind] <= count]
+        if not taught:
             message = (
-                f"{count:,} answers are reviewed and {retrainings.MIN_REVIEWED:,} are needed; "
+                f"{count:,} answers are reviewed and {min(least.values()):,} are needed; "
                 "review more first."
             )
             self.message_user(request, message, messages.ERROR)
         else:
-            for kind in ANSWER_KINDS:
+            for kind in taught:
                 retrainings.enqueue_retraining(kind, by=caller(request))
             message = "Probes are being trained; reload this page in some minutes."
             self.message_user(request, message, messages.SUCCESS)

@@ -24,13 +24,14 @@ MODEL = "a" * 64
 QUICK = FitSettings(hidden=16, projected=8, dropout=0.1, learning_rate=1e-2, epochs=30)
 
 
-def fitted(training, held_out, settings=QUICK, **changes):
+def fitted(training, held_out, settings=QUICK, begin_from=None, **changes):
     return fit(
         training,
         held_out,
         language_model=MODEL,
         tap=Tap(1),
         settings=replace(settings, **changes),
+        begin_from=begin_from,
     )
 
 
@@ -199,3 +200,42 @@ def test_the_temperature_undoes_a_known_overconfidence():
         labels = is_right.sample()
 
     assert fit_temperature(true * 3, labels) == pytest.approx(3, rel=0.05)
+
+
+def mixed(count: int, seed: int, *, flipped: bool = False) -> list[Labelled]:
+    """Return answers whose level tells; `flipped` to the other side in a second domain."""
+    rows = by_level(count, seed)
+    return [replace(row, is_right=row.is_right is not flipped) for row in rows]
+
+
+@pytest.mark.parametrize("kind", [Kind.LINEAR, Kind.LSTM])
+def test_going_on_with_few_answers_keeps_what_was_known(kind):
+    settings = replace(QUICK, kind=kind)
+    former = fitted(by_level(300, 1), by_level(80, 2), settings)
+    few = by_level(40, 3)
+
+    moved = fitted(few[:30], few[30:], settings, begin_from=former)
+
+    test = by_level(300, 4)
+    assert auroc(moved, test) >= auroc(former, test) - 0.02
+    assert moved.temperature == former.temperature
+
+
+@pytest.mark.parametrize("kind", [Kind.LINEAR, Kind.LSTM])
+def test_going_on_moves_towards_what_new_answers_say(kind):
+    settings = replace(QUICK, kind=kind)
+    former = fitted(by_level(300, 1), by_level(80, 2), settings)
+    new = mixed(400, 3, flipped=True)
+
+    moved = fitted(new[:320], new[320:], settings, begin_from=former)
+
+    test = mixed(200, 4, flipped=True)
+    assert auroc(moved, test) > auroc(former, test) + 0.1
+
+
+def test_going_on_needs_some_of_each_label():
+    former = fitted(by_level(300, 1), by_level(80, 2))
+    few = by_level(14, 3)
+
+    with pytest.raises(TooFewLabelsError, match="at least 15"):
+        fitted(few, few, begin_from=former)

@@ -9,9 +9,14 @@ from django.urls import reverse
 
 from accounts.roles import Role
 from kb.models import Entry
+from probes.models import Probe
+from probes.services import promote, register
 from qa.models import Review, ReviewSample
+from qa.reviews.sample_plan import Estimate
 from qa.reviews.services import take
+from qa.training.outlook import Narrowed
 from tests.factories import make_audience, make_entry, make_tag, make_user
+from tests.probes.probe_files import activation_files
 from tests.qa.answer_rows import make_answer
 from tests.qa.reviews.review_rows import cited_entry, drawn, make_review
 
@@ -274,3 +279,24 @@ def test_a_sample_shows_its_strata():
     assert f"{sample.answers} of 8 answers" in listed
     assert "hard refusal" in page.content.decode()
     assert ReviewSample.objects.get().answers == sample.answers
+
+
+def test_the_list_says_what_reviews_lead_to(settings):
+    settings.REVIEW_HOURS_A_WEEK, settings.REVIEW_MINUTES = 1.0, 4.0
+    settings.REVIEW_SECOND_SHARE = 0.0
+    client, _ = signed_in(Role.SME)
+
+    none = client.get(QUEUE).content.decode()
+
+    assert "0 answers judged; about 15 a week as planned." in none
+    assert "retrained after 400 more reviewed answers" in none
+    probe = register(activation_files(seed=1))
+    promote(probe.pk, Probe.State.ACTIVE, by=None)
+    assert "retrained after 50 more reviewed" in client.get(QUEUE).content.decode()
+
+
+def test_fifty_more_reviews_narrow_an_interval_by_the_root_of_their_number():
+    found = Narrowed.of(Estimate(0.1, 0.04, 0.22, 50, 900, 900))
+
+    assert found.low == pytest.approx(0.1 - 0.06 / 2**0.5)
+    assert found.high == pytest.approx(0.1 + 0.12 / 2**0.5)

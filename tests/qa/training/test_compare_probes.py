@@ -107,3 +107,37 @@ def test_a_joint_probe_reads_the_confidences_of_its_inputs(model, directory, goo
 def test_with_few_golden_answers_chance_would_decide(model, directory, good, bad):
     with pytest.raises(TooFewLabelsError, match="60"):
         fought(model, directory, bad, good, GOLDEN[:40])
+
+
+def test_a_probe_is_gone_on_with_by_few_answers_and_compared_out_of_folds(
+    model, directory, good
+):
+    few = [golden(number) for number in range(50)]
+    settings = FitSettings(kind=Kind.LINEAR)
+    training = Training(
+        ProbeKind.ABSTENTION, Tap(1), settings, folds=5, begin_from=good
+    )
+
+    found = train(model, few, training, language_model="e" * 64, directory=directory)
+
+    assert found.folded.keys() == {each.id for each in few}
+    comparison = compare_probes(
+        model,
+        few,
+        champion=register(good),
+        challenger=register(found.files),
+        folded=found.folded,
+        directory=directory,
+    )
+    # A few wrong labels do not undo what the probe knows.
+    assert comparison.challenger_auroc > comparison.champion_auroc - 0.1
+    scored = {second for _, second, _, _ in comparison.scores}
+    assert scored == set(found.folded.values())
+    with pytest.raises(TooFewLabelsError, match="at least 400"):
+        train(
+            model,
+            few,
+            replace(training, begin_from=None),
+            language_model="e" * 64,
+            directory=directory,
+        )
