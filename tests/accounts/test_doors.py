@@ -39,6 +39,8 @@ DOORS = {
     ("kb/embedding/vector_index.py", "vector indexes"),
     ("manage.py", "Django's commands"),
     ("nescio/fitness.py", "start-up checks"),
+    # What a deployment has and lacks: counts, no row of knowledge.
+    ("nescio/management/commands/doctor.py", "doctor"),
     ("nescio/up/preparation.py", "the look for migrations"),
     ("qa/evaluation/knowledge.py", "statistics"),
 }
