@@ -27,8 +27,10 @@ _MAX_READINGS = 90  # taken nightly: a quarter is as much as a drawing can show
 
 _JUDGED = Q(reviews__state=Review.State.DONE, reviews__round=1)
 _OF_ANSWERS = Q(reviews__correctness__isnull=False)
-_WRONG = Q(reviews__correctness__lt=Review.Grade.WHOLLY) | Q(
-    reviews__truthfulness__lt=Review.Grade.WHOLLY
+_WRONG = (
+    Q(reviews__correctness__lt=Review.Grade.WHOLLY)
+    | Q(reviews__truthfulness__lt=Review.Grade.WHOLLY)
+    | Q(reviews__falls_short=True)
 )
 _OF_REFUSALS = Q(reviews__should_be_answered__isnull=False)
 _FALSE = Q(reviews__should_be_answered=True)

@@ -58,6 +58,7 @@ class Section(StrEnum):
     ABSTENTION = "Abstention"
     AGREEMENT = "Agreement"
     SHOWN = "What is shown, and when"
+    REVIEWS = "What reviews count"
     TIMING = "When evidence is looked for"
     RECORD = "Record"
 
@@ -225,6 +226,14 @@ class Policy:
     refuse_when_stale: bool = _field(
         False, Section.SHOWN, "refuses while stale",
         "Refuse everything while the thresholds belong to other models.",
+    )  # fmt: skip
+    completeness_counts: bool = _field(
+        False, Section.REVIEWS, "incomplete answers are wrong",
+        "A reviewed answer that is not complete counts as a false one. Off: correct and true to its evidence is enough.",
+    )  # fmt: skip
+    marked_evidence_counts: bool = _field(
+        False, Section.REVIEWS, "answers by other evidence are wrong",
+        "A reviewed answer that cites none of the evidence that the expert marked counts as a false one. Off: what is marked only says which entries answer.",
     )  # fmt: skip
     scope: Scope = _field(  # noqa: RUF009  # an immutable default
         Scope.KNOWLEDGE_BASE, Section.TIMING, "scope",

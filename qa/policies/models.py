@@ -62,6 +62,8 @@ class Policy(models.Model):
     sources_must_agree = models.BooleanField(**_declared("sources_must_agree"))
     reveal_not_entitled = models.BooleanField(**_declared("reveal_not_entitled"))
     refuse_when_stale = models.BooleanField(**_declared("refuse_when_stale"))
+    completeness_counts = models.BooleanField(**_declared("completeness_counts"))
+    marked_evidence_counts = models.BooleanField(**_declared("marked_evidence_counts"))
     scope = models.CharField(
         max_length=14,
         choices=[(each.value, each.value) for each in Scope],

@@ -17,6 +17,7 @@ from kb.text import cleaning as spreadsheet_cells
 from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import InvalidReviewError
+from qa.policies.services import active_policy
 from qa.reviews.models import Review
 from qa.votes.services import newest
 
@@ -87,9 +88,21 @@ def apply_judgement(review: Review, judgement: Judgement, *, by: User) -> None:
             f"Evidence {unknown[0]} is none of this answer's; mark some of its own."
         )
     review.evidence_used = sorted(set(judgement.evidence_used))
+    review.falls_short = is_answer and _falls_short(review, pieces)
     entry = _write_entry(review, judgement, pieces, by)
     if entry is not None:
         review.entry = entry
+
+
+def _falls_short(review: Review, pieces: dict[int, AnswerEvidence]) -> bool:
+    """Tell whether the active policy asks more of an answer than this one gives."""
+    policy = active_policy(review.answer.knowledge_base)
+    is_incomplete = review.completeness != Review.Grade.WHOLLY
+    marked = [pieces[pk] for pk in review.evidence_used]
+    is_by_other = bool(marked) and not any(piece.is_cited for piece in marked)
+    return (policy.completeness_counts and is_incomplete) or (
+        policy.marked_evidence_counts and is_by_other
+    )
 
 
 def _grade_wanted(name: str, grade: int | None, *, is_answer: bool) -> str:

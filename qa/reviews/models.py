@@ -110,6 +110,10 @@ class Review(models.Model):
         blank=True,
         help_text="Ids of the pieces of evidence that support the right answer.",
     )
+    falls_short = models.BooleanField(
+        default=False,
+        help_text="Whether the policy made it a false answer though it is correct and true to its evidence.",
+    )
     ideal_answer = models.TextField(
         blank=True, max_length=8000, help_text="The ideal answer."
     )
@@ -200,8 +204,12 @@ class Review(models.Model):
 
     @property
     def is_right_to_show(self) -> bool | None:
-        """Whether a judged answer was right and borne out; None for all others."""
+        """Whether a judged answer was right and borne out; None for all others.
+
+        By the policy that was active when it was judged, as far as that asks for more.
+        """
         if self.state != self.State.DONE or self.correctness is None:
             return None
         wholly = self.Grade.WHOLLY
-        return self.correctness == wholly and self.truthfulness == wholly
+        is_right = self.correctness == wholly and self.truthfulness == wholly
+        return is_right and not self.falls_short

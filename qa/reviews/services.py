@@ -231,6 +231,7 @@ def _forget(review: Review) -> None:
     for name in (*GRADES, "should_be_answered", "seconds_spent", "reviewed_by"):
         setattr(review, name, None)
     review.evidence_used = []
+    review.falls_short = False
     review.ideal_answer = review.note = ""
 
 

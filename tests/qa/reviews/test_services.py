@@ -13,9 +13,16 @@ from kb.models import Entry
 from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
 from qa.models import Review
+from qa.policies.services import activate, active_policy, new_version
 from qa.reviews.judgements import Correction, Judgement
 from qa.reviews.services import assign, judge, release, skip, take, take_next, undo
-from tests.factories import make_audience, make_entry, make_tag, make_user
+from tests.factories import (
+    make_audience,
+    make_entry,
+    make_knowledge_base,
+    make_tag,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 from tests.qa.reviews.review_rows import cited_entry, entry_of, make_review
 
@@ -139,6 +146,40 @@ def test_a_judgement_is_kept_with_who_gave_it_and_how_long_it_took(expert):
     assert done.is_right_to_show is True
     right = Review.objects.done().filter(correctness=2, truthfulness=2)
     assert [*right] == [done]
+
+
+@pytest.mark.parametrize(
+    ("policy", "completeness", "marks", "is_right"),
+    [
+        ({}, 1, "unused", True),
+        ({"completeness_counts": True}, 1, "", False),
+        ({"completeness_counts": True}, 2, "unused", True),
+        ({"marked_evidence_counts": True}, 1, "unused", False),
+        ({"marked_evidence_counts": True}, 1, "cited", True),
+        ({"marked_evidence_counts": True}, 1, "", True),
+    ],
+)
+def test_a_policy_may_ask_for_completeness_and_the_marked_evidence(
+    expert, policy, completeness, marks, is_right
+):
+    base = active_policy(make_knowledge_base())
+    activate(new_version(base, by=None, **policy))
+    answer = make_answer(
+        make_user(), cited=(make_entry("a"),), unused=(make_entry("b"),)
+    )
+    review = Review.objects.create(answer=answer)
+    marked = [piece.pk for piece in answer.evidence.filter(role=marks)]
+
+    said = Judgement(
+        completeness=completeness, correctness=2, truthfulness=2, evidence_used=marked
+    )
+    done = judge(review.pk, said, by=expert)
+
+    assert done.is_right_to_show is is_right
+    # What is judged stays so, whatever the policy asks for later.
+    activate(new_version(base, by=None))
+    done.refresh_from_db()
+    assert done.is_right_to_show is is_right
 
 
 def test_only_what_is_wholly_right_and_true_to_the_evidence_is_right_to_show(expert):
