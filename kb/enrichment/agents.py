@@ -91,6 +91,8 @@ def unreviewed_confidence(signals: Signals) -> float:
 
 
 TEMPERATURE: Final = 0.7
+MAX_TURNS: Final = 4
+_APART: Final = 1_000_003  # between the random seeds of turns
 SAMPLES: Final = 5
 
 Encode = Callable[[Sequence[str]], np.ndarray]
@@ -105,11 +107,18 @@ class SeededQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
+    """What is proposed; without a faithful `sentence` it is a question with its answer."""
+
     seed: str
     question: str
     answer: str
     sentence: str
     signals: Signals
+
+    @property
+    def said(self) -> str:
+        """All that it says, as one text."""
+        return self.sentence or f"{self.question} {self.answer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,28 +132,41 @@ class Drafts:
 def generate_questions(
     writer: Writer, seeds: Sequence[str], *, per_seed: int, seed: int
 ) -> tuple[tuple[SeededQuestion, ...], Counter[str]]:
-    """Let the first agent write questions like the seeds, without repetition.
+    """Let the first agent write `per_seed` distinct questions like each seed.
 
-    Counts "unreadable_question" and "repeated". With `per_seed` 0 the seeds are the questions.
+    It is asked again for those that it repeated, until there are so many, it has nothing
+    new, or it had `MAX_TURNS`. Counts "unreadable_question" and "repeated". With
+    `per_seed` 0 the seeds are the questions.
     """
     counts: Counter[str] = Counter()
     if per_seed == 0:
         return tuple(SeededQuestion(text, text) for text in seeds), counts
-    given = [{"seed": text} for text in seeds for _ in range(per_seed)]
-    written = writer.fill_in(QUESTIONS, given, temperature=TEMPERATURE, seed=seed)
     known = {normalised(text) for text in seeds}
     questions: list[SeededQuestion] = []
-    for about, completion in zip(given, written, strict=True):
-        if completion is None:
-            counts["unreadable_question"] += 1
-            continue
-        question = completion.text("question")
-        key = normalised(question)
-        if key in known:
-            counts["repeated"] += 1
-            continue
-        known.add(key)
-        questions.append(SeededQuestion(about["seed"], question))
+    missing = dict.fromkeys(seeds, per_seed)
+    for turn in range(MAX_TURNS):
+        given = [
+            {"seed": text} for text, count in missing.items() for _ in range(count)
+        ]
+        before = len(questions)
+        written = writer.fill_in(
+            QUESTIONS, given, temperature=TEMPERATURE, seed=seed + _APART * turn
+        )
+        for about, completion in zip(given, written, strict=True):
+            if completion is None:
+                counts["unreadable_question"] += 1
+                continue
+            question = completion.text("question")
+            key = normalised(question)
+            if key in known:
+                counts["repeated"] += 1
+                continue
+            known.add(key)
+            missing[about["seed"]] -= 1
+            questions.append(SeededQuestion(about["seed"], question))
+        # A model that had nothing new to ask has no more.
+        if len(questions) == before or not any(missing.values()):
+            break
     return tuple(questions), counts
 
 
@@ -160,7 +182,7 @@ def answer(
 
     Each question is answered once for good and `samples` times at a temperature, to see
     whether the model says the same again. A sentence that says less or more than the
-    answer is not used: question and answer then stand one after the other.
+    answer is not used: the draft is then a question with its answer.
     """
     counts: Counter[str] = Counter()
     given = [{"question": seeded.question} for seeded in questions]
@@ -200,7 +222,7 @@ def answer(
                 seed=seeded.seed,
                 question=seeded.question,
                 answer=found.text("answer"),
-                sentence=said or f"{seeded.question} {found.text('answer')}",
+                sentence=said or "",
                 signals=Signals(
                     stated=float(found.values["confidence"]),
                     agreement=agreement,

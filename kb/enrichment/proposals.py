@@ -155,10 +155,12 @@ def decide(
 
 
 def _entry(new: NewProposal, plan: Plan, writer: Writer) -> NewEntry:
+    draft = new.draft
     return NewEntry(
         knowledge_base=plan.knowledge_base,
         audience=plan.audience,
-        text=new.draft.sentence,
+        text=draft.sentence or draft.answer,
+        question="" if draft.sentence else draft.question,
         origin=Entry.Origin.ENRICHED,
         state=Entry.State.PROPOSED,
         confidence=new.confidence,

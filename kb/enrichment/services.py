@@ -174,7 +174,7 @@ def _proposals(
     if not drafts:
         return []
     model = active_model()
-    vectors = get_embedder(model).encode([draft.sentence for draft in drafts])
+    vectors = get_embedder(model).encode([draft.said for draft in drafts])
     kept: list[tuple[str, np.ndarray]] = []
     proposals = []
     for draft, vector in zip(drafts, vectors, strict=True):
@@ -182,12 +182,12 @@ def _proposals(
         said = [(text, distance) for _, text, distance in nearest]
         said += [(text, float(np.linalg.norm(vector - v))) for text, v in kept]
         if any(
-            distance < _SAME_DISTANCE and same_numbers_and_denial(draft.sentence, text)
+            distance < _SAME_DISTANCE and same_numbers_and_denial(draft.said, text)
             for text, distance in said
         ):
             counts["known"] += 1
             continue
-        kept.append((draft.sentence, vector))
+        kept.append((draft.said, vector))
         proposals.append(
             NewProposal(
                 draft,

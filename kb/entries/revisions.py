@@ -30,7 +30,10 @@ def update_proposal(entry: Entry, *, by: User | None, reason: str) -> None:
         return
     if entry.state == Entry.State.RETIRED:
         proposal.state = Proposal.State.REJECTED
-    elif (entry.text, entry.question) == (proposal.sentence, ""):
+    elif (entry.text, entry.question) in (
+        (proposal.sentence, ""),
+        (proposal.answer, proposal.question),
+    ):
         proposal.state = Proposal.State.APPROVED
     else:
         proposal.state = Proposal.State.EDITED

@@ -146,10 +146,10 @@ def enriched_knowledge(
             model's own signals.
     """
     proposals = _proposals(name, questions, digest, writer(), loading)
-    rows = proposals.proposals.order_by("question_sha256")
+    rows = proposals.proposals.select_related("entry").order_by("question_sha256")
     facts = [
         Fact(
-            proposal.sentence,
+            f"{proposal.entry.question} {proposal.sentence}".strip(),
             key=proposal.question_sha256,
             confidence=_weight(proposal, confidence),
         )

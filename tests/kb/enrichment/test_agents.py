@@ -22,7 +22,24 @@ def test_questions_are_made_of_seeds_without_repetition():
 
     assert [one.question for one in asked] == [PERU]
     assert asked[0].seed == "About Peru"
-    assert counts == {"repeated": 3}
+    # Asked again once for what it repeated, and then no more: nothing new came.
+    assert counts == {"repeated": 6}
+
+
+def test_the_agent_is_asked_again_until_there_are_as_many_questions_as_wanted():
+    turns = iter(range(100))
+
+    def reply(form, about):
+        # Every question twice before another one.
+        return {"question": f"What is rule {next(turns) // 2}?"}
+
+    asked, counts = generate_questions(
+        ScriptedWriter(reply), ["About rules"], per_seed=4, seed=0
+    )
+
+    assert [one.question for one in asked] == [f"What is rule {n}?" for n in range(4)]
+    # Four at first, of which two were new, then two, then one.
+    assert counts["repeated"] == 3
 
 
 def test_a_seed_is_its_own_question_where_none_are_made():
@@ -66,7 +83,8 @@ def test_an_unfaithful_sentence_gives_way_to_question_and_answer():
 
     made = answer(ScriptedWriter(reply), encode, [SeededQuestion(PERU, PERU)], seed=0)
 
-    assert made.made[0].sentence == f"{PERU} Lima"
+    (draft,) = made.made
+    assert (draft.sentence, draft.said) == ("", f"{PERU} Lima")
     assert made.counts["plain_sentence"] == 1
 
 

@@ -66,6 +66,19 @@ def test_a_proposal_is_an_entry_that_nobody_verified():
     assert made.prompt_version
 
 
+def test_without_a_faithful_sentence_it_is_an_entry_of_question_and_answer():
+    def reply(form, about):
+        said = dict(capitals(form, about))
+        return {"sentence": "Lima is not Peru."} if form == "sentence" else said
+
+    propose(PERU, writer=ScriptedWriter(reply))
+
+    made = Proposal.objects.get()
+    assert (made.entry.question, made.entry.text) == (PERU, "Lima")
+    decided = decide(made.pk, by=make_curator(), decision="approve")
+    assert decided.state == "approved"
+
+
 def test_nothing_is_proposed_twice_nor_answered_again():
     first = propose()
     writer = ScriptedWriter(capitals)
