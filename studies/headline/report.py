@@ -13,6 +13,8 @@ NOTES = (
     "Each difference is of the same questions, with its 95 % interval: above 0 the method "
     "is better. A row gains where the whole interval is above 0, and harms where it is "
     "below.",
+    "Verdicts are not corrected for their number: of forty claims without an effect one "
+    "gains and one harms by chance.",
     "Percentage points unless the row says AUROC.",
     "A verdict is about this model: a method that gains nothing with a small one may gain "
     "with a larger one, which the same command measures.",

@@ -13,8 +13,9 @@ from probes.reranker.fitting import RerankerSettings
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.policy_models import load_closed_book_form
 from qa.management.base import add_reranker_fitting, positive, reranker_fitting, share
-from qa.training.boundary import WITH_NOTES, probe_table
+from qa.training.boundary import probe_table
 from qa.training.held_out import as_text
+from qa.training.preferences import WITH_NOTES
 from studies.figures import points
 from studies.study import Claim, OnProgress, Outcome, Study, file_argument
 
