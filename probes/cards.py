@@ -45,6 +45,8 @@ class ProbeKind(StrEnum):
         question, whether notes follow it or not.
     DIRECTIONS: nothing by themselves: along what honesty and confidence run in every
         block.
+    RERANKER: which of the notes that were found help the model, from the verifier's
+        scores and the order in which they were found.
     """
 
     ABSTENTION = "abstention"
@@ -52,11 +54,12 @@ class ProbeKind(StrEnum):
     JOINT = "joint"
     BOUNDARY = "boundary"
     DIRECTIONS = "directions"
+    RERANKER = "reranker"
 
     @property
     def weights_file(self) -> str:
-        joint = self is ProbeKind.JOINT
-        return "weights.json" if joint else "probe.safetensors"
+        is_text = self in (ProbeKind.JOINT, ProbeKind.RERANKER)
+        return "weights.json" if is_text else "probe.safetensors"
 
 
 # Those that are asked of every answer, in the order in which one may read another's.
@@ -68,7 +71,9 @@ CONFIDENCE_BY_KIND: Final[Mapping[str, str]] = {
     ProbeKind.JOINT: "joint_confidence",
 }
 # Those that belong to no one block.
-_UNPLACED: Final = frozenset({ProbeKind.JOINT, ProbeKind.DIRECTIONS})
+_UNPLACED: Final = frozenset(
+    {ProbeKind.JOINT, ProbeKind.DIRECTIONS, ProbeKind.RERANKER}
+)
 
 
 def answer_kind(name: str) -> ProbeKind:

@@ -8,6 +8,9 @@ from django.db.models import Q
 from accounts.models import optional_row, optional_user
 from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
 
+# Those that belong to no one block.
+_UNPLACED = ["joint", "directions", "reranker"]
+
 
 class ProbeQuerySet(models.QuerySet["Probe"]):
     def light(self) -> Self:
@@ -85,8 +88,8 @@ class Probe(models.Model):
                 name="probe_one_active",
             ),
             models.CheckConstraint(
-                condition=Q(kind__in=["joint", "directions"], layer__isnull=True)
-                | (~Q(kind__in=["joint", "directions"]) & Q(layer__isnull=False)),
+                condition=Q(kind__in=_UNPLACED, layer__isnull=True)
+                | (~Q(kind__in=_UNPLACED) & Q(layer__isnull=False)),
                 name="probe_layer_by_kind",
             ),
         ]

@@ -16,16 +16,21 @@ from probes.models import Probe, ProbeChange
 if TYPE_CHECKING:
     from probes.abstention.probe import AbstentionProbe
     from probes.directions.sets import DirectionSet
+    from probes.reranker.blend import Blend
 
 State = Probe.State
 
 
 def load_probe(
     files: ProbeFiles, *, language_model: str
-) -> "AbstentionProbe | DirectionSet | JointProbe":
+) -> "AbstentionProbe | Blend | DirectionSet | JointProbe":
     kind = files.parsed().kind
     if kind is ProbeKind.JOINT:
         return joint_from(files, language_model=language_model)
+    if kind is ProbeKind.RERANKER:
+        from probes.reranker.blend import blend_from  # noqa: PLC0415
+
+        return blend_from(files, language_model=language_model)
     # torch takes seconds and 400 MiB, which a joint probe does without.
     if kind is ProbeKind.DIRECTIONS:
         from probes.directions.sets import directions_from  # noqa: PLC0415
@@ -82,6 +87,8 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
                 "activate it, or leave it."
             )
         load_probe(probe.files, language_model=probe.language_model)
+        if state == State.ACTIVE:
+            _require_recall(probe)
         replaced = None
         if state == State.ACTIVE:
             active = Probe.objects.active_for(probe.language_model)
@@ -100,6 +107,35 @@ def retire(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
             raise ProbeStateError(f"{probe} is retired already.")
         _move(probe, State.RETIRED, by=by)
     return probe
+
+
+def roll_back(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
+    """Activate again the probe that this active one replaced; without one retire it."""
+    with transaction.atomic():
+        probe = _locked(probe_id)
+        if probe.state != State.ACTIVE:
+            raise ProbeStateError(
+                f"{probe} is {probe.state}: only an active one can be rolled back."
+            )
+        last = probe.changes.filter(after=State.ACTIVE).first()
+        if last is None or last.replaced_id is None:
+            return retire(probe_id, by=by)
+        return promote(last.replaced_id, State.ACTIVE, by=by)
+
+
+def _require_recall(probe: Probe) -> None:
+    """Refuse a reranker that puts fewer answers among the first notes than before."""
+    if probe.kind != ProbeKind.RERANKER:
+        return
+    before, after = (
+        probe.metrics.get(f"recall_{name}") for name in ("before", "after")
+    )
+    if isinstance(before, float) and isinstance(after, float) and after >= before:
+        return
+    raise ProbeStateError(
+        f"{probe} can't be activated: recall among the first notes is {after} with it "
+        f"and {before} without. Train one on more preferences, or leave the order."
+    )
 
 
 def _columns(card: ProbeCard) -> dict[str, object]:

@@ -9,9 +9,11 @@ from typing import Final
 from django.conf import settings
 
 from accounts.loaded_once import LoadedOnce
+from probes.cards import ProbeKind
 from probes.exceptions import RerankerFileError
 from probes.language_model import load_model
 from probes.language_model.loading import fingerprint_without_adapter
+from probes.models import Probe
 from qa.exceptions import LanguageModelUnavailableError
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from qa.inference.known_by_history import HistoryForm, SelfKnowledgeByHistory
@@ -106,24 +108,32 @@ def load_closed_book_form() -> ClosedBookForm:
 
 
 def configured_reranker() -> Reranker | None:
-    """Return the reranker of `NESCIO_RERANKER`, loaded once per process.
+    """Return the registry's active reranker, or else that of `NESCIO_RERANKER`.
 
-    None, which is logged once, where it learnt what helps another language model.
+    Loaded once per process. None, which is logged once, where it learnt what helps
+    another language model.
     """
+    model = closed_book_fingerprint()
+    if Probe.objects.active_for(model).filter(kind=ProbeKind.RERANKER).exists():
+        # The verifier takes torch and the embedder, which few policies need here.
+        from qa.inference.blended_reranker import active_reranker  # noqa: PLC0415
+
+        return active_reranker(model)
     if not settings.RERANKER:
         raise RerankerFileError(
-            "The policy ranks what was found and NESCIO_RERANKER names no reranker. Set "
-            "it to a directory that train reranker wrote, or activate a policy without."
+            "The policy ranks what was found and no reranker is active. Train and activate "
+            "one on the probes' page, set NESCIO_RERANKER to a directory that train "
+            "reranker wrote, or activate a policy without."
         )
     # sentence-transformers takes seconds, which few policies need.
     from probes.reranker.scoring import load_reranker  # noqa: PLC0415
 
     directory = Path(settings.RERANKER)
     reranker = load_reranker(directory, device=settings.MODEL_DEVICE)
-    learnt_of, runs = reranker.card.language_model, closed_book_fingerprint()
-    if learnt_of == runs:
+    learnt_of = reranker.card.language_model
+    if learnt_of == model:
         return reranker
-    _log_once(directory, learnt_of, runs)
+    _log_once(directory, learnt_of, model)
     return None
 
 

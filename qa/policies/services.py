@@ -237,10 +237,12 @@ def _check(policy: Policy) -> None:
             f"The scope {policy.scope} does not go with the retrieval timing "
             f"{policy.retrieval_timing}: {SCOPE_REMEDY}"
         )
-    if policy.rerank and not settings.RERANKER:
+    rerankers = Probe.objects.filter(kind=ProbeKind.RERANKER, state=Probe.State.ACTIVE)
+    if policy.rerank and not settings.RERANKER and not rerankers.exists():
         raise PolicyError(
-            "rerank is on and there is no reranker: fit one (manage.py train reranker) "
-            "and set NESCIO_RERANKER to its directory."
+            "rerank is on and there is no reranker: train and activate one on the probes' "
+            "page, or fit one (manage.py train reranker) and set NESCIO_RERANKER to its "
+            "directory."
         )
     if policy.horizon < policy.alpha:
         raise PolicyError(

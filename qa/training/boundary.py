@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from django.contrib.auth.models import AbstractBaseUser
 
 from accounts.ids import digest
 from probes.abstention.files import probe_files
@@ -30,8 +31,9 @@ from qa.inference.white_box import middle_tap
 from qa.training.cross_fitting import SequenceFit, folds_of, out_of_fold
 
 from .held_out import FIGURES, as_text, figures
-from .labelled_questions import Questions, read_questions
+from .labelled_questions import LabelledQuestion, Questions, read_questions
 from .preferences import (
+    WITH_NOTES,
     AnsweredPrompt,
     answered,
     form_and_probe,
@@ -45,7 +47,6 @@ from .probe import READING, FitCount, OnProgress, Outcome, Trained, keep, new_ca
 SETTINGS: Final = FitSettings(
     kind=Kind.MLP, opens_with_prompt=False, closes_with_end=False, huber_weight=0.0
 )
-WITH_NOTES: Final = "with_notes"
 ANSWERING: Final = "Answering"
 # (prompts, of these right and of these wrong): a small model is right about few.
 _MIN_PROMPTS: Final = (400, 60)
@@ -143,11 +144,32 @@ def carry_out(
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Outcome:
     questions = read_questions(wanted)
+    return train_on(
+        questions,
+        training,
+        notes=wanted.notes,
+        promote=promote,
+        note=note,
+        on_progress=on_progress,
+    )
+
+
+def train_on(
+    questions: Sequence[LabelledQuestion],
+    training: BoundaryTraining,
+    *,
+    notes: int,
+    promote: bool,
+    note: str,
+    by: AbstractBaseUser | None = None,
+    on_progress: OnProgress = lambda _what, _done, _all: None,
+) -> Outcome:
+    """Let the model answer each question without notes and with `notes` of its own."""
     form = load_closed_book_form()
-    prompts = prompts_of(questions, notes=wanted.notes)
+    prompts = prompts_of(questions, notes=notes)
     rows = answered(form, prompts, on_progress=partial(on_progress, ANSWERING))
     trained = train_boundary(form, rows, training, on_progress=on_progress)
-    probe = keep(trained.files, by=None, note=note, activate=promote)
+    probe = keep(trained.files, by=by, note=note, activate=promote)
     return Outcome(probe, len(rows), sum(row.is_right for row in rows))
 
 

@@ -1,13 +1,13 @@
 """From files of statements to directions in the registry, and what they are worth."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from accounts.ids import digest
-from probes.cards import ProbeFiles, ProbeKind
+from probes.cards import Json, ProbeFiles, ProbeKind
 from probes.directions.fitting import Progress, fit_direction_set
 from probes.directions.sets import DirectionSet, DirectionSettings, direction_files
 from probes.directions.statements import (
@@ -62,9 +62,10 @@ def train_directions(
     statements: DirectionStatements,
     settings: DirectionSettings,
     *,
+    measure: Callable[[DirectionSet], Mapping[str, Json]] = lambda _found: {},
     on_progress: Progress | None = None,
 ) -> TrainedDirections:
-    """Fit both traits' directions on one model.
+    """Fit both traits' directions on one model; `measure` adds to their metrics.
 
     As in the paper's release a statement is given both instructions, however confident
     it sounds by itself.
@@ -93,6 +94,7 @@ def train_directions(
             "sounding_auroc": sounding,
             "measured": "on statements that no direction was fitted on; sounding_auroc "
             "on all, without an instruction",
+            **measure(directions),
         },
     )
     return TrainedDirections(

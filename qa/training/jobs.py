@@ -1,4 +1,4 @@
-"""Background jobs: "probes.train" trains a probe, "qa.retrain" one on reviews alone."""
+"""Background jobs: "probes.train" trains any kind, "qa.retrain" a probe on reviews alone."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +18,7 @@ from qa.training import retraining as retrainings
 from qa.training.models import Retraining
 
 from .labels import drafts_of_reviews, weights_of_drafts
+from .method_jobs import METHOD_KINDS, train_method
 
 if TYPE_CHECKING:
     from .request import TrainingRequest
@@ -46,9 +47,9 @@ def progress_of(run: JobRun) -> OnProgress:
 
 
 def train_in_background(run: JobRun) -> dict[str, object]:
-    """Train a probe on evaluation runs and register it; the handler of `KIND`.
+    """Train a probe, or what CBDR and CtrlA need, and register it; handler of `KIND`.
 
-    The parameters are `kind` and `runs`, and as for the command `layer`, `part`,
+    For `METHOD_KINDS` see `train_method`. For probes of answers the parameters are `kind` and `runs`, and as for the command `layer`, `part`,
     `network`, `folds`, `seed`, `any_model`, `reviews`, `promote` and `note`.
     Activations are kept on disk for another attempt; fits are repeated.
     """
@@ -56,6 +57,18 @@ def train_in_background(run: JobRun) -> dict[str, object]:
     from .request import carry_out, request_of  # noqa: PLC0415
 
     owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
+    kind = str(run.parameters.get("kind"))
+    if kind in METHOD_KINDS:
+        probe, count = train_method(
+            ProbeKind(kind), run.parameters, by=owner, on_progress=progress_of(run)
+        )
+        return {
+            "probe": probe.pk,
+            "fingerprint": probe.fingerprint,
+            "state": probe.state,
+            "learnt_from": count,
+            "metrics": dict(probe.metrics),
+        }
     outcome = carry_out(
         request_of(run.parameters), by=owner, on_progress=progress_of(run)
     )

@@ -18,14 +18,17 @@ from qa.policies.services import active_policy
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
+    """A question with right answers; `marked` are notes that an expert says answer it."""
+
     question: str
     references: tuple[str, ...]
     notes: tuple[str, ...] = ()
     group: str = ""
+    marked: tuple[str, ...] = ()
 
     @property
     def without_notes(self) -> Self:
-        return replace(self, notes=())
+        return replace(self, notes=(), marked=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,17 @@ def read_questions(wanted: Questions) -> list[LabelledQuestion]:
         row if row.notes else replace(row, notes=_found(retriever, row, wanted.notes))
         for row in found
     ]
+
+
+def question_of(row: object) -> LabelledQuestion:
+    """Return the question of an uploaded row; TrainingDataError where it is none."""
+    try:
+        return _question(row if isinstance(row, dict) else {})
+    except (KeyError, TypeError, ValueError) as error:
+        raise TrainingDataError(
+            f"{str(row)[:100]!r} is no labelled question: {error}. A row is "
+            '{"question": "...", "answers": ["..."]}.'
+        ) from error
 
 
 def _found(

@@ -102,7 +102,7 @@ def _label(rows: Sequence[PastQuestion], form: "ClosedBookForm") -> None:
         row.own_model, row.is_known = form.fingerprint, None
         if asks_about_now(answer.question, answer.language):
             row.is_known = False  # whatever is said of it
-        elif answer.is_unsourced or _references_of(row):
+        elif answer.is_unsourced or references_of(row):
             open_rows.append(row)
     said = form.write_each([row.answer.question for row in open_rows])
     for row, text in zip(open_rows, said, strict=True):
@@ -119,13 +119,13 @@ def _knows(row: PastQuestion, said: str) -> bool | None:
     written = text_of(answer) or answer.text
     if answer.is_unsourced and normalised(said) == normalised(written):
         return row.can_be_answered
-    references = _references_of(row)
+    references = references_of(row)
     if not references:
         return None
     return answers_rightly(said, references, question=answer.question)
 
 
-def _references_of(row: PastQuestion) -> list[str]:
+def references_of(row: PastQuestion) -> list[str]:
     answer, texts = row.answer, []
     if answer.outcome == Answer.Outcome.ANSWERED and row.can_be_answered:
         texts.append(text_of(answer) or answer.text)

@@ -15,6 +15,7 @@ from django.conf import settings
 from accounts.ids import digest
 from kb.embedding.embedder import BUNDLED, bundled_directory
 from probes.abstention.probe import AbstentionProbe
+from probes.models import Probe
 from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_reranker
 from probes.reranker.preferences import Preference, digest_of, parted_by_query
 from probes.reranker.scoring import RerankerCard
@@ -25,6 +26,7 @@ from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.known_by_probe import BoundaryProbe, active_boundary_probe
 from qa.inference.policy_models import load_closed_book_form
 
+from .held_out import as_text
 from .labelled_questions import LabelledQuestion, Questions, read_questions
 
 # Prompts of like length that are answered side by side.
@@ -120,6 +122,8 @@ def _side_by_side(
 
 
 MARGIN: Final = 0.005
+WITH_NOTES: Final = "with_notes"
+_CHANCE: Final = 0.5
 MAX_NOTES: Final = 5
 
 
@@ -164,12 +168,14 @@ def preferences_of(
 ) -> list[Preference]:
     """Return a preference for each question that some note helps and some note harms.
 
-    A note has to move the confidence, in [0, 1], by `margin`; `most` of each sort are
-    kept.
+    A note has to move the confidence, in [0, 1], by `margin`, or to be marked by an
+    expert, which makes it the first of those that help; `most` of each sort are kept.
     """
     found = []
     for one in shifts:
-        positives, negatives = one.helping(margin), one.harming(margin)
+        marked = one.asked.marked
+        positives = [*marked, *(n for n in one.helping(margin) if n not in marked)]
+        negatives = [note for note in one.harming(margin) if note not in marked]
         if positives and negatives:
             found.append(
                 Preference(
@@ -189,11 +195,35 @@ def make_preferences(
     wanted: Questions, *, margin: float
 ) -> tuple[int, list[Preference]]:
     form, held = form_and_probe()
+    if reason := cannot_tell(held):
+        raise TrainingDataError(reason)
     questions = [
         replace(row, notes=row.notes[: wanted.notes]) for row in read_questions(wanted)
     ]
     shifts = shifts_of(form, held.probe, questions)
     return len(questions), preferences_of(shifts, margin=margin)
+
+
+def cannot_tell(held: BoundaryProbe) -> str:
+    """Return why a boundary probe's shifts would be noise; "" where it can be asked.
+
+    With notes its AUROC has to lie above 0.5 with its whole interval.
+    """
+    row = Probe.objects.light().filter(fingerprint=held.fingerprint).first()
+    metrics = row.metrics if row else {}
+    measured = metrics.get(WITH_NOTES)
+    area = measured.get("auroc") if isinstance(measured, dict) else None
+    figure = area if isinstance(area, dict) else {}
+    # Where it is 1 in every draw there is no interval.
+    low = 1.0 if figure.get("value") == 1.0 else figure.get("low")
+    if isinstance(low, float) and low > _CHANCE:
+        return ""
+    said = as_text(area) or "not measured"
+    return (
+        f"The boundary probe {held.fingerprint[:8]} can't tell which notes help: its "
+        f"AUROC with notes is {said}, which does not exclude {_CHANCE}. Train it on more "
+        "questions with notes, or mark evidence in reviews."
+    )
 
 
 def train_reranker(

@@ -2,6 +2,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,11 +19,11 @@ from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError
 from probes.joint import joint_from
 from probes.models import Probe
-from probes.services import promote, retire
+from probes.services import promote, retire, roll_back
 from qa.evaluation.report import svg_charts as charts
 from qa.training.held_out import FIGURES, as_text, rows_of
 
-from .probe_pages import ProbePages
+from .method_pages import OWN_FIGURES, MethodPages, active_beside, own_figures
 
 _COLOURS = {
     Probe.State.ACTIVE: "success",
@@ -32,7 +33,7 @@ _COLOURS = {
 
 
 @admin.register(Probe)
-class ProbeAdmin(ProbePages):
+class ProbeAdmin(MethodPages):
     list_display: ClassVar = [
         "__str__", "shown_state", "kind", "reads", "auroc", "ece", "answers",
         "created_at",
@@ -40,8 +41,10 @@ class ProbeAdmin(ProbePages):
     list_filter: ClassVar = ["kind", "state", "language_model_name"]
     list_select_related: ClassVar = ["created_by"]
     search_fields: ClassVar = ["fingerprint", "language_model", "note"]
-    actions_list: ClassVar = ["train", "upload"]
-    actions_detail: ClassVar = ["activate_this", "shadow_this", "retire_this", "export"]
+    actions_list: ClassVar = ["train", "train_method", "upload"]
+    actions_detail: ClassVar = [
+        "activate_this", "roll_this_back", "shadow_this", "retire_this", "export",
+    ]  # fmt: skip
     fieldsets: ClassVar = [
         (None, {"fields": ["kind", "shown_state", "reads", "note"]}),
         ("Quality", {"fields": ["figures", "curves"]}),
@@ -85,6 +88,19 @@ class ProbeAdmin(ProbePages):
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.ACTIVE)
 
+    @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed(
+        "Activate the probe again that this one replaced, or none if there was none? This "
+        "one is kept."
+    )
+    def roll_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        key, by = self.found(request, object_id).pk, caller(request)
+
+        def go_back() -> str:
+            return _said_of(roll_back(key, by=by), by)
+
+        return act_on_row(self, request, key, go_back)
+
     @action(description="Run in shadow", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Run this probe on every answer without letting it refuse any?")
     def shadow_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -119,9 +135,14 @@ class ProbeAdmin(ProbePages):
 
     @admin.display(description="figures")
     def figures(self, probe: Probe) -> SafeString | str:
+        active = active_beside(probe)
+        if probe.kind in OWN_FIGURES:
+            return own_figures(probe, active)
         rows = rows_of("this probe", probe.metrics)
         if not any(rows[0][1:]):
             return "Nothing was measured."
+        if active:
+            rows += rows_of(f"active: {active}", active.metrics)[:1]
         heads = (
             "",
             *(name.upper() if name != "brier" else "Brier" for name in FIGURES),
@@ -187,9 +208,21 @@ class ProbeAdmin(ProbePages):
         def move() -> str:
             is_end = state == Probe.State.RETIRED
             probe = retire(key, by=by) if is_end else promote(key, state, by=by)
-            return f"{probe} is {probe.get_state_display()} from the next answer on."
+            return _said_of(probe, by)
 
         return act_on_row(self, request, key, move)
+
+
+def _said_of(probe: Probe, by: User) -> str:
+    """Return what a probe does now; active directions bring their own threshold."""
+    said = f"{probe} is {probe.get_state_display()} from the next answer on."
+    if probe.kind != ProbeKind.DIRECTIONS or probe.state != Probe.State.ACTIVE:
+        return said
+    # Pulls in torch, which a process that serves pages does without.
+    from .monitor import apply_threshold  # noqa: PLC0415
+
+    made = ", ".join(map(str, apply_threshold(probe, by=by)))
+    return f"{said} Active with its threshold: {made}." if made else said
 
 
 # The curves, drawn from the numbers of a card: one that was uploaded is checked.

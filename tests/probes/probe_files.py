@@ -9,6 +9,7 @@ from probes.abstention.fitting import FitSettings, fit
 from probes.abstention.probe import Kind, Labelled
 from probes.cards import ProbeCard, ProbeFiles, ProbeKind
 from probes.joint import JointSettings, fit_joint, joint_files
+from probes.reranker.blend import Blend, blend_files
 from probes.taps import Part, Tap
 
 MODEL = "a" * 64
@@ -81,3 +82,14 @@ def joint_probe_files(
         inputs=inputs,
     )
     return joint_files(made, settings, replace(_CARD, kind=ProbeKind.JOINT, form=""))
+
+
+def reranker_files(logit=1.0, *, before=0.5, after=0.6) -> ProbeFiles:
+    """Return a reranker with that recall before and after it."""
+    metrics = {"recall_before": before, "recall_after": after}
+    card = replace(reranker_card(), metrics=metrics)
+    return blend_files(Blend(logit, 0.0, 1.0), card)
+
+
+def reranker_card() -> ProbeCard:
+    return replace(_CARD, kind=ProbeKind.RERANKER, language_model=MODEL, form="")

@@ -11,10 +11,10 @@ from probes.cards import ProbeFiles, ProbeKind
 from probes.exceptions import ProbeFileError, ProbeNotFoundError, ProbeStateError
 from probes.joint import joint_from
 from probes.models import Probe, ProbeChange
-from probes.services import promote, register, register_shipped, retire
+from probes.services import promote, register, register_shipped, retire, roll_back
 from tests.factories import make_user
 
-from .probe_files import MODEL, activation_files, joint_probe_files
+from .probe_files import MODEL, activation_files, joint_probe_files, reranker_files
 
 pytestmark = pytest.mark.django_db
 OTHER = "b" * 64
@@ -162,6 +162,36 @@ def test_a_probe_that_was_damaged_in_the_database_is_not_put_in_force(user):
         promote(probe.pk, "active", by=user)
 
     assert states(in_force, probe) == ["active", "candidate"]
+
+
+def test_a_reranker_that_lowers_recall_is_not_activated(user):
+    worse = register(reranker_files(before=0.8, after=0.75))
+    unmeasured = register(reranker_files(before=None, after=None))
+    equal = register(reranker_files(before=0.8, after=0.8))
+
+    for probe in (worse, unmeasured):
+        with pytest.raises(ProbeStateError, match="recall among the first notes"):
+            promote(probe.pk, "active", by=user)
+    promote(equal.pk, "active", by=user)
+
+    assert states(worse, unmeasured, equal) == ["candidate", "candidate", "active"]
+
+
+def test_rolling_back_activates_what_was_replaced_or_nothing(user):
+    first, second = registered(), registered(seed=1)
+    promote(first.pk, "active", by=user)
+    promote(second.pk, "active", by=user)
+
+    assert roll_back(second.pk, by=user) == first
+    assert states(first, second) == ["active", "retired"]
+    roll_back(first.pk, by=user)
+    assert states(first, second) == ["retired", "active"]
+    with pytest.raises(ProbeStateError, match="only an active one"):
+        roll_back(first.pk, by=user)
+
+    alone = registered(kind=ProbeKind.EARLY)
+    promote(alone.pk, "active", by=user)
+    assert roll_back(alone.pk, by=user).state == "retired"
 
 
 @pytest.fixture

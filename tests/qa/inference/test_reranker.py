@@ -139,7 +139,7 @@ def test_without_a_reranker_no_policy_ranks(settings):
 
     with pytest.raises(PolicyError, match="train reranker"):
         new_version(active_policy(make_knowledge_base()), by=None, rerank=True)
-    with pytest.raises(RerankerFileError, match="names no reranker"):
+    with pytest.raises(RerankerFileError, match="no reranker is active"):
         configured_reranker()
 
 

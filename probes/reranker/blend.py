@@ -1,0 +1,119 @@
+"""A reranker of three weights: the verifier's two scores, and the order that was found.
+
+A cross-encoder with a new output learns its task from the preferences alone, and a few
+hundred of them made it worse than the order that was found. This one begins with the
+verifier, which was fitted on what answers a question, and with that order: without a
+preference it changes nothing.
+
+References:
+    CBDR, section 3.3, for the preferences; McFadden, "Conditional logit analysis of
+    qualitative choice behavior" (1973), for the fit.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+
+from probes import cards
+from probes.exceptions import TooFewLabelsError
+
+MIN_QUESTIONS: Final = 20
+_STRENGTH: Final = 0.01  # of the pull towards the order that was found, per question
+# Of the order alone: the first note is twice as likely as the second.
+_PRIOR: Final = (0.0, 0.0, 1.0)
+Rows = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Blend:
+    """Weights of the verifier's logit, its cosine, and minus the logarithm of the place."""
+
+    logit: float
+    nearness: float
+    order: float
+
+    def scores(self, measured: Rows) -> Rows:
+        """Return a score for each note; `measured`: (notes, 2), in the order found."""
+        weights = np.array([self.logit, self.nearness, self.order])
+        scores: Rows = features(measured) @ weights
+        return scores
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """A question's notes in the order found: measured (notes, 2), and which help."""
+
+    measured: Rows
+    helps: NDArray[np.bool_]
+    group: str
+
+
+_WEIGHTS: Final = TypeAdapter(Blend)
+
+
+def features(measured: Rows) -> Rows:
+    places = -np.log(np.arange(1, len(measured) + 1))
+    return np.column_stack([measured, places])
+
+
+def fit_blend(questions: Sequence[Ranked]) -> Blend:
+    """Fit on questions of which some notes help and others do not; the fit is convex."""
+    rows = [one for one in questions if one.helps.any() and not one.helps.all()]
+    if len(rows) < MIN_QUESTIONS:
+        raise TooFewLabelsError(
+            f"{len(rows)} questions have notes that help beside others that do not, and "
+            f"at least {MIN_QUESTIONS} are needed. Mark evidence in more reviews, or "
+            "give more labelled questions."
+        )
+    read = [(features(one.measured), one.helps) for one in rows]
+    prior = np.array(_PRIOR)
+
+    def loss(weights: Rows) -> float:
+        apart = weights - prior
+        missed = sum(
+            float(logsumexp(seen @ weights) - logsumexp((seen @ weights)[helps]))
+            for seen, helps in read
+        )
+        return missed / len(read) + _STRENGTH * float(apart @ apart)
+
+    found = minimize(loss, prior, method="L-BFGS-B")
+    return Blend(*map(float, found.x))
+
+
+def recall_at(blend: Blend | None, questions: Sequence[Ranked], k: int) -> Rows:
+    """Return of each question with a note that helps whether one is among the first k.
+
+    `blend` None leaves the order as it was found.
+    """
+    found = []
+    for one in questions:
+        if one.helps.any():
+            order = np.arange(len(one.helps))
+            if blend is not None:
+                order = np.argsort(-blend.scores(one.measured), kind="stable")
+            found.append(float(one.helps[order[:k]].any()))
+    return np.array(found)
+
+
+def blend_files(blend: Blend, card: cards.ProbeCard) -> cards.ProbeFiles:
+    text = json.dumps(asdict(blend), indent=2, sort_keys=True, allow_nan=False)
+    weights = f"{text}\n".encode()
+    filled = replace(card, kind=cards.ProbeKind.RERANKER)
+    return cards.ProbeFiles("reranker", cards.card_bytes(filled, weights), weights)
+
+
+def blend_from(files: cards.ProbeFiles, *, language_model: str) -> Blend:
+    card = files.checked(language_model=language_model)
+    if card.kind is not cards.ProbeKind.RERANKER:
+        raise files.damaged(f"a {card.kind.value} probe orders no notes")
+    try:
+        return _WEIGHTS.validate_json(files.weights)
+    except cards.UNREADABLE as error:
+        raise files.damaged(cards.reason(error)) from error

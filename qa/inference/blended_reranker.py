@@ -1,0 +1,88 @@
+"""The reranker of the registry: the verifier's scores blended with the order found."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from django.conf import settings
+
+from accounts.loaded_once import LoadedOnce
+from probes.cards import ProbeKind
+from probes.models import Probe
+from probes.reranker.blend import Blend, Rows, blend_from
+from probes.verifier.scoring import BUNDLED, Verifier, load_verifier
+
+logger = logging.getLogger(__name__)
+
+VERIFIER: Final = "verifier"  # of the card's settings: the one whose scores were read
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """`probes.verifier.scoring.EntryText` of a note that is one text."""
+
+    text: str
+    title: str = ""
+    section: str = ""
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlendedReranker:
+    """`qa.pipeline.retrieve.Reranker`; texts come in the order in which they were found."""
+
+    fingerprint: str
+    blend: Blend
+    verifier: Verifier
+
+    def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        if not texts:
+            return []
+        found: list[float] = self.blend.scores(
+            measured(self.verifier, question, texts)
+        ).tolist()
+        return found
+
+
+def measured(verifier: Verifier, question: str, texts: Sequence[str]) -> Rows:
+    """Return the verifier's logit and cosine of each text's best window: (texts, 2)."""
+    windows = verifier.measure(question, [Note(text) for text in texts])
+    return np.array([each[each[:, 0].argmax()] for each in windows])
+
+
+def active_verifier() -> Verifier | None:
+    if settings.VERIFIER == "none":
+        return None
+    return load_verifier(
+        BUNDLED if settings.VERIFIER == "bundled" else Path(settings.VERIFIER)
+    )
+
+
+_loaded: Final = LoadedOnce[str, BlendedReranker | None]()
+
+
+def active_reranker(language_model: str) -> BlendedReranker | None:
+    """Return the registry's active reranker for this model; None if none can be used."""
+    rows = Probe.objects.active_for(language_model).filter(kind=ProbeKind.RERANKER)
+    key = rows.values_list("fingerprint", flat=True).first()
+    if key is None:
+        return None
+    version = (key, settings.VERIFIER)
+    return _loaded.get(language_model, lambda: _load(key), version=version)
+
+
+def _load(key: str) -> BlendedReranker | None:
+    row, verifier = Probe.objects.get(fingerprint=key), active_verifier()
+    read_by = row.parsed_card.settings.get(VERIFIER)
+    if verifier is None or verifier.fingerprint != read_by:
+        logger.error(
+            "%s blends the scores of the verifier %s, and %s is configured: what is "
+            "found keeps its order. Train a reranker with this verifier.",
+            row, str(read_by)[:12], verifier.fingerprint[:12] if verifier else "none",
+        )  # fmt: skip
+        return None
+    blend = blend_from(row.files, language_model=row.language_model)
+    return BlendedReranker(key, blend, verifier)

@@ -1,0 +1,125 @@
+"""Each kind of training in the browser: started, watched, compared, activated, rolled back."""
+
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.roles import Role
+from jobs.models import Job
+from jobs.run import run_job
+from probes.cards import ProbeKind
+from probes.models import Probe
+from qa.inference.policy_models import load_closed_book_form
+from tests.browser.conftest import make_signed_up
+from tests.factories import make_entry, make_knowledge_base
+from tests.probes import tiny_models
+from workers.registry import HANDLERS
+
+LIST = "/admin/probes/probe/"
+STATEMENTS = (
+    "The counter opens at nine in the morning.", "A lost card costs seven euros.",
+    "Parcels wait ten days at the counter.", "The reading room closes on Sundays.",
+    "Refunds arrive within fourteen days.", "The lift reaches every floor but the cellar.",
+    "Bicycles travel free after eight at night.", "Keys are handed out by the porter.",
+    "Invoices are sent on the first of the month.", "A locker takes a coin of two euros.",
+    "The canteen serves soup until three.", "Visitors park behind the old mill.",
+)  # fmt: skip
+
+
+@pytest.fixture
+def tiny(settings, tmp_path, transactional_db):
+    """A tiny model, an administrator and a knowledge base with true statements."""
+    settings.LANGUAGE_MODEL = str(
+        tiny_models.save(tmp_path / "tiny", context_length=2_048)
+    )
+    settings.LANGUAGE_ADAPTER, settings.VERIFIER = "none", "bundled"
+    make_signed_up(Role.ADMIN, "boss")
+    for text in STATEMENTS:
+        make_entry(text)
+    return tmp_path
+
+
+@pytest.fixture
+def questions(tiny):
+    """Questions that the tiny model answers "rightly" only where a note says zzzz."""
+    (said,) = load_closed_book_form().write_each(["q0 zzzz"])
+    rows = []
+    for number in range(112):
+        is_known = number % 4 == 0
+        notes = [f"n{number}{letter} aaaa" for letter in "abcd"]
+        # Beyond the first three of every second question, where a reranker helps.
+        notes.insert(2 if number % 8 < 4 else 4, f"the fee {number} zzzz")
+        rows.append(
+            {
+                "question": f"q{number} {'zzzz' if is_known else 'aaaa'}",
+                "answers": [said, f"fee {number}"],
+                "notes": notes,
+            }
+        )
+    file = tiny / "questions.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return file
+
+
+def train(desk, kind, *, seed, questions=None) -> Probe:
+    """Start a training by the form, run its job as a worker does, and watch it end."""
+    page = desk.open(LIST)
+    page.get_by_role("link", name="Train for CBDR or CtrlA").click()
+    page.get_by_label("Kind").select_option(kind)
+    if kind == ProbeKind.DIRECTIONS:
+        base = make_knowledge_base()
+        page.get_by_label("Knowledge base").select_option(str(base.pk))
+    if questions:
+        page.get_by_label("Questions").set_input_files(questions)
+    page.get_by_label("Seed").fill(str(seed))
+    page.get_by_role("button", name=re.compile("Train")).click()
+    page.get_by_role("link", name="the job").click()
+    expect(page.locator("body")).to_contain_text("probes.train")
+    job = Job.objects.latest("created_at")
+    run_job(job.pk, HANDLERS)
+    job.refresh_from_db()
+    assert job.state == "succeeded", job.error
+    page.reload()
+    expect(page.locator("body")).to_contain_text("succeeded")
+    return Probe.objects.get(pk=job.result["probe"])
+
+
+def act(desk, probe, name) -> None:
+    page = desk.open(f"{LIST}{probe.pk}/change/")
+    page.get_by_role("link", name=name, exact=True).click()
+    page.get_by_role("button", name=re.compile("Yes|Confirm|Continue", re.I)).click()
+    expect(page.locator("body")).to_contain_text("from the next answer on")
+
+
+def states(*probes):
+    return [Probe.objects.get(pk=probe.pk).state for probe in probes]
+
+
+def test_every_kind_is_trained_compared_activated_and_rolled_back(desk, questions):
+    desk.log_in("boss")
+    for kind in (ProbeKind.BOUNDARY, ProbeKind.RERANKER, ProbeKind.DIRECTIONS):
+        first = train(desk, kind, seed=0, questions=questions)
+        assert (first.kind, first.state) == (kind, "candidate")
+        act(desk, first, "Activate")
+        if kind == ProbeKind.RERANKER:
+            # It has no seed: other questions make another one.
+            rows = questions.read_text().splitlines(keepends=True)
+            questions.write_text("".join(rows[:-4]))
+        second = train(desk, kind, seed=1, questions=questions)
+
+        page = desk.open(f"{LIST}{second.pk}/change/")
+        expect(page.locator("body")).to_contain_text(f"active: {first}")
+        act(desk, second, "Activate")
+        assert states(first, second) == ["retired", "active"]
+        act(desk, second, "Roll back")
+        assert states(first, second) == ["active", "retired"]
+
+    boundary, reranker = (
+        Probe.objects.get(kind=kind, state="active")
+        for kind in (ProbeKind.BOUNDARY, ProbeKind.RERANKER)
+    )
+    assert boundary.metrics["with_notes"]["auroc"]["low"] > 0.5
+    assert reranker.metrics["recall_after"] >= reranker.metrics["recall_before"]
+    assert reranker.parsed_card.inputs == {"boundary": boundary.fingerprint}
