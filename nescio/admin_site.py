@@ -67,6 +67,7 @@ UNFOLD: dict[str, Any] = {
             "href": lambda request: static("nescio/logo.svg"),
         }
     ],
+    "STYLES": [lambda request: static("nescio/admin.css")],
     "SCRIPTS": [lambda request: static("nescio/field_names.js")],
     "SITE_DROPDOWN": [
         {"icon": "forum", "title": "Ask a question", "link": _lazy_reverse("ask")},
@@ -75,7 +76,9 @@ UNFOLD: dict[str, Any] = {
             "title": "My questions",
             "link": _lazy_reverse("answers"),
         },
+        {"icon": "menu_book", "title": "Knowledge", "link": _lazy_reverse("knowledge")},
         {"icon": "key", "title": "My API tokens", "link": _lazy_reverse("own-tokens")},
+        {"icon": "help", "title": "Help", "link": _lazy_reverse("help")},
     ],
     "SHOW_VIEW_ON_SITE": True,
     "SHOW_BACK_BUTTON": True,

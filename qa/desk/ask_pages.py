@@ -14,7 +14,11 @@ from django.http import (
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import (
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
 
 from accounts.exceptions import NescioError
 from accounts.roles import caller
@@ -138,6 +142,13 @@ def ask(request: HttpRequest) -> HttpResponseBase:
         return _ask(request)
     context = {**parts.box_part(request), **parts.recent_part(caller(request))}
     return render(request, "qa/ask.html", context)
+
+
+@require_safe
+@parts.agents_only
+def help_page(request: HttpRequest) -> HttpResponseBase:
+    """Explain the agent's pages."""
+    return render(request, "qa/help.html")
 
 
 @require_POST

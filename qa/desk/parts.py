@@ -82,6 +82,7 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 
 
 RECENT = 8
+_EXAMPLES = 4
 _NEAREST = 3  # of the entries beside a refusal; the others are folded
 
 
@@ -97,8 +98,20 @@ def box_part(
 
 
 def recent_part(user: User) -> dict[str, object]:
-    """Return the user's last questions (one query)."""
-    return {"recent": list(past_answers(user)[:RECENT])}
+    """Return the user's last questions, or examples where there are none yet."""
+    recent = list(past_answers(user)[:RECENT])
+    return {"recent": recent, "examples": [] if recent else _examples(user)}
+
+
+def _examples(user: User) -> list[str]:
+    """Return questions that verified entries answer word for word, the most used first."""
+    base = KnowledgeBase.objects.order_by("pk")[:1]
+    entries = Entry.objects.visible_to(user).filter(
+        knowledge_base__in=base.values("pk"), state=Entry.State.VERIFIED
+    )
+    asked = entries.current(timezone.now()).exclude(question="")
+    most_used = asked.order_by("-upkeep__uses", "pk")
+    return list(most_used.values_list("question", flat=True)[:_EXAMPLES])
 
 
 def past_answers(user: User) -> QuerySet[Answer]:

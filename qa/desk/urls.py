@@ -15,6 +15,7 @@ urlpatterns = [
         answer_pages.escalate,
         name="answer-escalate",
     ),
+    path("help", ask_pages.help_page, name="help"),
     path("knowledge", knowledge_pages.knowledge, name="knowledge"),
     path(
         "knowledge/documents/<int:document_id>",

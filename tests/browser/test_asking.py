@@ -89,6 +89,17 @@ def test_agent_says_by_keyboard_which_entry_answers_a_refusal(desk):
     assert not Vote.objects.exists()
 
 
+def test_who_never_asked_is_shown_questions_that_are_answered(desk):
+    page = desk.log_in("agent")
+    expect(page.locator(".examples button")).to_have_count(1)
+
+    page.get_by_role("button", name=VERBATIM).press("Enter")
+
+    expect(page.locator(".answer-text")).to_contain_text("under Cards, Block.")
+    page.get_by_role("link", name="Help").press("Enter")
+    expect(page.get_by_role("heading", name="When there is no answer")).to_be_visible()
+
+
 def test_keys_ask_break_lines_and_jump_to_the_box(desk):
     page = desk.log_in("agent")
     box = page.get_by_label("Your question")

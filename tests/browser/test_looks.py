@@ -10,6 +10,7 @@ from kb.models import Entry
 from qa.gaps.escalations import close, escalate
 from qa.models import Answer
 from tests.browser.conftest import make_signed_up
+from tests.qa.answer_rows import make_answer
 
 PHONE = {"width": 360, "height": 740}
 VERBATIM = "How do I block a lost card?"
@@ -56,6 +57,7 @@ def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
     found["list"] = violations(desk.open("/answers"))
     found["knowledge"] = violations(desk.open("/knowledge"))
     found["found"] = violations(desk.open("/knowledge?q=card"))
+    found["help"] = violations(desk.open("/help"))
     entry = Entry.objects.select_related("document").latest("pk")
     found["entry"] = violations(desk.open(f"/knowledge/entries/{entry.pk}"))
     found["document"] = violations(
@@ -85,6 +87,29 @@ def test_nothing_runs_out_of_a_phone(make_desk, question):
     assert button["height"] >= 40
 
 
+def test_an_escalation_fits_a_phone_and_says_where_one_is(make_desk):
+    curator = make_signed_up(Role.CURATOR, "carla")
+    near = tuple(Entry.objects.all())
+    signal = {"gate": "hard_refusal", "name": "distance_over_confidence"}
+    refused = make_answer(
+        curator,
+        question="What does a contactless payment cost abroad?",
+        near_misses=near,
+        signals=[{**signal, "value": 1.2, "threshold": 0.85, "passed": False}],
+    )
+    sent = escalate(refused.pk, user=curator)
+    desk = make_desk(viewport=PHONE)
+    desk.log_in("carla")
+
+    page = desk.open(f"/admin/qa/escalation/{sent.pk}/change/")
+
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    here = page.locator("#header-inner h1 a:visible")
+    expect(here).to_have_count(1)
+    expect(here).to_contain_text("What does a contactless")
+    assert here.bounding_box()["width"] > 90
+
+
 def test_dark_rooms_get_dark_pages(make_desk):
     colours = {}
     for scheme in ("light", "dark"):
@@ -112,10 +137,10 @@ def test_who_wants_no_motion_gets_none(make_desk):
 
 def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
     page = desk.log_in("agent")
-    for _ in range(8):  # the box has the focus first
+    for _ in range(9):  # the box has the focus first
         page.keyboard.press("Shift+Tab")
     names = []
-    for _ in range(10):
+    for _ in range(11):
         names.append(
             page.evaluate(
                 "document.activeElement.innerText || document.activeElement.id"
@@ -133,6 +158,7 @@ def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
         "My questions",
         "Notices",
         "API tokens",
+        "Help",
         "Log out",
         "question",
         "Ask",
