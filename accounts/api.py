@@ -11,8 +11,10 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.views import APIView
 
 from accounts import services
+from accounts.delegation import HEADER, is_delegated
 from accounts.models import ApiToken
 from accounts.rest import ResourceViewSet
 from accounts.roles import Role, has_role
@@ -29,7 +31,9 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
 
     class Meta:
         model = ApiToken
-        fields = ["id", "name", "user", "created_at", "expires_at"]
+        fields = [
+            "id", "name", "user", "may_act_for_others", "created_at", "expires_at",
+        ]  # fmt: skip
         read_only_fields = fields
 
 
@@ -73,6 +77,16 @@ def _lifetime(given: Mapping[str, Any]) -> services.Lifetime:
     return None if days is None else timedelta(days=days)
 
 
+class ActsForItself(IsAuthenticated):
+    """Keeps a service that acts for a user from that user's own account."""
+
+    message = f"This is not done for others; leave {HEADER} out."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        allowed = super().has_permission(request, view)
+        return allowed and not is_delegated(request.user)
+
+
 class TokenViewSet(ListModelMixin, ResourceViewSet[ApiToken]):
     """List one's own tokens, newest first; an admin sees everybody's.
 
@@ -80,7 +94,7 @@ class TokenViewSet(ListModelMixin, ResourceViewSet[ApiToken]):
     """
 
     serializer_class = TokenSerializer
-    permission_classes = [IsAuthenticated]
+    permission_classes = [ActsForItself]
     filter_backends = []
     ordering = ("-created", "-pk")
     lookup_url_kwarg = "token_id"

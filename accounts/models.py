@@ -29,6 +29,10 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
     name = models.CharField(
         max_length=100, blank=True, help_text="What it is for, in its owner's words."
     )
+    may_act_for_others = models.BooleanField(
+        default=False,
+        help_text="Its requests may name another user, whose entitlement then counts.",
+    )
 
     objects = ApiTokenManager()
 

@@ -30,11 +30,17 @@ class IssuedToken:
 
 
 def create_token(
-    *, user: User, name: str = "", expires_in: Lifetime = "default"
+    *,
+    user: User,
+    name: str = "",
+    expires_in: Lifetime = "default",
+    may_act_for_others: bool = False,
 ) -> IssuedToken:
     """Make a token for `user`; it works until it expires, is revoked or the user is inactive."""
     expiry = knox_settings.TOKEN_TTL if expires_in == "default" else expires_in
-    row, secret = ApiToken.objects.create(user=user, expiry=expiry, name=name)
+    row, secret = ApiToken.objects.create(
+        user=user, expiry=expiry, name=name, may_act_for_others=may_act_for_others
+    )
     return IssuedToken(row=row, secret=secret)
 
 

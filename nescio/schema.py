@@ -66,6 +66,7 @@ class OperationSchema(AutoSchema):
 
 class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped in the library
     target_class = "accounts.authentication.ApiTokenAuthentication"
+    match_subclasses = True
     name = "token"
     priority = 1
 
@@ -74,7 +75,8 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
             "type": "apiKey",
             "in": "header",
             "name": "Authorization",
-            "description": "`Bearer nsc_...` or `Token nsc_...`, the word included.",
+            "description": "`Bearer nsc_...` or `Token nsc_...`, the word included. A token "
+            "that may act for others names the user in `X-Nescio-On-Behalf-Of`.",
         }
 
 

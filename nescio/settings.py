@@ -347,7 +347,7 @@ QUESTION_MAX_CHARACTERS = env.int("NESCIO_QUESTION_MAX_CHARACTERS", default=2_00
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "accounts.authentication.ApiTokenAuthentication",
+        "accounts.delegation.DelegatingTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],

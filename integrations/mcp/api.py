@@ -17,7 +17,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
-from accounts.authentication import ApiTokenAuthentication
+from accounts.delegation import DelegatingTokenAuthentication
 from accounts.rest import KnownQueryView
 from accounts.roles import IsAgent
 from integrations.mcp.tools import Reply, Rest, make_server
@@ -25,7 +25,7 @@ from jobs.api import EventStreamRenderer
 
 # What the request within a request keeps of the one around it: who asks, and from where.
 _KEPT = (
-    "HTTP_AUTHORIZATION", "HTTP_HOST", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO",
+    "HTTP_AUTHORIZATION", "HTTP_X_NESCIO_ON_BEHALF_OF", "HTTP_HOST", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO",
     "REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme",
 )  # fmt: skip
 
@@ -34,7 +34,7 @@ class McpView(KnownQueryView):
     """One message of the protocol; tools are requests of the REST interface."""
 
     # No cookie: a page in a browser must not call tools for whoever is signed in.
-    authentication_classes = [ApiTokenAuthentication]
+    authentication_classes = [DelegatingTokenAuthentication]
     permission_classes = [IsAgent]
     renderer_classes = [JSONRenderer, EventStreamRenderer]
 

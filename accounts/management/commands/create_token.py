@@ -13,6 +13,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("user", help="The user's name.")
         parser.add_argument("--name", default="", help="What the token is for.")
+        parser.add_argument(
+            "--acts-for-others",
+            action="store_true",
+            help="Its requests may name any user but superusers, whose entitlement then "
+            "counts (X-Nescio-On-Behalf-Of).",
+        )
         ends = parser.add_mutually_exclusive_group()
         ends.add_argument(
             "--days",
@@ -28,6 +34,7 @@ class Command(BaseCommand):
         name: str,
         days: int | None,
         never_expires: bool,
+        acts_for_others: bool,
         **_: object,
     ) -> None:
         if days is not None and not 1 <= days <= MAX_TOKEN_DAYS:
@@ -44,5 +51,10 @@ class Command(BaseCommand):
         expires_in: Lifetime = None if never_expires else "default"
         if days is not None:
             expires_in = timedelta(days=days)
-        issued = create_token(user=owner, name=name, expires_in=expires_in)
+        issued = create_token(
+            user=owner,
+            name=name,
+            expires_in=expires_in,
+            may_act_for_others=acts_for_others,
+        )
         self.stdout.write(issued.secret)
