@@ -215,6 +215,9 @@ JOB_LEASE = timedelta(seconds=env.int("NESCIO_JOB_LEASE_SECONDS", default=30))
 JOB_SWEEP_INTERVAL = timedelta(seconds=env.int("NESCIO_JOB_SWEEP_SECONDS", default=10))
 JOB_KEEP = timedelta(days=env.int("NESCIO_JOB_KEEP_DAYS", default=30))
 EXPORT_KEEP = timedelta(days=env.int("NESCIO_EXPORT_KEEP_DAYS", default=7))
+# The slug of the audience for whose curators the language model proposes entries for gaps,
+# each night; empty: never.
+ENRICH_GAPS_FOR = env.str("NESCIO_ENRICH_GAPS_FOR", default="")
 RETRAIN_AFTER = env.int("NESCIO_RETRAIN_AFTER", default=50)
 
 # --- Models --------------------------------------------------------------------------

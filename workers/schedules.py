@@ -25,6 +25,7 @@ def schedules() -> dict[str, dict[str, object]]:
         "keep_past_questions": (crontab(minute=40), 1800),
         "retrain": (crontab(hour="*/3", minute=50), 3600),
         "keep_upkeep": (crontab(hour=2, minute=10), 6 * 3600),
+        "propose_for_gaps": (crontab(hour=1, minute=30), 6 * 3600),
         "remind_owners": (crontab(hour=6, minute=30), 6 * 3600),
         "draw_reviews": (crontab(hour=4, minute=20, day_of_week="mon"), 6 * 3600),
         "calibrate_where_due": (crontab(hour="*/2", minute=5), 3600),

@@ -28,6 +28,7 @@ from kb.upkeep import services as upkeep
 from qa.answers.asking import fail_abandoned
 from qa.dashboard import daily_counts
 from qa.gaps import notices, repeats
+from qa.gaps import services as gaps
 from qa.reviews import sampling as review_sampling
 from qa.training import retraining as retrainings
 from qa.votes import doubts, entry_uses
@@ -154,6 +155,12 @@ def send_notices() -> None:
 def draw_reviews() -> None:
     """Have answers drawn for review, as many as experts have time for."""
     review_sampling.draw_weekly()
+
+
+@shared_task(name="workers.propose_for_gaps")
+def propose_for_gaps() -> None:
+    """Have the language model propose entries for gaps, where that is wanted."""
+    gaps.propose_due()
 
 
 @shared_task(name="workers.retrain")

@@ -54,7 +54,7 @@ def checked(plan: Plan) -> Plan:
 _PARAMETERS: Final = ("seeds", "per_seed", "count", "samples", "seed")
 
 
-def start_enrichment(plan: Plan, *, by: User) -> Job:
+def start_enrichment(plan: Plan, *, by: User | None) -> Job:
     parameters = {
         "knowledge_base": plan.knowledge_base.slug,
         "audience": plan.audience.slug,

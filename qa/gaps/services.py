@@ -1,10 +1,12 @@
 """What experts see of a gap and do with it: assign, fill, dismiss or reopen it."""
 
+import logging
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
@@ -13,8 +15,9 @@ from django.utils import timezone
 from accounts.exceptions import ForbiddenError
 from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
-from kb.enrichment.proposals import Plan
+from kb.enrichment.proposals import Plan, proposed_keys, question_key
 from kb.entries.models import Entry
 from kb.exceptions import EntryRetiredError
 from kb.search import search
@@ -30,6 +33,10 @@ from .repeats import start_asking_again
 TEXT_LIMIT: Final = 8_000
 REASON_LIMIT: Final = 2_000
 _SEEDS: Final = 5
+_GAPS_A_NIGHT: Final = 10  # of a knowledge base: what curators can look at in a day
+_LOOKED_AT: Final = 100
+
+logger = logging.getLogger(__name__)
 
 
 @transaction.atomic
@@ -113,6 +120,42 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
         raise GapClosedError(
             f"Gap {gap_id} waits for a review already; finish that or reopen the gap."
         )
+    return _proposed(gap, audience, by)
+
+
+def propose_due() -> int:
+    """Have enrichment propose entries for the open gaps that matter most.
+
+    For curators of the audience that `NESCIO_ENRICH_GAPS_FOR` names; empty: never. Not
+    for a gap that an expert has taken, or whose question was proposed before, whatever
+    became of it. Returns how many were begun.
+    """
+    audience = Audience.objects.filter(slug=settings.ENRICH_GAPS_FOR).first()
+    if audience is None:
+        if settings.ENRICH_GAPS_FOR:
+            logger.error(
+                "There is no audience %r, which NESCIO_ENRICH_GAPS_FOR names: nothing is "
+                "proposed for gaps.",
+                settings.ENRICH_GAPS_FOR,
+            )
+        return 0
+    begun = 0
+    for knowledge_base in KnowledgeBase.objects.order_by("pk"):
+        free = Gap.objects.filter(
+            knowledge_base=knowledge_base, state=Gap.State.OPEN, owner=None
+        )
+        with transaction.atomic():
+            locked = free.select_for_update(of=("self",), no_key=True, skip_locked=True)
+            rows = [*locked.ranked()[:_LOOKED_AT]]
+            known = proposed_keys(knowledge_base, [gap.question for gap in rows])
+            due = [gap for gap in rows if question_key(gap.question) not in known]
+            for gap in due[:_GAPS_A_NIGHT]:
+                _proposed(gap, audience, None)
+        begun += len(due[:_GAPS_A_NIGHT])
+    return begun
+
+
+def _proposed(gap: Gap, audience: Audience, by: User | None) -> Gap:
     newest = gap.members.newest().values_list("answer__question", flat=True)
     seeds = dict.fromkeys(
         " ".join(text.split())[:SEED_LIMIT] for text in (gap.question, *newest[:_SEEDS])
@@ -164,7 +207,7 @@ def expected_answers(gap: Gap, viewer: User) -> QuerySet[Vote]:
     return of_gap.filter(is_withheld=False).order_by("-updated_at")  # type: ignore[misc]  # annotated by `visible_to`
 
 
-def _drafted(gap: Gap, entry: Entry | None, by: User) -> Gap:
+def _drafted(gap: Gap, entry: Entry | None, by: User | None) -> Gap:
     """Note what is to fill a gap, and ask again where that is verified already."""
     gap.state, gap.entry, gap.drafted_at = Gap.State.DRAFTED, entry, timezone.now()
     gap.owner = gap.owner or by

@@ -12,6 +12,7 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
+from kb.enrichment.proposals import question_key
 from kb.entries.states import retire_entry
 from kb.exceptions import EntryRetiredError
 from kb.models import EmbeddingModel, Entry, Proposal
@@ -296,6 +297,30 @@ def test_enrichment_is_asked_to_answer_the_gaps_questions():
     assert (job.parameters["seeds"], job.parameters["per_seed"]) == ([WIRE[0]], 0)
     with pytest.raises(GapClosedError, match="waits for a review already"):
         gaps.propose(gap.pk, by=curator, audience=make_audience())
+
+
+def test_gaps_are_proposed_for_each_night_where_that_is_wanted(settings, caplog):
+    gap = make_gap()
+    assert gaps.propose_due() == 0
+    settings.ENRICH_GAPS_FOR = "nobody"
+    assert gaps.propose_due() == 0
+    assert "no audience 'nobody'" in caplog.text
+    settings.ENRICH_GAPS_FOR = make_audience().slug
+
+    assert gaps.propose_due() == 1
+
+    job = Job.objects.get(kind="kb.enrich")
+    gap.refresh_from_db()
+    assert (job.owner, job.parameters["seeds"]) == (None, [WIRE[0]])
+    assert (gap.state, gap.owner, gap.proposing_job_id) == ("drafted", None, job.pk)
+    reject_one_of(job, gap)
+    Proposal.objects.update(question_sha256=question_key(WIRE[0]))
+    gap.state, gap.proposing_job_id = Gap.State.OPEN, None
+    gap.save()
+    assert gaps.propose_due() == 0
+    Proposal.objects.all().delete()
+    gaps.assign(gap.pk, by=(expert := make_user(Role.SME)), owner=expert)
+    assert gaps.propose_due() == 0
 
 
 @pytest.mark.parametrize("why", ["nothing proposed", "all rejected", "retired"])
