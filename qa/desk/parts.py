@@ -15,7 +15,9 @@ from django.views.decorators.cache import never_cache
 
 from accounts.roles import Role, caller, has_role
 from kb.documents.models import KnowledgeBase
+from kb.entries.finding import found_by
 from kb.entries.models import Entry, Revision
+from kb.text.terms import terms
 from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.presentation import AnswerPage, present
 from qa.gaps.escalation_models import Escalation
@@ -83,6 +85,8 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 
 RECENT = 8
 _EXAMPLES = 4
+_MEANINGS = 5
+_INDEFINITE = 3  # words of a question that may ask nothing definite, at most
 _NEAREST = 3  # of the entries beside a refusal; the others are folded
 
 
@@ -137,11 +141,34 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
     return {
         "page": page,
         "near": _near_part(page, voted["vote"]),
+        "meanings": _meanings(request, answer),
         "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
         "is_own": answer.asker_id == request.user.pk,
         **voted,
         **escalation_part(request, answer),
     }
+
+
+def _meanings(request: HttpRequest, answer: Answer) -> tuple[Entry, ...]:
+    """Return entries with the one word that a refused question of one's own asks for."""
+    is_own = answer.asker_id == request.user.pk
+    is_refused = answer.outcome == Answer.Outcome.REFUSED
+    words = terms(answer.question).words
+    is_definite = len(words) > 1 or len(answer.question.split()) > _INDEFINITE
+    if is_definite or not (is_own and is_refused):
+        return ()
+    base = answer.knowledge_base
+    known = Entry.objects.visible_to(request.user).filter(
+        knowledge_base=base, state=Entry.State.VERIFIED
+    )
+    found = found_by(
+        answer.question.strip("?!. "),
+        known.current(timezone.now()).defer("search_vector"),
+        reader=request.user,
+        knowledge_base=base,
+    )
+    # What stands alone asks back best: a question before a fact.
+    return tuple(sorted(found.by_words, key=lambda e: not e.question)[:_MEANINGS])
 
 
 def _near_part(page: AnswerPage, vote: Vote | None) -> dict[str, object]:

@@ -11,7 +11,13 @@ from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
 from kb.models import Upkeep
 from qa.models import Answer, AnswerEvidence, Vote
-from tests.factories import make_curator, make_entry, make_knowledge_base, make_user
+from tests.factories import (
+    make_audience,
+    make_curator,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
@@ -326,6 +332,32 @@ def test_reasons_name_evidence_by_the_number_of_its_card(page, user):
 
     assert "number 1 fits; [2] does not." in shown
     assert "Of 2 pieces" in shown
+
+
+def test_one_word_asks_back_which_entry_is_meant(page, user):
+    change = "How do I change my PIN?"
+    make_entry("The PIN of a card has four digits.")
+    make_entry("Open Cards, PIN.", question=change)
+    make_entry("A replacement card costs 12 euros.")
+    make_entry(
+        "The PIN of the vault is long.",
+        audience=make_audience(groups=["x"], slug="vault"),
+    )
+    make_entry("The PIN was longer.", state="in_review")
+    word, sentence = (
+        make_answer(user, question=said) for said in ("PIN?", "What is a PIN for?")
+    )
+
+    body, other = (
+        page.get(reverse("answer", args=[each.pk])).content.decode()
+        for each in (word, sentence)
+    )
+
+    assert "Which of these do you mean?" in body
+    assert f'name="question" value="{change}"' in body
+    assert body.index(change) < body.index("four digits")
+    assert not any(said in body for said in ("vault", "longer", "12 euros"))
+    assert "Which of these" not in other
 
 
 def test_an_empty_question_is_asked_for(page):
