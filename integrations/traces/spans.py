@@ -1,6 +1,6 @@
 """Traces by OpenTelemetry: a request, the stages of its question, the jobs it started.
 
-Off, and next to free, where NESCIO_TRACES_URL names no collector: then every span is the
+Off where NESCIO_TRACES_URL names no collector: requests make no span then, and jobs the
 API's empty one.
 """
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
 from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponseBase
 from opentelemetry import propagate, trace
@@ -45,6 +46,8 @@ class TraceMiddleware:
     """A span for each request, within the caller's own trace (W3C `traceparent`)."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        if not settings.TRACES_URL:
+            raise MiddlewareNotUsed
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:

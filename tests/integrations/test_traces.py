@@ -63,8 +63,9 @@ def provider(collector) -> Iterator[TracerProvider]:
 
 
 def test_a_request_is_a_trace_with_its_questions_stages(
-    provider, collector, client, db
+    provider, collector, client, db, settings
 ):
+    settings.TRACES_URL = collector[0]  # read when the client's handler is made
     make_entry("It costs 12 euros.", question=FEE)
     secret = create_token(user=make_user()).secret
     theirs = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
