@@ -11,9 +11,11 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 
 from accounts.admin_parts import act_on_row, confirmed, images, table
+from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError
@@ -64,6 +66,15 @@ class ProbeAdmin(MethodPages):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Probe]:
         rows: QuerySet[Probe] = super().get_queryset(request)
         return rows.defer("weights")
+
+    def get_actions_detail(
+        self, request: HttpRequest, object_id: int | str
+    ) -> list[UnfoldAction]:
+        # The address's id as it came, before Django looked at it.
+        rows = Probe.objects.filter(pk=number_in(str(object_id)) or 0)
+        is_active = rows.filter(state=Probe.State.ACTIVE).exists()
+        found = super().get_actions_detail(request, object_id)
+        return [e for e in found if is_active or e.path != "roll_this_back"]
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.curve)

@@ -49,8 +49,8 @@ def questions(tiny):
     for number in range(112):
         is_known = number % 4 == 0
         notes = [f"n{number}{letter} aaaa" for letter in "abcd"]
-        # Beyond the first three of every second question, where a reranker helps.
-        notes.insert(2 if number % 8 < 4 else 4, f"the fee {number} zzzz")
+        # Beyond the first three, so that no order is worse than the one found.
+        notes.append(f"the fee {number} zzzz")
         rows.append(
             {
                 "question": f"q{number} {'zzzz' if is_known else 'aaaa'}",
