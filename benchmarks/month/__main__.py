@@ -98,7 +98,7 @@ def _month(seed: int, hours: float) -> int:
             seed=seed,
             on_progress=lambda done, total: status.update(f"asking {done} of {total}"),
         )
-    _forget()
+    forget()
     drafts = _drafts(truth)
     right = sum(draft.is_right for draft in drafts)
     console.print(f"{len(answers)} questions, {len(drafts)} drafts, {right} right.")
@@ -171,7 +171,7 @@ def _drafts(truth: dict[str, MonthQuestion]) -> list[LabelledDraft]:
     return found
 
 
-def _forget() -> None:
+def forget() -> None:
     """Take back what an earlier month taught; what it asked stays."""
     Retraining.objects.all().delete()
     Review.objects.all().delete()

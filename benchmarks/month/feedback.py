@@ -52,8 +52,12 @@ def voted(
         takes_part, errs = draw.random() < errors.voting, draw.random() < errors.thumbs
         if not takes_part or not isinstance(answer.asker, User):
             continue
-        is_up = truth[text].is_right(answer.text) is not bool(errs)
-        reasons = [] if is_up else [Vote.Reason.WRONG.value]
+        is_answer = answer.outcome == Answer.Outcome.ANSWERED
+        known = truth[text]
+        is_right = known.is_right(answer.text) if is_answer else not known.contains
+        is_up = is_right is not bool(errs)
+        reason = Vote.Reason.WRONG if is_answer else Vote.Reason.SHOULD_BE_KNOWN
+        reasons = [] if is_up else [reason.value]
         with acting_for(answer.asker):
             vote(answer.pk, user=answer.asker, is_up=is_up, reasons=reasons)
         votes += 1

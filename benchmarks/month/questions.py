@@ -6,7 +6,7 @@ asked twice, in the customer's words and as an agent passes them on.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -50,6 +50,16 @@ def questions(file: Path = FACTS) -> list[MonthQuestion]:
         for number, one in enumerate(plain)
     ]
     return plain + again
+
+
+def parted(
+    given: Sequence[MonthQuestion],
+) -> tuple[list[MonthQuestion], list[MonthQuestion]]:
+    """Return the questions about every fourth entry, and the others."""
+    entries = sorted({one.entry for one in given})
+    kept = set(entries[::4])
+    held_out = [one for one in given if one.entry in kept]
+    return held_out, [one for one in given if one.entry not in kept]
 
 
 def _plain(file: Path) -> Iterator[MonthQuestion]:

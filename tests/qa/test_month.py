@@ -2,8 +2,10 @@
 
 import json
 
-from benchmarks.month.questions import questions
+from benchmarks.month.held_out import right_among
+from benchmarks.month.questions import parted, questions
 from kb.demonstration import KNOWLEDGE
+from qa.evaluation.judging import Judged
 
 
 def entries() -> dict[str, str]:
@@ -46,3 +48,36 @@ def test_as_many_are_answerable_as_are_not():
     answerable = sum(bool(question.contains) for question in questions())
 
     assert answerable == 496
+
+
+def judged(number: int, sure: float, *, is_right: bool, gate: str = "entry") -> Judged:
+    name = "entry_answers" if gate == "entry" else "answer_confidence"
+    return Judged(
+        id=str(number),
+        group="",
+        signals={name: sure},
+        is_answerable=True,
+        is_correct=is_right,
+        is_answered=True,
+        gate=gate,
+    )
+
+
+def test_coverage_at_equal_false_answers_counts_the_surest_before_one_too_many():
+    given = [
+        judged(1, 0.9, is_right=True),
+        judged(2, 0.8, is_right=False, gate=""),
+        judged(3, 0.7, is_right=True, gate=""),
+        judged(4, 0.6, is_right=False),
+        judged(5, 0.5, is_right=True),
+    ]
+
+    assert [right_among(given, allowed) for allowed in (0, 1, 2)] == [1, 2, 3]
+
+
+def test_what_is_held_out_is_about_other_entries():
+    held_out, live = parted(questions())
+
+    assert len(held_out) + len(live) == 992
+    assert not {one.entry for one in held_out} & {one.entry for one in live}
+    assert 0.2 < len(held_out) / 992 < 0.3

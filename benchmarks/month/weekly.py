@@ -1,0 +1,221 @@
+"""Four weeks of an expert hour a day with every gate enforced: what reviews teach.
+
+    python -m benchmarks.month.weekly [--seed N] [--hours-a-day H] [--limit N] [--plot FILE]
+
+A quarter of the demonstration's questions is held out: entries that nobody asks about in
+these weeks. Of the others a quarter is asked each week; agents vote, experts judge what is
+drawn in their hours, mark the evidence that answers and err as `feedback.Errors` says. Then
+the product does what beat would have it do: it calibrates itself and retrains its probes, and
+an administrator approves what is better. Nothing is imported, and no entry is written.
+
+After each week the held-out questions are asked again under what is active then: coverage,
+false answers, false refusals. They are asked a second time with every gate as lenient as it
+goes, and ranked by how sure the verifier or the probe is of what is shown: the coverage at as
+many false answers as in week 0 says what the signals have gained, whatever the thresholds.
+
+It writes into the database: set NESCIO_VAR_DIR to a directory of its own.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+
+# Sets up Django, which all others need.
+from benchmarks.month.__main__ import forget, console  # isort: skip
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from rich.table import Table as Printed
+
+from accounts.acting import acting_for, unrestricted
+from jobs.models import Job
+from jobs.run import run_job
+from kb.demonstration import load_demonstration
+from kb.models import KnowledgeBase
+from nescio.embedded import postgres
+from probes.models import Probe
+from probes.services import register_shipped
+from qa.answers.models import Answer
+from qa.calibration.self_calibration_jobs import KIND as CALIBRATE
+from qa.calibration.self_calibration_jobs import enqueue_check
+from qa.models import Retraining, Review
+from qa.policies.models import Policy
+from qa.policies.services import activate, active_policy, new_version
+from qa.reviews.judgements import Judgement
+from qa.reviews.sampling import SampleOrder, draw_sample
+from qa.reviews.services import judge, take_next
+from qa.training.retraining import approve, enqueue_due
+from workers.registry import HANDLERS
+
+from .asking import asked
+from .feedback import MINUTES, Errors, experts, voted
+from .held_out import Week, drawing, measured
+from .questions import MonthQuestion, parted, questions
+
+WEEKS = 4
+_WEEK = timedelta(days=7)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--hours-a-day", type=float, default=1.0)
+    parser.add_argument("--limit", type=int, help="Of all questions, to try it out.")
+    parser.add_argument("--plot", type=Path, help="An .svg or .png file.")
+    options = parser.parse_args()
+    if settings.DATABASE_IS_EMBEDDED:
+        postgres.start(settings.PLACES)
+    call_command("migrate", verbosity=0, interactive=False)
+    with unrestricted("simulated weeks"):
+        weeks = _weeks(options.seed, options.hours_a_day, options.limit)
+    if options.plot:
+        options.plot.write_bytes(drawing(weeks, options.plot.suffix.lstrip(".")))
+    return 0 if weeks[-1].at_equal > weeks[0].at_equal else 1
+
+
+def _weeks(seed: int, hours_a_day: float, limit: int | None) -> list[Week]:
+    draw, errors, end = np.random.default_rng(seed), Errors(), datetime.now(UTC)
+    admin, _ = User.objects.get_or_create(
+        username="month-admin", defaults={"is_superuser": True}
+    )
+    knowledge_base = _prepared(admin)
+    held_out, live = parted(questions()[:limit])
+    truth = {one.text: one for one in questions()}
+    _learn(admin)  # what it learns without reviews is no gain of theirs
+    weeks = [measured(0, knowledge_base, held_out, wrong_allowed=None)]
+    for number in range(1, WEEKS + 1):
+        until = end - (WEEKS - number) * _WEEK
+        some = live[number - 1 :: WEEKS]
+        answers = asked(
+            some,
+            knowledge_base,
+            end=until,
+            seed=seed + number,
+            on_progress=lambda _done, _total: None,
+        )
+        _move(answers.values(), until, draw)
+        voted(answers, truth, errors, draw=draw)
+        _judge(knowledge_base, truth, errors, 7 * hours_a_day, until, seed, draw)
+        _learn(admin)
+        weeks.append(
+            measured(number, knowledge_base, held_out, wrong_allowed=weeks[0].wrong)
+        )
+        _print(weeks)
+    return weeks
+
+
+def _prepared(admin: User) -> KnowledgeBase:
+    """Return the demonstration's with the default thresholds and all gates enforced."""
+    load_demonstration(author=admin)
+    register_shipped()
+    knowledge_base = KnowledgeBase.objects.get(slug="cards")
+    forget()
+    first = Policy.objects.filter(knowledge_base=knowledge_base).order_by("pk").first()
+    enforced = new_version(
+        first or active_policy(knowledge_base),
+        by=admin,
+        abstention=True,
+        min_confidence=0.5,
+        calibrated_probes="|".join(
+            Probe.objects.filter(state=Probe.State.ACTIVE, kind="abstention")
+            .values_list("fingerprint", flat=True)
+            .order_by("pk")
+        ),
+    )
+    activate(enforced, by=admin)
+    return knowledge_base
+
+
+def _move(
+    answers: Iterable[Answer], until: datetime, draw: np.random.Generator
+) -> None:
+    """Let this week's answers be of this week."""
+    for answer in answers:
+        answer.created_at = until - float(draw.random()) * _WEEK
+        answer.save(update_fields=["created_at"])
+
+
+def _judge(
+    knowledge_base: KnowledgeBase,
+    truth: dict[str, MonthQuestion],
+    errors: Errors,
+    hours: float,
+    until: datetime,
+    seed: int,
+    draw: np.random.Generator,
+) -> None:
+    order = SampleOrder(
+        knowledge_base=knowledge_base.pk,
+        hours=hours,
+        minutes_a_review=MINUTES,
+        second_share=0.0,
+        since=until - _WEEK,
+        until=until,
+        seed=seed,
+    )
+    draw_sample(order, by=None)
+    for expert in experts():
+        with acting_for(expert):
+            while review := take_next(expert):
+                errs = bool(draw.random() < errors.judgements)
+                said = _judgement(review, truth[review.answer.question], errs)
+                judge(review.pk, said, by=expert)
+
+
+def _judgement(review: Review, question: MonthQuestion, errs: bool) -> Judgement:
+    answer = review.answer
+    pieces = answer.evidence.select_related("revision")
+    marked = [
+        piece.pk
+        for piece in pieces
+        if piece.revision and not errs and question.is_right(piece.revision.text)
+    ]
+    if answer.outcome == Answer.Outcome.REFUSED:
+        due = bool(question.contains) is not errs
+        return Judgement(should_be_answered=due, evidence_used=marked if due else ())
+    is_right = question.is_right(answer.text) is not errs
+    grade = Review.Grade.WHOLLY if is_right else Review.Grade.NOT
+    return Judgement(
+        completeness=grade,
+        correctness=grade,
+        truthfulness=Review.Grade.WHOLLY,
+        evidence_used=marked,
+    )
+
+
+def _learn(admin: User) -> None:
+    """Do what beat and workers would, and approve what is better."""
+    run_job(enqueue_check().pk, HANDLERS)
+    for job in Job.objects.filter(kind=CALIBRATE, state=Job.State.QUEUED):
+        run_job(job.pk, HANDLERS)
+    due = sorted(enqueue_due(), key=lambda job: job.parameters["kind"] == "joint")
+    for job in due:
+        run_job(job.pk, HANDLERS)
+    for each in Retraining.objects.filter(state=Retraining.State.WAITING):
+        approve(each.pk, by=admin)
+
+
+def _print(weeks: Sequence[Week]) -> None:
+    printed = Printed(box=None, pad_edge=False)
+    for name in ("week", "labels", "coverage", "false answers", "false refusals", "at equal false answers", "policy"):  # fmt: skip
+        printed.add_column(name, justify="left" if name == "policy" else "right")
+    for week in weeks:
+        printed.add_row(
+            str(week.number),
+            str(week.labels),
+            f"{week.coverage:.1%}",
+            f"{week.false_answers:.1%} ({week.wrong})",
+            f"{week.false_refusals:.1%}",
+            f"{week.at_equal:.1%}",
+            week.policy,
+        )
+    console.print(printed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
