@@ -3,9 +3,12 @@
 import os
 import random
 import signal
+import sys
 import time
 from functools import partial
 
+import numpy as np
+import psutil
 import pytest
 
 from accounts.request_ids import named
@@ -14,6 +17,7 @@ from jobs.services import enqueue, request_cancel
 from tests.factories import make_user
 from tests.workers.conftest import System
 from tests.workers.processes import WORKER, Process, wait_until
+from workers import tasks
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 
@@ -218,3 +222,19 @@ def test_what_is_enqueued_while_the_broker_is_away_runs_once_it_is_back(
 
     assert (running.state, waiting.state) == ("succeeded", "succeeded")
     assert effects() == sorted([*range(1, 151), 1, 2, 3])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only glibc keeps it")
+def test_memory_of_a_job_s_arrays_is_given_back():
+    def resident() -> float:
+        return psutil.Process().memory_info().rss / 1024**2
+
+    before = resident()
+    arrays = [np.ones(8_000) for _ in range(2_000)]
+    last = arrays[-1]  # above all others, so that they are not given back by themselves
+    del arrays
+
+    assert resident() > before + 50
+    tasks.give_memory_back()
+    assert resident() < before + 50
+    del last
