@@ -168,6 +168,8 @@ def test_a_killed_workers_job_goes_on_long_before_its_lease_ends(
     for kill in (Process.kill_group, Process.kill_child):
         wait_until(partial(is_done, job, job.done + 1), 60)
         kill(worker)
+        # What it did since it was looked at is no progress of the next one.
+        job.refresh_from_db()
         if kill is Process.kill_group:
             worker = start()
     wait_until(lambda: is_done(job), 40)
