@@ -36,6 +36,7 @@ class McpView(KnownQueryView):
     # No cookie: a page in a browser must not call tools for whoever is signed in.
     authentication_classes = [DelegatingTokenAuthentication]
     permission_classes = [IsAgent]
+    throttle_scope = "user"
     renderer_classes = [JSONRenderer, EventStreamRenderer]
 
     @extend_schema(exclude=True)

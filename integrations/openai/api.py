@@ -59,6 +59,7 @@ def as_openai(error: dict[str, Any], status: int) -> dict[str, Any]:
 
 class OpenAIView(KnownQueryView, GenericAPIView[Any]):
     permission_classes = [IsAgent]
+    throttle_scope = "user"
     pagination_class = None
 
     def handle_exception(self, exc: Exception) -> Response:
