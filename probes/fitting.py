@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from probes.exceptions import TooFewLabelsError
@@ -65,6 +64,9 @@ def move_logistic(
         intercept, weights: Where they are drawn to; the intercept moves freely.
         offset: What is added to each row's score, shape (rows,).
     """
+    # A process that reads probes, and fits none, does without its seconds.
+    from scipy.optimize import minimize  # noqa: PLC0415
+
     begin = np.concatenate(([intercept], weights))
 
     def loss(point: Numbers) -> tuple[float, Numbers]:
