@@ -35,6 +35,7 @@ def main() -> None:
         page = signed_in(browser, up, scheme="light")
         picture_of_question(page, ANSWERED, "ask-answered")
         picture_of_question(page, REFUSED, "ask-refused")
+        picture_of_page(page, "/knowledge?q=foreign+currency+gold", "knowledge")
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a TypedDict of the library
         picture_of_page(page, "/admin/", "admin-dashboard")
         picture_of_page(page, "/admin/kb/entry/", "admin-entries")
