@@ -32,6 +32,16 @@ def remembered_groups(user: User) -> frozenset[str] | None:
     return names
 
 
+def find_user(**named: object) -> User | None:
+    """Return a user with their groups, by one query."""
+    names = Group.objects.filter(user=OuterRef("pk")).order_by().values("name")
+    found = User.objects.annotate(group_names=ArraySubquery(names))
+    user = found.filter(**named).first()
+    if user is not None:
+        remember_groups(user, user.group_names)
+    return user
+
+
 # Who is asking: a token in `Authorization: Bearer ...` or `Authorization: Token ...`.
 
 
@@ -110,10 +120,5 @@ class ThrottledModelBackend(ModelBackend):
         return super().authenticate(request, username, password, **kwargs)
 
     def get_user(self, user_id: int) -> User | None:
-        names = Group.objects.filter(user=OuterRef("pk")).order_by().values("name")
-        found = User.objects.annotate(group_names=ArraySubquery(names))
-        user = found.filter(pk=user_id).first()
-        if user is None or not self.user_can_authenticate(user):
-            return None
-        remember_groups(user, user.group_names)
-        return user
+        user = find_user(pk=user_id)
+        return user if user and self.user_can_authenticate(user) else None

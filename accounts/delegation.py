@@ -6,14 +6,13 @@ What it asks is kept, found and counted as that user's; the service's name is in
 import logging
 from urllib.parse import unquote
 
-from django.contrib.auth.models import Group, User
-from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef
+from django.contrib.auth.models import User
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
 
 from accounts.authentication import (
     ApiTokenAuthentication,
+    find_user,
     remember_groups,
     remembered_groups,
 )
@@ -60,11 +59,8 @@ class DelegatingTokenAuthentication(ApiTokenAuthentication):
 
 
 def _find_user(name: str) -> User:
-    groups = Group.objects.filter(user=OuterRef("pk")).order_by().values("name")
     user = (
-        User.objects.filter(username=name, is_active=True, is_superuser=False)
-        .annotate(group_names=ArraySubquery(groups))
-        .first()
+        find_user(username=name, is_active=True, is_superuser=False)
         if "\0" not in name
         else None
     )
@@ -73,7 +69,6 @@ def _find_user(name: str) -> User:
             f"There is no active user {name[:150]!r} whom a token may act for; "
             "superusers are never acted for."
         )
-    remember_groups(user, user.group_names)
     return user
 
 
