@@ -47,7 +47,7 @@ class McpView(KnownQueryView):
 
 async def _exchange(request: HttpRequest, body: bytes) -> HttpResponse:
     """Have the SDK answer one request."""
-    server = make_server(_within(request), version="1")
+    server = make_server(_within(request))
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
     response = HttpResponse()
     inbox = [{"type": "http.request", "body": body, "more_body": False}]

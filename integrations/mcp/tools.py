@@ -21,6 +21,8 @@ from mcp.types import (
     ToolAnnotations,
 )
 
+from kb.documents.models import KnowledgeBase
+
 Reply = tuple[int, dict[str, Any]]
 """Status and body of a REST response."""
 
@@ -33,14 +35,17 @@ where `answered` is false, tell the user that it is not known and the reason, an
 answer it from elsewhere. Name the citations of an answer. `near_misses` are close, and no \
 answer."""
 
-_LANGUAGES = ["en", "de", "xx"]
 _QUESTION: dict[str, Any] = {
     "question": {"type": "string", "description": "One question, complete in itself."},
     "knowledge_base": {
         "type": "string",
         "description": "Its slug; without it, the first one.",
     },
-    "language": {"type": "string", "enum": _LANGUAGES, "description": "Of the answer."},
+    "language": {
+        "type": "string",
+        "enum": KnowledgeBase.Language.values,
+        "description": "Of the answer.",
+    },
 }
 
 
@@ -182,7 +187,7 @@ _OPERATIONS = (
 _BY_NAME = {each.tool.name: each for each in _OPERATIONS}
 
 
-def make_server(rest: Rest, *, version: str) -> Server[Any]:
+def make_server(rest: Rest) -> Server[Any]:
     """Return a server whose tools are requests by `rest`."""
 
     async def list_tools(
@@ -197,7 +202,7 @@ def make_server(rest: Rest, *, version: str) -> Server[Any]:
 
     return Server(
         "nescio",
-        version=version,
+        version="1",
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,

@@ -57,6 +57,6 @@ async def _serve(url: str, token: str) -> None:
                 message = f"Nescio at {url} did not answer: {type(error).__name__}."
                 return 503, {"error": {"code": "unavailable", "message": message}}
 
-        server = make_server(rest, version="1")
+        server = make_server(rest)
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
