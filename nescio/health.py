@@ -48,8 +48,9 @@ class Finding:
     is_vital: bool = True
 
 
-def look() -> tuple[Finding, ...]:
-    return (_disk(), *_database(), *_models(), _broker())
+def look(*, with_models: bool = True) -> tuple[Finding, ...]:
+    models = _models() if with_models else ()
+    return (_disk(), *_database(), *models, _broker())
 
 
 @never_cache

@@ -18,7 +18,6 @@ from accounts.prepared import execute
 from nescio.health import Finding, language_server, look
 
 _MAX_CLOCK_SECONDS = 2.0
-_MODELS = frozenset({"embedder", "verifier", "language_model"})
 _REMEDIES = {
     "database": "Start it, or correct DATABASE_URL. Without one: manage.py up",
     "broker": "Start it, or correct CELERY_BROKER_URL. Jobs wait until then.",
@@ -78,7 +77,7 @@ def _findings(*, with_models: bool) -> Iterator[Finding]:
     except DatabaseError as error:
         yield Finding("database", False, str(error).strip().split("\n")[0])
         return
-    known = [each for each in look() if each.name not in _MODELS]
+    known = look(with_models=False)
     yield from known
     if any(each.name == "migrations" and not each.ok for each in known):
         return
