@@ -27,6 +27,15 @@ from workers.queues import (
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
+
+def _require_one_of(name: str, value: str, *allowed: str) -> None:
+    if value not in allowed:
+        *others, last = allowed
+        raise ImproperlyConfigured(
+            f"{name} is {value!r}; it may be {', '.join(others)} or {last}."
+        )
+
+
 VAR_DIR = Path(env.str("NESCIO_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
 PLACES = Places(VAR_DIR)
 
@@ -230,10 +239,7 @@ LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="bundled")
 # How a white-box model answers: "copy" what entries say, "instructed" (as JSON, by its
 # chat template), or "auto".
 LANGUAGE_FORM = env.str("NESCIO_LANGUAGE_FORM", default="auto")
-if LANGUAGE_FORM not in {"auto", "copy", "instructed"}:
-    raise ImproperlyConfigured(
-        f"NESCIO_LANGUAGE_FORM is {LANGUAGE_FORM!r}; it may be auto, copy or instructed."
-    )
+_require_one_of("NESCIO_LANGUAGE_FORM", LANGUAGE_FORM, "auto", "copy", "instructed")
 # A set base URL answers with an OpenAI-compatible server instead of a local model.
 LANGUAGE_SERVER_URL = env.str("NESCIO_LANGUAGE_SERVER_URL", default="")
 LANGUAGE_SERVER_KEY = env.str("NESCIO_LANGUAGE_SERVER_KEY", default="")
@@ -255,11 +261,9 @@ RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
 # What language models compute in; auto is bfloat16 where the hardware can, else float32.
 MODEL_PRECISION = env.str("NESCIO_MODEL_PRECISION", default="auto")
-if MODEL_PRECISION not in {"auto", "bfloat16", "float32"}:
-    raise ImproperlyConfigured(
-        f"NESCIO_MODEL_PRECISION is {MODEL_PRECISION!r}; it may be auto, bfloat16 or "
-        "float32."
-    )
+_require_one_of(
+    "NESCIO_MODEL_PRECISION", MODEL_PRECISION, "auto", "bfloat16", "float32"
+)
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores
 # divided by processes, here web server and worker.
 TORCH_THREADS = env.int(
@@ -422,10 +426,7 @@ TRACES_URL = env.str("NESCIO_TRACES_URL", default="")
 
 # --- Logging -------------------------------------------------------------------------
 LOG_FORMAT = env.str("NESCIO_LOG_FORMAT", default="line")
-if LOG_FORMAT not in {"line", "json"}:
-    raise ImproperlyConfigured(
-        f"NESCIO_LOG_FORMAT is {LOG_FORMAT!r}; it may be line or json."
-    )
+_require_one_of("NESCIO_LOG_FORMAT", LOG_FORMAT, "line", "json")
 LOGGING = logging_to_stderr(
     env.str("NESCIO_LOG_LEVEL", default="INFO"), form=LOG_FORMAT
 )
