@@ -25,7 +25,7 @@ _SERVICE = "_service"
 
 
 class DelegatingTokenAuthentication(ApiTokenAuthentication):
-    """API tokens; one that may act for others is whoever the header names.
+    """API tokens; one that may act for others counts as the user whom the header names.
 
     That user's role counts as agent at most: nothing is verified, changed or administered
     for somebody else.

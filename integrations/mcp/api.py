@@ -33,7 +33,7 @@ _KEPT = (
 class McpView(KnownQueryView):
     """One message of the protocol; tools are requests of the REST interface."""
 
-    # No cookie: a page in a browser must not call tools for whoever is signed in.
+    # No cookie: a page in a browser must not call tools for the user who is signed in.
     authentication_classes = [DelegatingTokenAuthentication]
     permission_classes = [IsAgent]
     throttle_scope = "user"

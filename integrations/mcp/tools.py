@@ -27,7 +27,7 @@ Reply = tuple[int, dict[str, Any]]
 """Status and body of a REST response."""
 
 Rest = Callable[[str, str, dict[str, Any]], Awaitable[Reply]]
-"""Makes one request, given method, address and body, for whoever calls the tool."""
+"""Makes one request, given method, address and body, as the caller of the tool."""
 
 _INSTRUCTIONS = """\
 Nescio answers from verified knowledge, or refuses and says why. Use `ask` for questions; \

@@ -12,7 +12,7 @@ REQUEST_SECONDS = Histogram(
     ["method", "route", "status"],
     buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120),
 )
-# Whoever asks chooses the method and the address: neither may make a series of its own.
+# The client chooses the method and the address: neither may make a series of its own.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 

@@ -60,7 +60,7 @@ def test_the_documented_default_is_the_one_in_force(name):
 
 def test_the_environment_is_read_in_one_place():
     allowed = {
-        "integrations/management/commands/mcp.py",  # runs with whoever starts it
+        "integrations/management/commands/mcp.py",  # gets its client's token
         "nescio/settings.py",
         "nescio/probe_health.py",
         "nescio/up/processes.py",

@@ -35,7 +35,7 @@ class Command(BaseCommand):
         "and models. Says what to do about each problem; the exit status is 1 where "
         "questions could not be answered."
     )
-    requires_system_checks = []  # they are among what it tells
+    requires_system_checks = []  # it runs them itself
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
