@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.http import HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.generics import GenericAPIView
 from rest_framework.renderers import JSONRenderer
@@ -35,7 +35,7 @@ from integrations.openai.serializers import (
 )
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
 from qa.answers import asking
-from qa.answers.event_stream import HEARTBEAT, decided_in_thread
+from qa.answers.event_stream import HEARTBEAT, decided_in_thread, event_response
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
 
@@ -108,12 +108,7 @@ class ChatView(OpenAIView):
             return Response(_whole(asking.ask(**question), model))
         with_usage = (given["stream_options"] or {}).get("include_usage", False)
         answer = asking.keep_question(**question)
-        response = StreamingHttpResponse(
-            _chunks(answer, model, with_usage=with_usage),
-            content_type="text/event-stream",
-        )
-        response["X-Accel-Buffering"] = "no"
-        return response
+        return event_response(_chunks(answer, model, with_usage=with_usage))
 
 
 class ModelListView(OpenAIView):

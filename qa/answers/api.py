@@ -4,7 +4,7 @@ from uuid import UUID
 import django_filters
 from django.conf import settings
 from django.db.models import QuerySet
-from django.http import HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
@@ -28,7 +28,7 @@ from kb.documents.models import KnowledgeBase
 from kb.interface.api import TagFilter
 from kb.tags.models import Tag
 from qa.answers import asking
-from qa.answers.event_stream import stream
+from qa.answers.event_stream import event_response, stream
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
 from qa.exceptions import AnswerNotFoundError
@@ -131,7 +131,7 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
         question = read_question(request, TaggedQuestionSerializer)
         if _is_streamed(request):
             answer = asking.keep_question(**question, channel=Answer.Channel.API)
-            return _streamed(answer)
+            return event_response(stream(answer))
         answer = asking.ask(**question, channel=Answer.Channel.API)
         return _whole(answer, request)
 
@@ -177,7 +177,7 @@ class AnswerViewSet(RowViewSet[Answer]):
         """Decide one's own question again that failed; the same response as to `ask`."""
         answer = asking.find_failed(answer_id, asker=request.user)
         if _is_streamed(request):
-            return _streamed(answer)
+            return event_response(stream(answer))
         for _ in asking.decide(answer):
             pass
         return _whole(answer, request)
@@ -210,9 +210,3 @@ def _whole(answer: Answer, request: Request) -> Response:
     if not hasattr(answer, "pieces"):
         fetch_evidence(answer, request.user)
     return Response(as_json(answer))
-
-
-def _streamed(answer: Answer) -> StreamingHttpResponse:
-    response = StreamingHttpResponse(stream(answer), content_type="text/event-stream")
-    response["X-Accel-Buffering"] = "no"
-    return response

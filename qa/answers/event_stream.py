@@ -16,6 +16,7 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db import connections
+from django.http import StreamingHttpResponse
 from rest_framework.renderers import JSONRenderer
 
 from accounts.exceptions import NescioError, as_unavailable, error_envelope
@@ -35,6 +36,15 @@ HEARTBEAT = ": still working\n\n"  # a comment to its reader
 Event = tuple[str, dict[str, Any]]
 
 _AFTER_SPACE = re.compile(r"(?<=\s)(?=\S)")
+
+
+def event_response(texts: Iterator[str]) -> StreamingHttpResponse:
+    """Return a response of server-sent events that no cache keeps and no proxy holds back."""
+    return StreamingHttpResponse(
+        texts,
+        content_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
 
 
 def stream(

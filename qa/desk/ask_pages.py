@@ -9,7 +9,6 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     HttpResponseBase,
-    StreamingHttpResponse,
 )
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
@@ -25,6 +24,7 @@ from accounts.roles import caller
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers import asking, wording
+from qa.answers.event_stream import event_response
 from qa.answers.models import Answer
 from qa.exceptions import AnswerPendingError
 from qa.pipeline.gates import Decision
@@ -157,12 +157,7 @@ def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Decide one's kept question and send its stages; after a reconnect, the answer."""
     answer = parts.find_own_answer(request, answer_id)
     again = request.GET.get("again") == "1"
-    response = StreamingHttpResponse(
-        events(request, answer, again=again), content_type="text/event-stream"
-    )
-    response["Cache-Control"] = "no-store"
-    response["X-Accel-Buffering"] = "no"
-    return response
+    return event_response(events(request, answer, again=again))
 
 
 @require_POST
