@@ -3,7 +3,7 @@
 import argparse
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +33,7 @@ from qa.management.progress import Bars
 from qa.training.directions import read_statements, train_directions
 from qa.training.probe import keep
 from studies.runs import finished_run
-from studies.study import OnProgress, Study, file_argument
+from studies.study import OnProgress, Outcome, Study, file_argument
 
 from .cost import cost_of, seconds_of
 from .parts import BY_NAME, DATA, PARTS, RUN, Needs, Part, drafted
@@ -46,11 +46,10 @@ _STATEMENTS: Final = "true_false/facts_true_false.csv"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a report is made of: the parts, what is done of them, what the rest takes."""
+    """What a report is made of: the parts, and what is done of them."""
 
     keys: Mapping[str, Key]
     done: Mapping[str, Result]
-    seconds: Mapping[str, float]
 
 
 class Command(BaseCommand):
@@ -109,7 +108,7 @@ class Command(BaseCommand):
             f"{form.model.device}",
             "share of the questions": f"{options['scale']:g}",
         }
-        results = {name: plan.done[name] for name in plan.done}
+        results = dict(plan.done)
         write = partial(self._write, heading, results, options["parts"], output)
         write()
         if not options["plan"]:
@@ -151,7 +150,7 @@ class Command(BaseCommand):
                 if name not in done
             }
         self._state(keys, done, seconds)
-        return Plan(keys, done, seconds)
+        return Plan(keys, done)
 
     def _state(
         self,
@@ -189,7 +188,7 @@ class Command(BaseCommand):
             day = f"{timezone.localdate():%Y-%m-%d}"
             try:
                 with Bars(self.errors) as bars:
-                    made = _run_part(
+                    outcome = _run_part(
                         BY_NAME[name], options["data"], options["scale"], bars.at
                     )
             except (NescioError, OSError, CommandError) as error:
@@ -197,7 +196,9 @@ class Command(BaseCommand):
                 self.stderr.write(f"{name}: {error}")
             else:
                 took = round(time.monotonic() - began, 1)
-                results[name] = replace(made, key=key, made_on=day, seconds=took)
+                results[name] = Result(
+                    key, day, tuple(outcome.claims), took, outcome.markdown()
+                )
                 keep_result(name, results[name], output)
             write()
 
@@ -211,8 +212,8 @@ class Command(BaseCommand):
         write_figures(output / _REPORT, report(heading, results, wanted))
 
 
-def _run_part(part: Part, data: Path, scale: float, on_progress: OnProgress) -> Result:
-    """Run a part's study as its own command would; its key and date are set later."""
+def _run_part(part: Part, data: Path, scale: float, on_progress: OnProgress) -> Outcome:
+    """Run a part's study as its own command would."""
     from studies.__main__ import STUDIES  # noqa: PLC0415  # which names this module
 
     study: Study = import_module(STUDIES[part.study][0]).Command()
@@ -225,10 +226,8 @@ def _run_part(part: Part, data: Path, scale: float, on_progress: OnProgress) -> 
     for name, value in given.items():
         arguments = [argument.replace(name, value) for argument in arguments]
     parser = study.create_parser("python -m studies", part.study)
-    told = partial(_named, part.name, on_progress)
-    outcome = study.measure(vars(parser.parse_args(arguments)), told)
-    nothing = Key(part.study, (), ("", ""), {})
-    return Result(nothing, "", tuple(outcome.claims), markdown=outcome.markdown())
+    with_name = partial(_named, part.name, on_progress)
+    return study.measure(vars(parser.parse_args(arguments)), with_name)
 
 
 def _named(
