@@ -29,9 +29,7 @@ def prepared_knowledge_base(author: User) -> KnowledgeBase:
     Its policy keeps every gate in shadow: nobody says what is wrong with drafts that nobody
     is shown, and a desk that begins measures first.
     """
-    load_demonstration(author=author)
-    register_shipped()
-    found = KnowledgeBase.objects.get(slug=_SLUG)
+    found = loaded_demonstration(author)
     policy = ensure_default_policy(found)
     if policy.hard_refusal or policy.soft_refusal or policy.support_check:
         version = new_version(
@@ -43,6 +41,13 @@ def prepared_knowledge_base(author: User) -> KnowledgeBase:
         )
         activate(version, by=author)
     return found
+
+
+def loaded_demonstration(author: User) -> KnowledgeBase:
+    """Load the demonstration and the shipped probes, and return its knowledge base."""
+    load_demonstration(author=author)
+    register_shipped()
+    return KnowledgeBase.objects.get(slug=_SLUG)
 
 
 def agents() -> list[User]:

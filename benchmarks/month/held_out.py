@@ -9,8 +9,6 @@ from qa.evaluation.cases import Case
 from qa.evaluation.judging import Judged, by_expectation
 from qa.evaluation.question_suite import AskedSuite
 from qa.evaluation.report.svg_charts import (
-    PNG,
-    SVG,
     Description,
     house_style,
     panels,
@@ -155,5 +153,4 @@ def drawing(weeks: Sequence[Week], kind: str) -> bytes:
             f"answers {w.false_answers:.1%}, false refusals {w.false_refusals:.1%}"
             for w in weeks
         )
-        wanted = SVG if kind == "svg" else PNG
-        return saved(figure, wanted, Description("Weeks of reviews", text))
+        return saved(figure, kind, Description("Weeks of reviews", text))

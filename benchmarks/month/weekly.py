@@ -35,11 +35,9 @@ from rich.table import Table as Printed
 from accounts.acting import acting_for, unrestricted
 from jobs.models import Job
 from jobs.run import run_job
-from kb.demonstration import load_demonstration
 from kb.models import KnowledgeBase
 from nescio.embedded import postgres
 from probes.models import Probe
-from probes.services import register_shipped
 from qa.answers.models import Answer
 from qa.calibration.self_calibration_jobs import KIND as CALIBRATE
 from qa.calibration.self_calibration_jobs import enqueue_check
@@ -52,7 +50,7 @@ from qa.reviews.services import judge, take_next
 from qa.training.retraining import approve, enqueue_due
 from workers.registry import HANDLERS
 
-from .asking import asked
+from .asking import asked, loaded_demonstration
 from .feedback import MINUTES, Errors, experts, voted
 from .held_out import Week, drawing, measured
 from .questions import MonthQuestion, parted, questions
@@ -84,8 +82,9 @@ def _weeks(seed: int, hours_a_day: float, limit: int | None) -> list[Week]:
         username="month-admin", defaults={"is_superuser": True}
     )
     knowledge_base = _prepared(admin)
-    held_out, live = parted(questions()[:limit])
-    truth = {one.text: one for one in questions()}
+    every = questions()
+    held_out, live = parted(every[:limit])
+    truth = {one.text: one for one in every}
     _learn(admin)  # what it learns without reviews is no gain of theirs
     weeks = [measured(0, knowledge_base, held_out, wrong_allowed=None)]
     for number in range(1, WEEKS + 1):
@@ -111,9 +110,7 @@ def _weeks(seed: int, hours_a_day: float, limit: int | None) -> list[Week]:
 
 def _prepared(admin: User) -> KnowledgeBase:
     """Return the demonstration's with the default thresholds and all gates enforced."""
-    load_demonstration(author=admin)
-    register_shipped()
-    knowledge_base = KnowledgeBase.objects.get(slug="cards")
+    knowledge_base = loaded_demonstration(admin)
     forget()
     first = Policy.objects.filter(knowledge_base=knowledge_base).order_by("pk").first()
     enforced = new_version(
