@@ -49,7 +49,7 @@ class Part:
     needs: Needs = Needs.NOTHING
 
 
-# So many are needed for any fit or interval.
+# Any fit or interval needs at least this many.
 _MIN: Final = 20
 _SQUAD: Final = "squad/*.json"
 _TRIVIA: Final = "triviaqa/*.jsonl"

@@ -1,7 +1,7 @@
 """Finished parts of headline reports: one JSON file each, found again by what was asked.
 
 A part counts as done where the same study was asked with the same arguments of the same
-model on the same data: of this run, of an earlier one, or of the results that come along.
+model on the same data: of this run, of an earlier one, or of the shipped results.
 """
 
 import json
