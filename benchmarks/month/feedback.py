@@ -1,6 +1,6 @@
 """What the month's agents and experts say: thumbs and reviews with known error rates."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -93,15 +93,30 @@ def reviewed(
     if sample is None:
         msg = "Nothing was asked in the month."
         raise RuntimeError(msg)
+    return sample, judged(truth, errors, _judgement, draw=draw)
+
+
+def judged(
+    truth: Mapping[str, MonthQuestion],
+    errors: Errors,
+    judgement: Callable[[Review, MonthQuestion, bool], Judgement],
+    *,
+    draw: np.random.Generator,
+) -> int:
+    """Let the experts judge all that is drawn; return how many judgements erred.
+
+    Args:
+        judgement: What is said of a review's answer, and whether it is to err.
+    """
     wrong = 0
     for expert in experts():
         with acting_for(expert):
             while review := take_next(expert):
                 errs = bool(draw.random() < errors.judgements)
-                is_right = truth[review.answer.question].is_right(review.answer.text)
-                judge(review.pk, _judgement(is_right is not errs), by=expert)
+                said = judgement(review, truth[review.answer.question], errs)
+                judge(review.pk, said, by=expert)
                 wrong += errs
-    return sample, wrong
+    return wrong
 
 
 def experts() -> Sequence[User]:
@@ -115,8 +130,15 @@ def experts() -> Sequence[User]:
     return found
 
 
-def _judgement(is_right: bool) -> Judgement:
+def _judgement(review: Review, question: MonthQuestion, errs: bool) -> Judgement:
+    return graded(question.is_right(review.answer.text) is not errs)
+
+
+def graded(is_right: bool, evidence_used: Sequence[int] = ()) -> Judgement:
     grade = Review.Grade.WHOLLY if is_right else Review.Grade.NOT
     return Judgement(
-        completeness=grade, correctness=grade, truthfulness=Review.Grade.WHOLLY
+        completeness=grade,
+        correctness=grade,
+        truthfulness=Review.Grade.WHOLLY,
+        evidence_used=evidence_used,
     )

@@ -32,7 +32,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from rich.table import Table as Printed
 
-from accounts.acting import acting_for, unrestricted
+from accounts.acting import unrestricted
 from jobs.models import Job
 from jobs.run import run_job
 from kb.models import KnowledgeBase
@@ -46,12 +46,11 @@ from qa.policies.models import Policy
 from qa.policies.services import activate, active_policy, new_version
 from qa.reviews.judgements import Judgement
 from qa.reviews.sampling import SampleOrder, draw_sample
-from qa.reviews.services import judge, take_next
 from qa.training.retraining import approve, enqueue_due
 from workers.registry import HANDLERS
 
 from .asking import asked, loaded_demonstration
-from .feedback import MINUTES, Errors, experts, voted
+from .feedback import MINUTES, Errors, graded, judged, voted
 from .held_out import Week, drawing, measured
 from .questions import MonthQuestion, parted, questions
 
@@ -156,12 +155,7 @@ def _judge(
         seed=seed,
     )
     draw_sample(order, by=None)
-    for expert in experts():
-        with acting_for(expert):
-            while review := take_next(expert):
-                errs = bool(draw.random() < errors.judgements)
-                said = _judgement(review, truth[review.answer.question], errs)
-                judge(review.pk, said, by=expert)
+    judged(truth, errors, _judgement, draw=draw)
 
 
 def _judgement(review: Review, question: MonthQuestion, errs: bool) -> Judgement:
@@ -175,14 +169,7 @@ def _judgement(review: Review, question: MonthQuestion, errs: bool) -> Judgement
     if answer.outcome == Answer.Outcome.REFUSED:
         due = bool(question.contains) is not errs
         return Judgement(should_be_answered=due, evidence_used=marked if due else ())
-    is_right = question.is_right(answer.text) is not errs
-    grade = Review.Grade.WHOLLY if is_right else Review.Grade.NOT
-    return Judgement(
-        completeness=grade,
-        correctness=grade,
-        truthfulness=Review.Grade.WHOLLY,
-        evidence_used=marked,
-    )
+    return graded(question.is_right(answer.text) is not errs, marked)
 
 
 def _learn(admin: User) -> None:
