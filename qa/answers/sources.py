@@ -9,7 +9,6 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 from uuid import UUID
 
@@ -22,7 +21,6 @@ from accounts.exceptions import NescioError
 from accounts.loaded_once import LoadedOnce
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.embedding.embedder import load_embedder
 from kb.embedding.services import embed_question
 from kb.search import (
     METHOD,
@@ -146,13 +144,11 @@ def configured_reranker() -> Reranker | None:
 
 def configured_verifier() -> Verifier:
     """Return the verifier that the settings name; it reads by the bundled embedder."""
-    from probes.verifier.scoring import BUNDLED, is_loaded, load_verifier  # noqa: PLC0415
+    from qa.inference import verifier  # noqa: PLC0415
 
-    name = settings.VERIFIER
-    directory = BUNDLED if name == "bundled" else Path(name)
-    if not is_loaded(directory):
+    if not verifier.is_loaded():
         release_connection()
-    return load_verifier(directory, base=lambda: load_embedder("bundled").network)
+    return verifier.load_verifier()
 
 
 def verdict_debiaser(history: History) -> VerdictDebiaser:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -13,21 +12,13 @@ from accounts.loaded_once import LoadedOnce
 from probes.cards import ProbeKind
 from probes.models import Probe
 from probes.reranker.blend import Blend, Rows, blend_from
-from probes.verifier.scoring import BUNDLED, Verifier, load_verifier
+from probes.verifier.scoring import Verifier
+from qa.inference.verifier import load_verifier
+from qa.pipeline.choice import Passage
 
 logger = logging.getLogger(__name__)
 
 VERIFIER: Final = "verifier"  # of the card's settings: the one whose scores were read
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """`probes.verifier.scoring.EntryText` of a note that is one text."""
-
-    text: str
-    title: str = ""
-    section: str = ""
-    question: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,16 +40,8 @@ class BlendedReranker:
 
 def measured(verifier: Verifier, question: str, texts: Sequence[str]) -> Rows:
     """Return the verifier's logit and cosine of each text's best window: (texts, 2)."""
-    windows = verifier.measure(question, [Note(text) for text in texts])
+    windows = verifier.measure(question, [Passage("", "", "", text) for text in texts])
     return np.array([each[each[:, 0].argmax()] for each in windows])
-
-
-def active_verifier() -> Verifier | None:
-    if settings.VERIFIER == "none":
-        return None
-    return load_verifier(
-        BUNDLED if settings.VERIFIER == "bundled" else Path(settings.VERIFIER)
-    )
 
 
 _loaded: Final = LoadedOnce[str, BlendedReranker | None]()
@@ -75,7 +58,8 @@ def active_reranker(language_model: str) -> BlendedReranker | None:
 
 
 def _load(key: str) -> BlendedReranker | None:
-    row, verifier = Probe.objects.get(fingerprint=key), active_verifier()
+    row = Probe.objects.get(fingerprint=key)
+    verifier = None if settings.VERIFIER == "none" else load_verifier()
     read_by = row.parsed_card.settings.get(VERIFIER)
     if verifier is None or verifier.fingerprint != read_by:
         logger.error(

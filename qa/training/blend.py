@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 import numpy as np
+from django.conf import settings
 
 from accounts.ids import digest
 from probes.cards import Json, ProbeKind
@@ -19,7 +20,8 @@ from probes.verifier.scoring import Verifier
 from qa.evaluation.metrics.intervals import clusters_of, differences, mean
 from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import TrainingDataError
-from qa.inference.blended_reranker import VERIFIER, active_verifier, measured
+from qa.inference.blended_reranker import VERIFIER, measured
+from qa.inference.verifier import load_verifier
 
 from .labelled_questions import LabelledQuestion
 from .preferences import MARGIN, cannot_tell, form_and_probe, shifts_of
@@ -36,12 +38,12 @@ def train_blend(
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Trained:
     form, held = form_and_probe()
-    verifier = active_verifier()
-    if verifier is None:
+    if settings.VERIFIER == "none":
         raise TrainingDataError(
             "A reranker blends the verifier's scores and NESCIO_VERIFIER is none. Set it "
             "to bundled, or to a directory that train verifier wrote."
         )
+    verifier = load_verifier()
     # One note has no order.
     asked = [one for one in questions if len(one.notes) > 1]
     why_not = cannot_tell(held)
