@@ -17,7 +17,7 @@ from kb.entries.models import Entry
 from kb.upkeep.models import Upkeep
 from kb.upkeep.services import doubt, end_doubts
 from qa.answers.models import Answer, AnswerEvidence
-from qa.votes.entry_confidence import AGAINST
+from qa.votes.entry_confidence import ABOUT_EVIDENCE, AGAINST
 from qa.votes.models import Vote
 
 # A worker that is down may miss some days, and looks at all of this when it is back.
@@ -102,9 +102,8 @@ def _weigh(
 
 def _newest_votes(ids: Collection[int]) -> dict[int, dict[int, Vote]]:
     """Return {entry: {rater: newest vote}} since each was verified, on what it says now."""
-    about = Q(is_up=True) | Q(reasons=[]) | Q(reasons__overlap=sorted(AGAINST))
     rows = Vote.objects.filter(
-        about,
+        ABOUT_EVIDENCE,
         answer__evidence__entry__in=ids,
         answer__evidence__role=AnswerEvidence.Role.CITED,
         answer__evidence__revision__text=F("answer__evidence__entry__text"),

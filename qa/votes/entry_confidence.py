@@ -146,6 +146,9 @@ _AT_ONCE = 50
 _MOVABLE = (Entry.State.PROPOSED, Entry.State.IN_REVIEW, Entry.State.NEEDS_REVIEW)
 # Reasons of thumbs down that count against the evidence, as those without a reason do.
 AGAINST: Final = frozenset({Vote.Reason.WRONG.value, Vote.Reason.OUTDATED.value})
+ABOUT_EVIDENCE: Final = (
+    Q(is_up=True) | Q(reasons=[]) | Q(reasons__overlap=sorted(AGAINST))
+)
 
 
 def weigh_votes(run: JobRun) -> dict[str, object]:
@@ -280,8 +283,7 @@ def _ratings(entry: Entry) -> list[Rating]:
         revision__text=entry.text,
         revision__question=entry.question,
     ).exclude(answer__channel=Answer.Channel.EVALUATION)
-    about = Q(is_up=True) | Q(reasons=[]) | Q(reasons__overlap=sorted(AGAINST))
-    votes = Vote.objects.filter(about, answer__in=cited.values("answer"))
+    votes = Vote.objects.filter(ABOUT_EVIDENCE, answer__in=cited.values("answer"))
     undone = ConfidenceMove.objects.filter(entry=entry, is_undo=True).first()
     if undone is not None:
         votes = votes.filter(updated_at__gt=undone.at)
