@@ -71,9 +71,7 @@ CONFIDENCE_BY_KIND: Final[Mapping[str, str]] = {
     ProbeKind.JOINT: "joint_confidence",
 }
 # Those that belong to no one block.
-_UNPLACED: Final = frozenset(
-    {ProbeKind.JOINT, ProbeKind.DIRECTIONS, ProbeKind.RERANKER}
-)
+UNPLACED: Final = (ProbeKind.JOINT, ProbeKind.DIRECTIONS, ProbeKind.RERANKER)
 
 
 def answer_kind(name: str) -> ProbeKind:
@@ -199,7 +197,7 @@ def _parsed(content: bytes) -> ProbeCard:
     if "\\u0000" in text or not text.encode():
         raise ValueError("a text holds U+0000")
     card, _ = validated(ProbeCard, row, FORMAT)
-    is_placed = card.kind not in _UNPLACED
+    is_placed = card.kind not in UNPLACED
     if (card.layer is not None) is not is_placed:
         raise ValueError(f"layer {card.layer!r} does not fit the kind {card.kind}")
     if card.part not in (("block", "ffn") if is_placed else ("",)):

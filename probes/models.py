@@ -6,10 +6,9 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_row, optional_user
-from probes.cards import ANSWER_KINDS, ProbeCard, ProbeFiles, ProbeKind
+from probes.cards import ANSWER_KINDS, UNPLACED, ProbeCard, ProbeFiles, ProbeKind
 
-# Those that belong to no one block.
-_UNPLACED = ["joint", "directions", "reranker"]
+_UNPLACED = [kind.value for kind in UNPLACED]
 
 
 class ProbeQuerySet(models.QuerySet["Probe"]):
