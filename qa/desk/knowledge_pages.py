@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -16,7 +16,6 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from accounts.roles import Role, caller, has_role
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, section_tree
 from kb.entries.finding import AT_MOST, found_by
@@ -39,7 +38,7 @@ class KnowledgeForm(forms.Form):
 
     q = forms.CharField(required=False, max_length=500)
     knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.none(), required=False, to_field_name="slug"
+        KnowledgeBase.objects.all(), required=False, to_field_name="slug"
     )
     document = forms.ModelChoiceField(Document.objects.none(), required=False)
     product_line = forms.ModelChoiceField(
@@ -60,8 +59,6 @@ class KnowledgeForm(forms.Form):
 
     def __init__(self, request: HttpRequest) -> None:
         super().__init__(request.GET)
-        self.user = request.user
-        self._field("knowledge_base").queryset = KnowledgeBase.objects.all()
         self._field("document").queryset = Document.objects.visible_to(request.user)
 
     def _field(self, name: str) -> Any:  # noqa: ANN401  # a field of any kind
@@ -118,16 +115,12 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
         found = found_by(words, entries, reader=request.user, knowledge_base=base)
         context |= {"found": found, "is_cut": len(found.by_words) == AT_MOST}
     elif form.is_filtered:
-        page = Paginator(entries.order_by("-updated_at", "-pk"), PAGE_SIZE)
-        context["page"] = page.get_page(request.GET.get("page"))
-        context["entries"] = context["page"]
+        page = _page(request, entries.order_by("-updated_at", "-pk"))
+        context |= {"page": page, "entries": page}
     else:
-        documents = _documents(request, base)
-        context["page"] = Paginator(documents, PAGE_SIZE).get_page(
-            request.GET.get("page")
-        )
-        context["documents"] = context["page"]
-    if parts.is_live(request):
+        page = _page(request, _documents(request, base))
+        context |= {"page": page, "documents": page}
+    if is_live:
         return render(request, "qa/_knowledge_found.html", context)
     context |= {
         "base": base,
@@ -139,6 +132,10 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
         },
     }  # fmt: skip
     return render(request, "qa/knowledge.html", context)
+
+
+def _page(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
+    return Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
 
 
 def _documents(request: HttpRequest, base: KnowledgeBase) -> QuerySet[Document]:
@@ -181,7 +178,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         "chapters": list(_chapters(tree, by_section)),
         "count": len(entries[:READER_LIMIT]),
         "is_cut": len(entries) > READER_LIMIT,
-        "may_curate": _may_curate(request),
+        "may_curate": parts.may_curate(request),
         "at": timezone.now(),
     }
     return render(request, "qa/document.html", context)
@@ -217,7 +214,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
         "due": found.upkeep.reasons(at),
         "revisions": revisions.select_related("author").order_by("-number")[:20],
         "is_expired": found.valid_until is not None and found.valid_until <= at,
-        "may_curate": _may_curate(request),
+        "may_curate": parts.may_curate(request),
     }
     return render(request, "qa/entry.html", context)
 
@@ -229,7 +226,3 @@ def _path(section: Section | None) -> list[Section]:
         path.insert(0, section)
         section = section.parent
     return path
-
-
-def _may_curate(request: HttpRequest) -> bool:
-    return caller(request).is_staff and has_role(request.user, Role.CURATOR)

@@ -142,11 +142,16 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
         "page": page,
         "near": _near_part(page, voted["vote"]),
         "meanings": _meanings(request, answer),
-        "may_curate": request.user.is_staff and has_role(request.user, Role.CURATOR),
+        "may_curate": may_curate(request),
         "is_own": answer.asker_id == request.user.pk,
         **voted,
         **escalation_part(request, answer),
     }
+
+
+def may_curate(request: HttpRequest) -> bool:
+    """Tell whether links into the admin lead somewhere."""
+    return caller(request).is_staff and has_role(request.user, Role.CURATOR)
 
 
 def _meanings(request: HttpRequest, answer: Answer) -> tuple[Entry, ...]:
