@@ -19,12 +19,17 @@ def require_labels(
     `what` says what the answers are for, to follow "labelled answers" in the message.
     """
     right = sum(is_right)
-    if len(is_right) < answers or min(right, len(is_right) - right) < of_each:
+    if not are_enough(is_right, answers, of_each):
         raise TooFewLabelsError(
             f"{len(is_right)} labelled answers {what}, {right} of them right: at least "
             f"{answers} are needed, {of_each} of them right and {of_each} wrong. Label "
             "more answers of the kind that is missing."
         )
+
+
+def are_enough(is_right: Sequence[bool], answers: int, of_each: int) -> bool:
+    right = sum(is_right)
+    return len(is_right) >= answers and min(right, len(is_right) - right) >= of_each
 
 
 def fit_logistic(

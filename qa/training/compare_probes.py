@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from probes.abstention.probe import AbstentionProbe
 from probes.cards import CONFIDENCE_BY_KIND
 from probes.exceptions import ProbeFileError
-from probes.fitting import require_labels
+from probes.fitting import are_enough, require_labels
 from probes.joint import JointProbe
 from probes.language_model import WhiteBoxModel
 from probes.models import Probe
@@ -84,9 +84,7 @@ def compare_probes(
 
 def is_enough(golden: Sequence[LabelledDraft]) -> bool:
     """Tell whether there are so many golden answers that they alone compare probes."""
-    count, of_each = MIN_GOLDEN
-    right = sum(draft.is_right for draft in golden)
-    return len(golden) >= count and min(right, len(golden) - right) >= of_each
+    return are_enough([draft.is_right for draft in golden], *MIN_GOLDEN)
 
 
 def require_golden(golden: Sequence[LabelledDraft]) -> None:
