@@ -23,6 +23,7 @@ from qa.exceptions import TrainingDataError
 from qa.inference.blended_reranker import VERIFIER, measured
 from qa.inference.verifier import load_verifier
 
+from .held_out import figure
 from .labelled_questions import LabelledQuestion
 from .preferences import MARGIN, cannot_tell, form_and_probe, shifts_of
 from .probe import OnProgress, Trained, new_card
@@ -129,9 +130,8 @@ def _recall(after: np.ndarray, tested: Sequence[Ranked]) -> dict[str, Json]:
     (found,) = differences(
         [(mean(before, everything), mean(after, everything))], clusters_of(names)
     )
-    low, high = found.interval or (None, None)
     return {
         "recall_before": float(before.mean()),
         "recall_after": float(after.mean()),
-        "recall_difference": {"value": found.value, "low": low, "high": high},
+        "recall_difference": figure(found.value, found.interval),
     }

@@ -39,7 +39,7 @@ def figures(
     once = np.ones((1, len(right)), np.float32)
     values = [float(v[0]) for one in (*areas, *own) for v in np.atleast_2d(one(once))]
     found = [
-        _figure(value, interval)
+        figure(value, interval)
         for value, interval in zip(values, intervals, strict=True)
     ]
     ranked = {
@@ -65,9 +65,9 @@ def figures(
     }
 
 
-def _figure(value: float, interval: Interval | None) -> Json:
+def figure(value: float | None, interval: Interval | None) -> Json:
     return {
-        "value": None if math.isnan(value) else value,
+        "value": None if value is None or math.isnan(value) else value,
         "low": interval[0] if interval else None,
         "high": interval[1] if interval else None,
     }

@@ -20,6 +20,7 @@ from qa.pipeline.policy import RetrievalTiming, default
 from qa.policies.models import Policy
 from qa.policies.services import activate, new_version
 
+from .held_out import figure
 from .labelled_questions import LabelledQuestion
 from .probe import OnProgress
 
@@ -51,15 +52,13 @@ def measured_threshold(
         by_answer=True,
         on_progress=lambda done, total: on_progress("Watching answers", done, total),
     )
-    if len({one.is_positive for one in watched}) < len((True, False)) or all(
+    if len({one.is_positive for one in watched}) == 1 or all(
         one.weakest is None for one in watched[::2]
     ):
         return {}
-    value, interval = monitor_auroc(watched[1::2])
-    low, high = interval or (None, None)
     return {
         "min_token_confidence": best_threshold(watched[::2]),
-        "monitor_auroc": {"value": value, "low": low, "high": high},
+        "monitor_auroc": figure(*monitor_auroc(watched[1::2])),
     }
 
 
