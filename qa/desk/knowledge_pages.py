@@ -213,7 +213,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
         "path": _path(found.section),
         "due": found.upkeep.reasons(at),
         "revisions": revisions.select_related("author").order_by("-number")[:20],
-        "is_expired": found.valid_until is not None and found.valid_until <= at,
+        "at": at,
         "may_curate": parts.may_curate(request),
     }
     return render(request, "qa/entry.html", context)

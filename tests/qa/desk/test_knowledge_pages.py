@@ -131,6 +131,17 @@ def test_an_entry_tells_its_source_its_verifier_and_what_it_said_before(page):
     assert "admin" not in body  # an agent has none
 
 
+def test_the_page_of_an_expired_entry_does_not_call_it_verified(page):
+    yesterday = timezone.now() - timedelta(days=1)
+    entry = make_entry("The old card cost 10 euros.", valid_until=yesterday)
+
+    body = page.get(reverse("entry", args=[entry.pk])).content.decode()
+
+    assert f"Expired {yesterday:%-d %b %Y}" in body
+    assert "This has expired." in body
+    assert "badge-verified" not in body
+
+
 def test_a_revision_of_others_is_not_shown(page):
     vault = make_audience("vault", groups=["vault"])
     entry = make_entry("The secret limit is 900 euros.", audience=vault)
