@@ -25,6 +25,7 @@ MAX_CARD_BYTES: Final = 1 << 20
 MAX_WEIGHTS_BYTES: Final = 1 << 24
 
 Json = JsonValue
+Weights = TypeVar("Weights")
 Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 KindName = Annotated[str, AfterValidator(lambda name: ProbeKind(name).value)]
 Count = Annotated[int, Field(strict=True, ge=0)]
@@ -166,6 +167,13 @@ class ProbeFiles:
             )
         return card
 
+    def read_weights(self, adapter: TypeAdapter[Weights]) -> Weights:
+        """Return weights that are text."""
+        try:
+            return adapter.validate_json(self.weights)
+        except UNREADABLE as error:
+            raise self.damaged(reason(error)) from error
+
     def damaged(self, why: str) -> ProbeFileError:
         return ProbeFileError(
             f"The probe in {self.name} cannot be used: {why}. Put back the files that "
@@ -185,8 +193,11 @@ def fingerprint_of(card: "DataclassInstance") -> str:
 
 
 def card_text(said: Mapping[str, object], version: int) -> bytes:
-    row = {"format": version, **said}
-    text = json.dumps(row, indent=2, sort_keys=True, allow_nan=False)
+    return json_bytes({"format": version, **said})
+
+
+def json_bytes(said: Mapping[str, object]) -> bytes:
+    text = json.dumps(said, indent=2, sort_keys=True, allow_nan=False)
     return f"{text}\n".encode()
 
 

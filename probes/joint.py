@@ -9,7 +9,6 @@ References:
     and 9.6.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -187,8 +186,7 @@ def joint_files(
     probe: JointProbe, settings: JointSettings, card: cards.ProbeCard
 ) -> cards.ProbeFiles:
     said = asdict(_Weights(probe.intercept, probe.terms))
-    text = json.dumps(said, indent=2, sort_keys=True, allow_nan=False)
-    weights = f"{text}\n".encode()
+    weights = cards.json_bytes(said)
     chosen: dict[str, cards.Json] = {
         "signals": [*settings.signals],
         "log_odds": [*sorted(settings.log_odds)],
@@ -211,8 +209,5 @@ def joint_from(files: cards.ProbeFiles, *, language_model: str) -> JointProbe:
     card = files.checked(language_model=language_model)
     if card.kind is not cards.ProbeKind.JOINT:
         raise files.damaged(f"a {card.kind.value} probe reads no signals")
-    try:
-        said = _WEIGHTS.validate_json(files.weights)
-    except cards.UNREADABLE as error:
-        raise files.damaged(cards.reason(error)) from error
+    said = files.read_weights(_WEIGHTS)
     return JointProbe(card.language_model, said.intercept, said.terms, card.inputs)

@@ -10,7 +10,6 @@ References:
     qualitative choice behavior" (1973), for the fit.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
@@ -103,8 +102,7 @@ def recall_at(blend: Blend | None, questions: Sequence[Ranked], k: int) -> Rows:
 
 
 def blend_files(blend: Blend, card: cards.ProbeCard) -> cards.ProbeFiles:
-    text = json.dumps(asdict(blend), indent=2, sort_keys=True, allow_nan=False)
-    weights = f"{text}\n".encode()
+    weights = cards.json_bytes(asdict(blend))
     filled = replace(card, kind=cards.ProbeKind.RERANKER)
     return cards.ProbeFiles("reranker", cards.card_bytes(filled, weights), weights)
 
@@ -113,7 +111,4 @@ def blend_from(files: cards.ProbeFiles, *, language_model: str) -> Blend:
     card = files.checked(language_model=language_model)
     if card.kind is not cards.ProbeKind.RERANKER:
         raise files.damaged(f"a {card.kind.value} probe orders no notes")
-    try:
-        return _WEIGHTS.validate_json(files.weights)
-    except cards.UNREADABLE as error:
-        raise files.damaged(cards.reason(error)) from error
+    return files.read_weights(_WEIGHTS)
