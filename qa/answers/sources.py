@@ -139,7 +139,9 @@ def configured_reranker() -> Reranker | None:
     from qa.inference import policy_models  # noqa: PLC0415
 
     release_connection()
-    return policy_models.configured_reranker()
+    reranker = policy_models.configured_reranker()
+    release_connection()  # the reranker reads next
+    return reranker
 
 
 def configured_verifier() -> Verifier:

@@ -9,7 +9,6 @@ import numpy as np
 from django.conf import settings
 
 from accounts.loaded_once import LoadedOnce
-from probes.cards import ProbeKind
 from probes.models import Probe
 from probes.reranker.blend import Blend, Rows, blend_from
 from probes.verifier.scoring import Verifier
@@ -47,14 +46,10 @@ def measured(verifier: Verifier, question: str, texts: Sequence[str]) -> Rows:
 _loaded: Final = LoadedOnce[str, BlendedReranker | None]()
 
 
-def active_reranker(language_model: str) -> BlendedReranker | None:
-    """Return the registry's active reranker for this model; None if none can be used."""
-    rows = Probe.objects.active_for(language_model).filter(kind=ProbeKind.RERANKER)
-    key = rows.values_list("fingerprint", flat=True).first()
-    if key is None:
-        return None
-    version = (key, settings.VERIFIER)
-    return _loaded.get(language_model, lambda: _load(key), version=version)
+def load_blended(language_model: str, fingerprint: str) -> BlendedReranker | None:
+    """Return this reranker of the registry, loaded once; None if it can't be used."""
+    version = (fingerprint, settings.VERIFIER)
+    return _loaded.get(language_model, lambda: _load(fingerprint), version=version)
 
 
 def _load(key: str) -> BlendedReranker | None:

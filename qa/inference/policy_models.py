@@ -114,11 +114,12 @@ def configured_reranker() -> Reranker | None:
     another language model.
     """
     model = closed_book_fingerprint()
-    if Probe.objects.active_for(model).filter(kind=ProbeKind.RERANKER).exists():
+    active = Probe.objects.active_for(model).filter(kind=ProbeKind.RERANKER)
+    if key := active.values_list("fingerprint", flat=True).first():
         # The verifier takes torch and the embedder, which few policies need here.
-        from qa.inference.blended_reranker import active_reranker  # noqa: PLC0415
+        from qa.inference.blended_reranker import load_blended  # noqa: PLC0415
 
-        return active_reranker(model)
+        return load_blended(model, key)
     if not settings.RERANKER:
         raise RerankerFileError(
             "The policy ranks what was found and no reranker is active. Train and activate "

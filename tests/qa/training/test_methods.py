@@ -10,10 +10,10 @@ from probes.cards import ProbeFiles, ProbeKind
 from probes.models import Probe
 from probes.services import promote, register
 from qa.exceptions import TrainingDataError
-from qa.inference.blended_reranker import active_reranker
 from qa.inference.closed_book_form import FORM
 from qa.inference.known_by_probe import active_boundary_probe
 from qa.inference.policy_models import (
+    configured_reranker,
     load_closed_book_form,
     own_knowledge_fingerprint,
 )
@@ -116,7 +116,7 @@ def test_a_reranker_of_another_verifier_is_not_used(form, caplog):
     files: ProbeFiles = blend_files(Blend(1.0, 0.0, 1.0), card)
     promote(register(files).pk, "active", by=None)
 
-    assert active_reranker(form.model.fingerprint) is None
+    assert configured_reranker() is None
     assert "Train a reranker with this verifier" in caplog.text
 
 
