@@ -132,7 +132,7 @@ def _required_role(*, complete: bool) -> Role:
 
 
 def _visible_audiences(user: User) -> list[int]:
-    return sorted(Audience.objects.visible_to(user).values_list("pk", flat=True))
+    return sorted(Audience.objects.ids_visible_to(user))
 
 
 def _file(job_id: UUID) -> Path:

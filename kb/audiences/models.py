@@ -15,6 +15,9 @@ class AudienceQuerySet(models.QuerySet["Audience"]):
             Q(everyone=True) | Q(groups__in=user.groups.all())
         ).distinct()
 
+    def ids_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> tuple[int, ...]:
+        return tuple(self.visible_to(user).order_by().values_list("pk", flat=True))
+
     def are_all_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> bool:
         return not self.exclude(pk__in=self.visible_to(user).values("pk")).exists()
 

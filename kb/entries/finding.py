@@ -42,10 +42,9 @@ def found_by(
     """
     said = entries.saying(words, or_beginning=True)
     by_words = set(said.order_by().values_list("pk", flat=True)[:_LOOKED_AT])
-    audiences = Audience.objects.visible_to(reader).order_by()
     scope = Scope(
         knowledge_base_id=knowledge_base.pk,
-        audience_ids=tuple(audiences.values_list("pk", flat=True)),
+        audience_ids=Audience.objects.ids_visible_to(reader),
         unverified_floor=0.0,
         at=timezone.now(),
     )

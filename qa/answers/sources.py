@@ -191,8 +191,7 @@ def evidence_scope(
     if found and found.asker == asker:
         audience_ids = found.audience_ids
     else:
-        visible = Audience.objects.visible_to(asker).order_by()
-        audience_ids = tuple(visible.values_list("pk", flat=True))
+        audience_ids = Audience.objects.ids_visible_to(asker)
     return Scope(
         knowledge_base_id=knowledge_base.pk,
         audience_ids=audience_ids,

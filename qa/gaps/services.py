@@ -305,10 +305,9 @@ def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
         fingerprint=gap.embedding_model.fingerprint,
         milliseconds=0.0,
     )
-    audiences = Audience.objects.visible_to(viewer).order_by()
     scope = Scope(
         knowledge_base_id=gap.knowledge_base_id,
-        audience_ids=tuple(audiences.values_list("pk", flat=True)),
+        audience_ids=Audience.objects.ids_visible_to(viewer),
         unverified_floor=_ANY_CONFIDENCE,
         enriched_floor=_ANY_CONFIDENCE,
         at=timezone.now(),
