@@ -149,9 +149,10 @@ def propose_due() -> int:
             rows = [*locked.ranked()[:_LOOKED_AT]]
             known = proposed_keys(knowledge_base, [gap.question for gap in rows])
             due = [gap for gap in rows if question_key(gap.question) not in known]
-            for gap in due[:_GAPS_A_NIGHT]:
+            chosen = due[:_GAPS_A_NIGHT]
+            for gap in chosen:
                 _proposed(gap, audience, None)
-        begun += len(due[:_GAPS_A_NIGHT])
+        begun += len(chosen)
     return begun
 
 

@@ -75,7 +75,7 @@ def _questions(given: Mapping[str, Any]) -> list[LabelledQuestion]:
     from .reviewed_questions import reviewed_questions  # noqa: PLC0415
 
     rows = given.get("questions", [])
-    found = [question_of(row) for row in rows if isinstance(rows, list)]
+    found = [question_of(row) for row in rows] if isinstance(rows, list) else []
     if slug := given.get("knowledge_base"):
         found += reviewed_questions(_knowledge_base(slug))
     return found
