@@ -146,6 +146,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "accounts": {"apitoken": ("view", "delete"), "auditentry": _READ},
         "admin": {"logentry": _READ},
         "auth": {"user": _WRITE, "group": _WRITE},
+        "integrations": {"endpoint": _ALL, "delivery": _READ},
         "jobs": {"job": ("view", "change")},
         "kb": {
             "knowledgebase": _WRITE,

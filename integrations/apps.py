@@ -3,6 +3,7 @@ from django.apps import AppConfig
 
 class IntegrationsConfig(AppConfig):
     name = "integrations"
+    verbose_name = "Integrations"
 
     def ready(self) -> None:
         from integrations.metrics import questions  # noqa: F401, PLC0415  # receives

@@ -160,7 +160,12 @@ UNFOLD: dict[str, Any] = {
                 _item("Evaluations", "query_stats", "qa_evaluationrun"),
                 _item("Drift", "trending_down", "qa_driftreading"),
             ),
-            _group("Background work", _item("Jobs", "work_history", "jobs_job")),
+            _group(
+                "Background work",
+                _item("Jobs", "work_history", "jobs_job"),
+                _item("Webhooks", "webhook", "integrations_endpoint"),
+                _item("Deliveries", "outbox", "integrations_delivery"),
+            ),
             _group(
                 "Access",
                 _item("Users", "person", "auth_user"),

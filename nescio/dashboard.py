@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from integrations.events.models import Endpoint
 from jobs.models import Job
 from kb.entries.due import EXPIRY_NOTICE
 from kb.entries.models import Entry
@@ -49,6 +50,11 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
         blocks += _questions(request)
     if request.user.has_perm("jobs.view_job"):
         blocks.append(_jobs())
+    if (
+        request.user.has_perm("integrations.view_endpoint")
+        and Endpoint.objects.exists()
+    ):
+        blocks.append(_webhooks())
     return {**context, "title": "Today", "blocks": blocks}
 
 
@@ -143,6 +149,32 @@ def _jobs() -> Block:
             "state",
             (Job.State.QUEUED, Job.State.RUNNING, Job.State.FAILED),
         ),
+    )
+
+
+def _webhooks() -> Block:
+    active = Endpoint.objects.filter(is_active=True)
+    switched_off = Endpoint.objects.filter(
+        is_active=False, switched_off_at__isnull=False
+    )
+    return _block(
+        "Webhooks",
+        "What is switched off after failures misses events.",
+        "No endpoint is active.",
+        "admin:integrations_endpoint_changelist",
+        [
+            (
+                "work",
+                active.filter(failing_since__isnull=True).count(),
+                {"condition": "works"},
+            ),
+            (
+                "failing",
+                active.filter(failing_since__isnull=False).count(),
+                {"condition": "failing"},
+            ),
+            ("switched off", switched_off.count(), {"condition": "switched_off"}),
+        ],
     )
 
 

@@ -298,14 +298,9 @@ if MAIL_URL:
     globals().update({k: v for k, v in env.email_url_config(MAIL_URL).items() if v})
 EMAIL_TIMEOUT = 10  # a job's step may be silent for 30 s
 DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
-WEBHOOK_URL = env.str("NESCIO_WEBHOOK_URL", default="")
-WEBHOOK_SECRET = env.str("NESCIO_WEBHOOK_SECRET", default="")
+# Whether webhooks may use http:// and addresses inside one's own network.
 WEBHOOK_ALLOW_PRIVATE = env.bool("NESCIO_WEBHOOK_ALLOW_PRIVATE", default=False)
-if WEBHOOK_URL and not WEBHOOK_SECRET:
-    raise ImproperlyConfigured(
-        "NESCIO_WEBHOOK_URL is set and NESCIO_WEBHOOK_SECRET is not: nobody could tell "
-        "a post of ours from a forged one. Set it."
-    )
+EVENT_KEEP = timedelta(days=env.int("NESCIO_EVENT_KEEP_DAYS", default=30))
 
 # --- Import --------------------------------------------------------------------------
 IMPORT_MAX_MIB = env.int("NESCIO_IMPORT_MAX_MIB", default=50)

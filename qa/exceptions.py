@@ -136,10 +136,6 @@ class NoticeNotFoundError(NotFoundError):
     code = "notice_not_found"
 
 
-class WebhookRefusedError(NescioError):
-    code = "webhook_refused"
-
-
 class RetrainingNotFoundError(NotFoundError):
     code = "retraining_not_found"
 

@@ -20,7 +20,7 @@ from qa.calibration.self_calibration_jobs import (
 )
 from qa.evaluation.runs import evaluate_in_background
 from qa.gaps.finding import find_gaps
-from qa.gaps.notices import mail_notice, post_notice
+from qa.gaps.notices import mail_notice
 from qa.gaps.repeats import ask_again
 from qa.inference.configured import configured_judge, load_writer
 from qa.reviews.sampling import draw_in_background
@@ -58,7 +58,6 @@ HANDLERS: dict[str, Handler] = {
     "qa.evaluate": evaluate_in_background,
     "qa.find_gaps": find_gaps,
     "qa.mail_notice": mail_notice,
-    "qa.post_notice": post_notice,
     "qa.keep_past_questions": keep_past_questions,
     "qa.retrain": retrain_in_background,
     "qa.watch_drift": watch_drift,

@@ -21,6 +21,8 @@ def schedules() -> dict[str, dict[str, object]]:
         "count_days": (timedelta(minutes=1), 60),
         "find_gaps": (timedelta(minutes=10), 600),
         "ask_again": (timedelta(minutes=1), 60),
+        "deliver_events": (timedelta(seconds=5), 5),
+        "note_expired_entries": (timedelta(minutes=5), 300),
         "send_notices": (timedelta(hours=1), 3600),
         "keep_past_questions": (crontab(minute=40), 1800),
         "retrain": (crontab(hour="*/3", minute=50), 3600),

@@ -16,6 +16,8 @@ from django.conf import settings
 
 from accounts.acting import unrestricted
 from accounts.request_ids import NONE, named
+from integrations.events import delivery
+from integrations.events import services as events
 from integrations.traces.spans import job_span
 from jobs.run import run_job as run
 from jobs.services import REQUEST_ID, RUN_TASK, enqueue, prune_finished
@@ -101,13 +103,16 @@ def sweep() -> None:
 
 @shared_task(name="workers.prune")
 def prune() -> None:
-    """Delete jobs that finished long ago, and archives that were made long ago."""
+    """Delete finished jobs, made archives and sent events of long ago."""
     deleted = prune_finished(settings.JOB_KEEP)
     if deleted:
         logger.info("Deleted %d old jobs.", deleted)
     deleted = prune_exports(settings.EXPORT_KEEP)
     if deleted:
         logger.info("Deleted %d old archives.", deleted)
+    deleted = events.prune_events(settings.EVENT_KEEP)
+    if deleted:
+        logger.info("Deleted %d old events.", deleted)
 
 
 @shared_task(name="workers.keep_vector_index")
@@ -158,6 +163,20 @@ def ask_again() -> None:
 @shared_task(name="workers.send_notices")
 def send_notices() -> None:
     notices.send_late()
+
+
+@shared_task(name="workers.deliver_events")
+def deliver_events() -> None:
+    """Post to webhook endpoints what happened since, and what failed and is due."""
+    posted = delivery.deliver_due()
+    if posted:
+        logger.info("Posted %d events to webhook endpoints.", posted)
+
+
+@shared_task(name="workers.note_expired_entries")
+def note_expired_entries() -> None:
+    """Write the events that time alone brings."""
+    events.note_expired()
 
 
 @shared_task(name="workers.draw_reviews")

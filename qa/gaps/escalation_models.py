@@ -119,8 +119,7 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 class Notice(models.Model):
     """News of a question for its asker, or of an entry for its owner.
 
-    Shown in the page; `mailed_at` and `posted_at` say when it left by mail or webhook.
-    It holds no text of its own: its answer or reply is read as its reader may read it.
+    Shown in the page; `mailed_at` says when it left by mail. It holds no text of its own: its answer or reply is read as its reader may read it.
     """
 
     class Kind(models.TextChoices):
@@ -149,9 +148,6 @@ class Notice(models.Model):
     )
     read_at = models.DateTimeField(null=True)
     mailed_at = models.DateTimeField(null=True)
-    posted_at = models.DateTimeField(
-        null=True, help_text="When the webhook accepted it."
-    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = NoticeQuerySet.as_manager()

@@ -24,6 +24,7 @@ DOORS = {
     ("manage.py", "commands"),
     ("studies/__main__.py", "studies"),
     ("qa/votes/entry_uses.py", "what answers are about"),
+    ("integrations/events/services.py", "expired entries"),
     ("workers/tasks.py", "abandoned questions"),
     ("workers/tasks.py", "filled gaps"),
     ("workers/tasks.py", "entries that were voted down"),

@@ -3,8 +3,10 @@ from django.contrib import admin
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.roles import Role
+from integrations.models import Delivery, Endpoint, Event
 from jobs.models import Job
 from jobs.services import enqueue
 from kb.models import Import
@@ -17,8 +19,8 @@ from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db
 OPENS_A_PAGE = {
-    "bring", "draw", "export", "make_new_version", "open_calibration", "open_exports",
-    "propose", "start", "train", "train_method", "try_this", "upload",
+    "bring", "draw", "export", "make_new_version", "open_calibration",
+    "open_deliveries", "open_exports", "propose", "start", "train", "train_method", "try_this", "upload",
 }  # fmt: skip
 
 
@@ -37,6 +39,12 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
         created_by=user, state=Import.State.PLANNED,
     )  # fmt: skip
     Retraining.objects.create(kind="early", reviewed=400, state="waiting")
+    now = timezone.now()
+    endpoint = Endpoint.objects.create(
+        name="CRM", url="https://x", owner=user, types=[]
+    )
+    event = Event.objects.create(type="endpoint.test", data={}, created_at=now)
+    Delivery.objects.create(endpoint=endpoint, event=event, state="failed")
     walked = set()
 
     for model, model_admin in admin.site._registry.items():
@@ -59,10 +67,11 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
 
     assert {"cancel_this", "retry_this", "activate_this", "evaluate"} <= walked
     assert {"shadow_this", "retire_this", "export"} <= walked
+    assert {"test_this", "rotate_this", "replay_this"} <= walked
     assert {"retrain", "approve_this", "decline_this", "take_this_back"} <= walked
 
 
-_STEERED = (Job, Policy, Probe, Retraining)
+_STEERED = (Delivery, Endpoint, Job, Policy, Probe, Retraining)
 
 
 def _rows():

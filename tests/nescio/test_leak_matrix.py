@@ -51,7 +51,7 @@ ABSENT = "00000000-0000-4000-8000-000000000000"
 SKIPPED = {
     "admin/jsi18n/": "words of the calendar",
     "admin/(?P<url>.*)$": "whatever is no address",
-    "admin/^(?P<app_label>auth|accounts|jobs|kb|qa|probes)/$": "asked as admin/kb/",
+    "admin/^(?P<app_label>auth|accounts|jobs|kb|qa|probes|integrations)/$": "asked as admin/kb/",
 }
 EXTRA = (
     "/admin/kb/",

@@ -1,11 +1,6 @@
-"""Whoever asked is told: in the page, by mail, by webhook; and nobody else."""
+"""Whoever asked is told: in the page and by mail; and nobody else."""
 
-import hashlib
-import hmac
-import json
-import threading
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 from django.core import mail
@@ -16,9 +11,7 @@ from rest_framework.test import APIClient
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
-from qa.exceptions import WebhookRefusedError
 from qa.gaps.escalations import close, escalate
-from qa.gaps.notices import is_public, post_signed, signature
 from qa.models import Notice
 from tests.factories import make_user
 from tests.qa.answer_rows import make_answer
@@ -28,48 +21,6 @@ from workers.registry import HANDLERS
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 QUESTION = "What does a wire transfer cost?"
-
-
-class Receiver:
-    """A webhook on this machine that keeps what it gets."""
-
-    def __init__(self) -> None:
-        self.statuses: list[int] = []
-        self.posts: list[tuple[dict[str, str], bytes]] = []
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                receiver.posts.append((dict(self.headers), body))
-                status = receiver.statuses.pop(0) if receiver.statuses else 204
-                self.send_response(status)
-                if status == 302:
-                    self.send_header("Location", "/elsewhere")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook?a=1"
-        self.thread = threading.Thread(target=self.server.serve_forever)
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
-
-
-@pytest.fixture
-def receiver(settings):
-    made = Receiver()
-    settings.WEBHOOK_URL = made.url
-    settings.WEBHOOK_SECRET = "s3cret"
-    settings.WEBHOOK_ALLOW_PRIVATE = True
-    yield made
-    made.stop()
 
 
 @pytest.fixture
@@ -120,104 +71,20 @@ def test_nothing_is_sent_where_no_road_is_configured(asker):
     assert Notice.objects.unread().count() == 1
 
 
-def test_a_post_is_signed_and_names_the_question_and_its_address(asker, receiver):
-    notice = tell(asker)
-
-    assert run("qa.post_notice").result == {"sent": True, "status": 204}
-
-    ((headers, body),) = receiver.posts
-    signed = f"{headers['X-Nescio-Timestamp']}.".encode() + body
-    digest = hmac.new(b"s3cret", signed, hashlib.sha256).hexdigest()
-    assert headers["X-Nescio-Signature"] == f"sha256={digest}"
-    assert headers["X-Nescio-Signature"] != signature("other", headers["X-Nescio-Timestamp"], body)  # fmt: skip
-    assert headers["X-Nescio-Delivery"] == f"notice-{notice.pk}"
-    told = json.loads(body)
-    assert (told["event"], told["user"], told["question"]) == ("reply", "olga", QUESTION)  # fmt: skip
-    assert told["link"].endswith(f"/answers/{notice.answer_id}")
-    assert "bank" not in body.decode()
-    notice.refresh_from_db()
-    assert notice.posted_at is not None
-
-
-def test_a_receiver_that_is_not_ready_gets_it_later(asker, receiver):
-    tell(asker)
-    receiver.statuses = [503]
-
-    assert run("qa.post_notice").state == "queued"
-    Job.objects.update(not_before=timezone.now() - timedelta(seconds=1))
-    assert run("qa.post_notice").state == "succeeded"
-
-    assert len({headers["X-Nescio-Delivery"] for headers, _ in receiver.posts}) == 1
-
-
-def test_a_receiver_that_was_down_for_long_gets_it_all_the_same(asker, receiver):
+def test_a_mail_server_that_was_down_for_long_gets_it_all_the_same(asker, settings):
+    settings.MAIL_URL = "smtp://localhost"
     tell(asker)
     Job.objects.update(state=Job.State.FAILED, finished_at=timezone.now())
 
     tasks.send_notices()
     tasks.send_notices()
 
-    assert run("qa.post_notice").state == "succeeded"
+    assert run("qa.mail_notice").state == "succeeded"
     tasks.send_notices()
-    assert not Job.objects.unfinished().filter(kind="qa.post_notice").exists()
-    Notice.objects.update(posted_at=None, created_at=timezone.now() - timedelta(days=2))
+    assert not Job.objects.unfinished().filter(kind="qa.mail_notice").exists()
+    Notice.objects.update(mailed_at=None, created_at=timezone.now() - timedelta(days=2))
     tasks.send_notices()
-    assert not Job.objects.unfinished().filter(kind="qa.post_notice").exists()
-
-
-@pytest.mark.parametrize("status", [302, 400, 410])
-def test_a_refusal_or_a_redirect_ends_it(asker, receiver, status):
-    tell(asker)
-    receiver.statuses = [status]
-
-    with pytest.raises(WebhookRefusedError):
-        run("qa.post_notice")
-
-    job = Job.objects.get(kind="qa.post_notice")
-    assert (job.state, f"answered {status}" in job.error) == ("failed", True)
-    assert len(receiver.posts) == 1
-
-
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("http://93.184.216.34/", "begins with 'http'"),
-        ("file:///etc/passwd", "begins with 'file'"),
-        ("https://127.0.0.1/", "no public address"),
-        ("https://localhost/", "no public address"),
-        ("https://169.254.169.254/latest", "no public address"),
-        ("https://[::ffff:10.0.0.1]/", "no public address"),
-        ("https://name:word@example.org/", "holds a name or a password"),
-        ("https://", "begins with"),
-    ],
-)
-def test_only_public_addresses_are_posted_to(settings, url, said):
-    settings.WEBHOOK_URL = url
-    settings.WEBHOOK_SECRET = "s3cret"
-
-    with pytest.raises(WebhookRefusedError, match=said):
-        post_signed({}, delivery="1")
-
-
-@pytest.mark.parametrize(
-    ("address", "public"),
-    [
-        ("93.184.216.34", True),
-        ("2606:2800:220:1:248:1893:25c8:1946", True),
-        ("10.1.2.3", False),
-        ("100.64.0.1", False),
-        ("0.0.0.0", False),
-        ("224.0.0.1", False),
-        ("::1", False),
-        ("fe80::1%eth0", False),
-        ("fd00::1", False),
-        ("::ffff:192.168.0.1", False),
-        ("64:ff9b::7f00:1", False),
-        ("2002:7f00:1::", False),
-    ],
-)
-def test_private_addresses_are_known_in_every_form(address, public):
-    assert is_public(address) is public
+    assert not Job.objects.unfinished().filter(kind="qa.mail_notice").exists()
 
 
 def test_notices_are_ones_own_over_rest(asker):

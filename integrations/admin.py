@@ -1,0 +1,3 @@
+from integrations.events import admin as events
+
+__all__ = ["events"]

@@ -1,0 +1,290 @@
+"""Webhook endpoints and what was sent to them."""
+
+import json
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import action, display
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+
+from accounts.admin_parts import (
+    ListFilter,
+    ReadOnlyAdmin,
+    act_on_row,
+    change_each,
+    confirmed,
+)
+from accounts.base_admin import BaseAdmin, badge, holders_of
+from accounts.exceptions import NescioError
+from accounts.roles import Role, caller
+from integrations.events import services
+from integrations.events.models import MEANINGS, TEST, Delivery, Endpoint, EventType
+from integrations.events.payloads import body_for
+from integrations.events.posting import checked_url
+
+_STATE_COLOURS = {
+    Delivery.State.PENDING: "info",
+    Delivery.State.DELIVERED: "success",
+    Delivery.State.FAILED: "danger",
+}
+
+
+class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    types = forms.MultipleChoiceField(
+        label="Events",
+        choices=[(kind.value, f"{kind}: {said}") for kind, said in MEANINGS.items()],
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+    )
+
+    class Meta:
+        model = Endpoint
+        fields = ("name", "url", "knowledge_base", "types", "is_active")
+
+    def clean_url(self) -> str:
+        url: str = self.cleaned_data["url"]
+        try:
+            checked_url(url)
+        except NescioError as error:
+            raise forms.ValidationError(str(error)) from error
+        return url
+
+
+class ConditionFilter(ListFilter):
+    title = "condition"
+    parameter_name = "condition"
+    choices_by_value = {
+        "works": "works",
+        "failing": "failing",
+        "switched_off": "switched off after failures",
+        "off": "off",
+    }
+
+    def narrow(
+        self, rows: QuerySet[Endpoint], value: str, request: HttpRequest
+    ) -> QuerySet[Endpoint]:
+        if value == "works":
+            return rows.filter(is_active=True, failing_since__isnull=True)
+        if value == "failing":
+            return rows.filter(is_active=True, failing_since__isnull=False)
+        if value == "switched_off":
+            return rows.filter(is_active=False, switched_off_at__isnull=False)
+        return rows.filter(is_active=False)
+
+
+@admin.register(Endpoint)
+class EndpointAdmin(BaseAdmin):
+    """Every admin sees and may switch off all; the rest is its owner's."""
+
+    form = EndpointForm
+    list_display: ClassVar = [
+        "name", "url", "knowledge_base", "owner", "condition", "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = [ConditionFilter, "knowledge_base"]
+    list_select_related: ClassVar = ["knowledge_base", "owner"]
+    search_fields: ClassVar = ["name", "url"]
+    actions: ClassVar = ["switch_off"]
+    actions_detail: ClassVar = ["test_this", "open_deliveries", "rotate_this"]
+    readonly_fields: ClassVar = ["owner", "condition", "created_at"]
+    fieldsets: ClassVar = [
+        (None, {"fields": ["name", "url", "knowledge_base", "types", "is_active"]}),
+        ("Record", {"fields": ["owner", "condition", "created_at"]}),
+    ]
+    has_steer_permission = holders_of(Role.ADMIN)
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Endpoint | None = None
+    ) -> list[tuple[str | None, dict[str, Any]]]:
+        return self.fieldsets if obj else self.fieldsets[:1]
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Endpoint | None = None
+    ) -> bool:
+        allowed: bool = super().has_change_permission(request, obj)
+        return allowed and self._is_own(request, obj)
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: Endpoint | None = None
+    ) -> bool:
+        allowed: bool = super().has_delete_permission(request, obj)
+        return allowed and self._is_own(request, obj)
+
+    def _is_own(self, request: HttpRequest, obj: Endpoint | None) -> bool:
+        own = Endpoint.objects.editable_by(request.user)
+        return obj is None or own.filter(pk=obj.pk).exists()
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Endpoint,
+        form: "forms.ModelForm[Endpoint]",
+        change: bool,
+    ) -> None:
+        if not change:
+            obj.owner = caller(request)
+        if obj.is_active and (not change or form.has_changed()):
+            services.switch_on(obj)
+        super().save_model(request, obj, form, change)
+
+    def response_add(
+        self, request: HttpRequest, obj: Endpoint, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        """Show the secret, this once."""
+        return self._secret_page(request, obj, "The endpoint was made.")
+
+    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+        description="condition",
+        label={"works": "success", "failing": "warning", "off": "info"},
+    )
+    def condition(self, endpoint: Endpoint) -> tuple[str, str]:
+        if endpoint.switched_off_at and not endpoint.is_active:
+            return "gone", f"switched off: {endpoint.switched_off_reason}"
+        if endpoint.owner is None or not endpoint.owner.is_active:
+            return "gone", "sends nothing: its owner is gone"
+        if not endpoint.is_active:
+            return "off", "off"
+        if endpoint.failing_since:
+            times = f"{endpoint.failures} attempts since {endpoint.failing_since:%H:%M}"
+            return "failing", f"failing: {times}"
+        return "works", "works"
+
+    @admin.action(description="Switch off", permissions=["steer"])
+    def switch_off(self, request: HttpRequest, chosen: QuerySet[Endpoint]) -> None:
+        count = chosen.filter(is_active=True).update(is_active=False)
+        self.message_user(request, f"{count} switched off.", messages.SUCCESS)
+
+    @action(description="Send a test", icon="send", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Send a test event now?")
+    def test_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def send() -> str:
+            sent = services.send_test(int(object_id), by=caller(request))
+            if sent.state == Delivery.State.FAILED:
+                raise NescioError(f"The test failed: {sent.error}")
+            return f"Accepted with {sent.status} in {sent.milliseconds} ms."
+
+        return act_on_row(self, request, object_id, send)
+
+    @action(description="Deliveries", icon="list", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def open_deliveries(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        endpoint = self.found(request, object_id)
+        page = reverse("admin:integrations_delivery_changelist")
+        return redirect(f"{page}?endpoint__id__exact={endpoint.pk}")
+
+    @action(description="New secret", icon="key", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed(
+        "Make a new secret? For 24 hours events are signed with the former one, too."
+    )
+    def rotate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        try:
+            endpoint = services.rotate_secret(int(object_id), by=caller(request))
+        except NescioError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return redirect("admin:integrations_endpoint_change", object_id)
+        return self._secret_page(request, endpoint, "The secret was replaced.")
+
+    def _secret_page(
+        self, request: HttpRequest, endpoint: Endpoint, said: str
+    ) -> HttpResponse:
+        page = reverse("admin:integrations_endpoint_change", args=[endpoint.pk])
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Secret of {endpoint}",
+            "said": said,
+            "secret": endpoint.secret,
+            "back": page,
+        }
+        return render(request, "admin/integrations/endpoint/secret.html", context)
+
+
+class TypeFilter(ListFilter):
+    title = "event"
+    parameter_name = "type"
+    choices_by_value = {str(kind): str(kind) for kind in (*EventType, TEST)}
+
+    def narrow(
+        self, rows: QuerySet[Delivery], value: str, request: HttpRequest
+    ) -> QuerySet[Delivery]:
+        return rows.filter(event__type=value)
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnlyAdmin):
+    """What was sent, will be, or was given up; of one's own endpoints."""
+
+    list_display: ClassVar = [
+        "kind", "endpoint", "about", "shown_state", "attempts", "status",
+        "last_attempt_at", "next_attempt_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["state", "endpoint", TypeFilter]
+    list_select_related: ClassVar = ["endpoint", "event"]
+    show_full_result_count = False
+    actions: ClassVar = ["replay_chosen"]
+    actions_detail: ClassVar = ["replay_this"]
+    has_steer_permission = holders_of(Role.ADMIN)
+    shown_state = badge("state", _STATE_COLOURS)
+    fieldsets: ClassVar = [
+        (None, {"fields": ["kind", "message_id", "endpoint", "shown_state"]}),
+        (
+            "Last attempt",
+            {
+                "fields": [
+                    "last_attempt_at", "attempts", "status", "milliseconds", "error",
+                    "response", "next_attempt_at",
+                ]
+            },
+        ),
+        ("Sent", {"fields": ["body"]}),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Delivery]:
+        rows: Any = super().get_queryset(request)
+        visible: QuerySet[Delivery] = rows.visible_to(request.user)
+        return visible.select_related("event__knowledge_base", "endpoint__owner")
+
+    @admin.display(description="event", ordering="event__type")
+    def kind(self, delivery: Delivery) -> str:
+        return delivery.event.type
+
+    @admin.display(description="webhook-id")
+    def message_id(self, delivery: Delivery) -> str:
+        return delivery.event.message_id
+
+    @admin.display(description="about")
+    def about(self, delivery: Delivery) -> str:
+        data = delivery.event.data
+        return ", ".join(f"{name} {value}" for name, value in data.items())[:80]
+
+    @admin.display(description="body, as it would be sent now")
+    def body(self, delivery: Delivery) -> SafeString:
+        sent = body_for(delivery.event, delivery.endpoint.owner)
+        if sent is None:
+            return SafeString("Nothing: the endpoint's owner may not see it any more.")
+        shown = json.dumps(json.loads(sent), indent=2, ensure_ascii=False)
+        return format_html('<pre class="overflow-x-auto text-xs">{}</pre>', shown)
+
+    @admin.action(description="Replay", permissions=["steer"])
+    def replay_chosen(self, request: HttpRequest, chosen: QuerySet[Delivery]) -> None:
+        by = caller(request)
+        change_each(
+            self,
+            request,
+            chosen,
+            lambda key: services.replay(key, by=by),
+            "will be sent again",
+            "delivery",
+        )
+
+    @action(description="Replay", icon="replay", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Send it again, by the same webhook-id?")
+    def replay_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def send() -> str:
+            services.replay(int(object_id), by=caller(request))
+            return "It will be sent again within seconds."
+
+        return act_on_row(self, request, object_id, send)

@@ -1,0 +1,261 @@
+"""The outbox: who wants which events, what happened, and what was sent where.
+
+Events are written by triggers (`integrations/migrations/events.sql`), so in the transaction
+of what they report, whichever path it took; only those that some endpoint wants.
+"""
+
+import base64
+import secrets
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Self
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Exists, OuterRef, Q
+from django.utils.crypto import salted_hmac
+
+from accounts.models import optional_row, optional_user
+from accounts.roles import Role, has_role
+from kb.documents.models import KnowledgeBase
+
+TEST = "endpoint.test"
+KEEPS_FORMER_SECRET = timedelta(hours=24)
+"""After a rotation posts are signed with both secrets for so long."""
+
+
+class EventType(StrEnum):
+    """What may be subscribed to; part of the interface, so never renamed."""
+
+    ANSWER_REFUSED = "answer.refused"
+    ESCALATION_RAISED = "escalation.raised"
+    ESCALATION_REPLIED = "escalation.replied"
+    GAP_OPENED = "gap.opened"
+    GAP_FILLED = "gap.filled"
+    ENTRY_VERIFIED = "entry.verified"
+    ENTRY_EXPIRED = "entry.expired"
+    CONFLICT_FOUND = "conflict.found"
+    DRIFT_FOUND = "drift.found"
+    POLICY_ACTIVATED = "policy.activated"
+    JOB_FAILED = "job.failed"
+    NOTICE_SENT = "notice.sent"
+
+
+MEANINGS = {
+    EventType.ANSWER_REFUSED: "a question was refused",
+    EventType.ESCALATION_RAISED: "a refused question was sent to an expert",
+    EventType.ESCALATION_REPLIED: "an expert answered or closed one",
+    EventType.GAP_OPENED: "a gap was found, or opened again",
+    EventType.GAP_FILLED: "a gap was filled",
+    EventType.ENTRY_VERIFIED: "an entry was verified",
+    EventType.ENTRY_EXPIRED: "an entry's validity ended",
+    EventType.CONFLICT_FOUND: "two entries say the same or contradict each other",
+    EventType.DRIFT_FOUND: "live questions differ from those of a calibration",
+    EventType.POLICY_ACTIVATED: "a version of a policy began to decide",
+    EventType.JOB_FAILED: "background work failed",
+    EventType.NOTICE_SENT: "a user got a notice on the page",
+}
+
+
+def new_seed() -> str:
+    return secrets.token_hex(16)
+
+
+def _key(seed: str) -> bytes:
+    """Derive a secret: only its seed is stored, the key is NESCIO_SECRET_KEY."""
+    return salted_hmac("nescio.webhook", seed, algorithm="sha256").digest()
+
+
+class EndpointQuerySet(models.QuerySet["Endpoint"]):
+    def wanting(self, event: "Event") -> Self:
+        """Those that were there, and wanted it, when it happened."""
+        return self.filter(
+            Q(knowledge_base__isnull=True) | Q(knowledge_base=event.knowledge_base_id),
+            is_active=True,
+            types__contains=[event.type],
+            created_at__lte=event.created_at,
+        ).select_related("owner")
+
+    def with_due(self, at: datetime) -> Self:
+        """Active ones with something to send now that no process is sending to."""
+        due = Delivery.objects.due(at).filter(endpoint=OuterRef("pk"))
+        free = Q(not_before__isnull=True) | Q(not_before__lte=at)
+        return self.filter(free, Exists(due), is_active=True)
+
+    def editable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """One's own: whoever set the address of another's would read by their rights."""
+        if isinstance(user, User) and user.is_superuser:
+            return self
+        return self.filter(owner_id=user.pk)
+
+
+class Endpoint(models.Model):
+    """An address that gets events, as far as its owner may see what they are about."""
+
+    name = models.CharField(max_length=100, unique=True)
+    url = models.CharField(
+        "address", max_length=500, help_text="Gets a POST of JSON for each event."
+    )
+    owner = optional_user(
+        "endpoints", "Events are sent as far as this account may see what they name."
+    )
+    knowledge_base = optional_row(
+        KnowledgeBase,
+        "endpoints",
+        "Only its events; empty: every event, those of no knowledge base too.",
+        blank=True,
+        on_delete=models.CASCADE,
+    )
+    types = ArrayField(
+        models.CharField(max_length=30),
+        verbose_name="events",
+        help_text="`EventType`s.",
+    )
+    is_active = models.BooleanField(
+        "active",
+        default=True,
+        help_text="Events that happen while it is off are not kept for it.",
+    )
+    secret_seed = models.CharField(max_length=64, default=new_seed, editable=False)
+    former_seed = models.CharField(max_length=64, blank=True, editable=False)
+    rotated_at = models.DateTimeField(null=True, editable=False)
+    failures = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Failed attempts since the last success."
+    )
+    failing_since = models.DateTimeField(null=True, editable=False)
+    switched_off_at = models.DateTimeField(
+        null=True, editable=False, help_text="When it was switched off automatically."
+    )
+    switched_off_reason = models.CharField(max_length=300, blank=True, editable=False)
+    not_before = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="A process is sending to it, or it failed: next attempt then.",
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = EndpointQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        verbose_name = "webhook endpoint"
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def secret(self) -> str:
+        """What its receiver verifies with, as Standard Webhooks writes it."""
+        return f"whsec_{base64.b64encode(_key(self.secret_seed)).decode()}"
+
+    def signing_keys(self, at: datetime) -> tuple[bytes, ...]:
+        """Return its secret and, for a day after a rotation, the former one."""
+        seeds = [self.secret_seed]
+        if self.rotated_at and at < self.rotated_at + KEEPS_FORMER_SECRET:
+            seeds.append(self.former_seed)
+        return tuple(_key(seed) for seed in seeds)
+
+
+class Event(models.Model):
+    """That something happened: ids and no text. Its number orders all events."""
+
+    type = models.CharField(max_length=30)
+    knowledge_base = optional_row(
+        KnowledgeBase, "+", on_delete=models.CASCADE, db_index=False
+    )
+    data = models.JSONField(help_text="Ids and states, as they were then.")
+    key = models.CharField(
+        max_length=100, blank=True, help_text="Of what is reported once."
+    )
+    created_at = models.DateTimeField()
+    routed_at = models.DateTimeField(
+        null=True, help_text="When its deliveries were written."
+    )
+
+    class Meta:
+        ordering = ["-pk"]
+        indexes = [
+            models.Index(
+                fields=["id"],
+                name="event_unrouted",
+                condition=Q(routed_at__isnull=True),
+            ),
+            models.Index(fields=["created_at"], name="event_by_time"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["key"], name="event_key_once", condition=~Q(key="")
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.message_id}"
+
+    @property
+    def message_id(self) -> str:
+        """By which a receiver knows what came twice; in order as text, too."""
+        return f"evt_{self.pk:016d}"
+
+
+class DeliveryQuerySet(models.QuerySet["Delivery"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those of one's own endpoints, for they were sent as far as one may see."""
+        if not has_role(user, Role.ADMIN):
+            return self.none()
+        own = Endpoint.objects.editable_by(user)
+        return self.filter(endpoint__in=own)
+
+    def due(self, at: datetime) -> Self:
+        return self.filter(state=Delivery.State.PENDING, next_attempt_at__lte=at)
+
+
+class Delivery(models.Model):
+    """One event for one endpoint, and what came of the last attempt."""
+
+    class State(models.TextChoices):
+        PENDING = "pending", "pending"
+        DELIVERED = "delivered", "delivered"
+        FAILED = "failed", "failed"
+
+    endpoint = models.ForeignKey(
+        Endpoint, on_delete=models.CASCADE, related_name="deliveries", db_index=False
+    )
+    event = models.ForeignKey(
+        Event, on_delete=models.CASCADE, related_name="deliveries"
+    )
+    state = models.CharField(max_length=9, choices=State.choices, default=State.PENDING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(null=True)
+    last_attempt_at = models.DateTimeField(null=True)
+    status = models.PositiveSmallIntegerField(null=True, help_text="Of HTTP.")
+    milliseconds = models.PositiveIntegerField(null=True)
+    response = models.TextField(blank=True, help_text="How the response began.")
+    error = models.TextField(blank=True)
+
+    objects = DeliveryQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-pk"]
+        verbose_name = "webhook delivery"
+        verbose_name_plural = "webhook deliveries"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["endpoint", "event"], name="delivery_once_an_endpoint"
+            ),
+            models.CheckConstraint(
+                condition=~Q(state="pending") | Q(next_attempt_at__isnull=False),
+                name="delivery_pending_has_time",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["endpoint", "next_attempt_at"],
+                name="delivery_due",
+                condition=Q(state="pending"),
+            ),
+            models.Index(fields=["state", "-id"], name="delivery_by_state"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event} to {self.endpoint}"

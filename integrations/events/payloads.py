@@ -1,0 +1,152 @@
+"""What is sent of an event: ids, states and links that its endpoint's owner may see.
+
+Read when it is sent, by the owner's rights then; text is fetched over REST by whoever may.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from accounts.acting import acting_for
+from accounts.roles import Role, has_role
+from integrations.events.models import TEST, Event, EventType
+from jobs.models import Job
+from kb.conflicts.models import Conflict
+from kb.entries.models import Entry
+from qa.answers.models import Answer, readable_reason
+from qa.gaps.escalation_models import Escalation, Notice
+from qa.gaps.models import Gap
+from qa.gaps.notices import link as notice_link
+from qa.policies.models import Policy
+
+Fields = dict[str, Any]
+_Data = Mapping[str, Any]
+
+
+def body_for(event: Event, owner: User | None) -> bytes | None:
+    """Return what `owner` is sent of an event; None where they may not see it."""
+    if owner is None or not owner.is_active:
+        return None
+    with acting_for(owner):
+        found = _READERS[event.type](owner, event.data)
+    if found is None:
+        return None
+    base = event.knowledge_base
+    data = {"knowledge_base": base.slug, **found} if base else found
+    sent = {
+        "type": event.type,
+        "timestamp": event.created_at.isoformat(),
+        "data": data,
+    }
+    return json.dumps(sent, ensure_ascii=False).encode()
+
+
+def _address(name: str, *arguments: object) -> str:
+    return f"{settings.PUBLIC_URL}{reverse(name, args=arguments)}"
+
+
+def _answer(owner: User, data: _Data) -> Fields | None:
+    reason = readable_reason(owner)
+    rows = Answer.objects.visible_to(owner).filter(pk=data["answer"])
+    found = rows.values_list(reason, "channel", "language").first()
+    if found is None:
+        return None
+    return {
+        **data,
+        **dict(zip(("reason", "channel", "language"), found, strict=True)),
+        "link": _address("answer", data["answer"]),
+    }
+
+
+def _escalation(owner: User, data: _Data) -> Fields | None:
+    rows = Escalation.objects.visible_to(owner).filter(pk=data["escalation"])
+    link = _address("admin:qa_escalation_change", data["escalation"])
+    return {**data, "link": link} if rows.exists() else None
+
+
+def _gap(owner: User, data: _Data) -> Fields | None:
+    rows = Gap.objects.visible_to(owner).filter(pk=data["gap"])
+    link = _address("admin:qa_gap_change", data["gap"])
+    return {**data, "link": link} if rows.exists() else None
+
+
+def _entry(owner: User, data: _Data) -> Fields | None:
+    rows = Entry.objects.readable_by(owner).filter(pk=data["entry"])
+    return {**data, "link": _address("entry", data["entry"])} if rows.exists() else None
+
+
+def _conflict(owner: User, data: _Data) -> Fields | None:
+    if not has_role(owner, Role.SME):
+        return None
+    rows = Conflict.objects.visible_to(owner).filter(pk=data["conflict"])
+    link = _address("admin:kb_conflict_change", data["conflict"])
+    return {**data, "link": link} if rows.exists() else None
+
+
+def _policy(owner: User, data: _Data) -> Fields | None:
+    if not has_role(owner, Role.SME):
+        return None
+    found = Policy.objects.filter(pk=data["policy"]).values("name", "version").first()
+    link = _address("admin:qa_policy_change", data["policy"])
+    return {**data, **found, "link": link} if found else None
+
+
+def _job(owner: User, data: _Data) -> Fields | None:
+    rows = Job.objects.visible_to(owner).filter(pk=data["job"])
+    link = _address("admin:jobs_job_change", data["job"])
+    return {**data, "link": link} if rows.exists() else None
+
+
+def _notice(owner: User, data: _Data) -> Fields | None:
+    notice = (
+        Notice.objects.filter(pk=data["notice"])
+        .select_related("user", "answer", "repeat__after")
+        .first()
+    )
+    if notice is None or not _sees(owner, notice):
+        return None
+    new = notice.repeat.after_id if notice.repeat else None
+    return {
+        **data,
+        "user": notice.user.get_username(),
+        "answer": str(notice.answer_id),
+        "new_answer": str(new) if new else None,
+        "entry": notice.entry_id,
+        "link": notice_link(notice),
+    }
+
+
+def _sees(owner: User, notice: Notice) -> bool:
+    answers = Answer.objects.visible_to(owner).filter(pk=notice.answer_id)
+    if notice.entry_id is not None:
+        entries = Entry.objects.visible_to(owner).filter(pk=notice.entry_id)
+        return answers.exists() and entries.exists()
+    if notice.escalation_id is not None:
+        sent = Escalation.objects.visible_to(owner).filter(pk=notice.escalation_id)
+        return answers.exists() and sent.exists()
+    return answers.exists()
+
+
+def _test(owner: User, data: _Data) -> Fields:
+    return {**data, "link": _address("admin:integrations_delivery_changelist")}
+
+
+_READERS: Mapping[str, Callable[[User, _Data], Fields | None]] = {
+    EventType.ANSWER_REFUSED: _answer,
+    EventType.ESCALATION_RAISED: _escalation,
+    EventType.ESCALATION_REPLIED: _escalation,
+    EventType.GAP_OPENED: _gap,
+    EventType.GAP_FILLED: _gap,
+    EventType.ENTRY_VERIFIED: _entry,
+    EventType.ENTRY_EXPIRED: _entry,
+    EventType.CONFLICT_FOUND: _conflict,
+    EventType.DRIFT_FOUND: _policy,
+    EventType.POLICY_ACTIVATED: _policy,
+    EventType.JOB_FAILED: _job,
+    EventType.NOTICE_SENT: _notice,
+    TEST: _test,
+}

@@ -1,0 +1,3 @@
+from integrations.events.models import Delivery, Endpoint, Event
+
+__all__ = ["Delivery", "Endpoint", "Event"]

@@ -1,0 +1,590 @@
+"""What happened is posted to who wants it and may see it: signed, at least once, in order."""
+
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from django.core import mail
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
+
+from accounts.acting import acting_for
+from accounts.exceptions import NotFoundError
+from accounts.models import AuditEntry
+from accounts.roles import Role
+from integrations.events import delivery as deliveries
+from integrations.events import posting, services
+from integrations.events.exceptions import EndpointStateError
+from integrations.events.models import Delivery, Endpoint, Event, EventType
+from integrations.events.posting import Message, is_public, post
+from jobs.run import run_job
+from jobs.services import enqueue
+from kb.models import Conflict
+from qa.calibration.models import Certificate, DriftReading
+from qa.gaps.escalations import close, escalate
+from qa.models import Answer, Gap
+from qa.policies.models import PolicyActivation
+from qa.policies.services import ensure_default_policy
+from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
+from tests.qa.answer_rows import make_answer
+from workers import tasks
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+QUESTION = "What does a wire transfer cost?"
+
+
+class Receiver:
+    """An endpoint on this machine that verifies and keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.statuses: list[int] = []
+        self.posts: list[tuple[dict[str, str], bytes]] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.posts.append((dict(self.headers), body))
+                status = receiver.statuses.pop(0) if receiver.statuses else 200
+                self.send_response(status)
+                if status == 302:
+                    self.send_header("Location", "/elsewhere")
+                self.end_headers()
+                self.wfile.write(b"thanks \0" + b"x" * 5_000)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook?a=1"
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.server.shutdown()
+        self.thread.join()
+        self.server.server_close()
+
+    def got(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(json.loads(b)["type"], json.loads(b)["data"]) for _, b in self.posts]
+
+
+@pytest.fixture(scope="module")
+def listening():
+    made = Receiver()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def receiver(settings, listening):
+    settings.WEBHOOK_ALLOW_PRIVATE = True
+    listening.posts.clear()
+    listening.statuses.clear()
+    return listening
+
+
+@pytest.fixture
+def owner():
+    user = make_user(Role.ADMIN, username="olga")
+    user.email, user.is_staff = "olga@example.org", True
+    user.save()
+    return user
+
+
+def make_endpoint(owner, url: str, *types: str, **fields) -> Endpoint:
+    wanted = list(types or EventType)
+    fields = {"name": "CRM", **fields}
+    return Endpoint.objects.create(owner=owner, url=url, types=wanted, **fields)
+
+
+def let_time_pass() -> None:
+    """Let every wait be over."""
+    Delivery.objects.filter(state="pending").update(next_attempt_at=timezone.now())
+    Endpoint.objects.update(not_before=None)
+
+
+def test_the_reference_client_verifies_what_is_posted(owner, receiver):
+    endpoint = make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    refused = make_answer(make_user(), question=QUESTION)
+
+    assert deliveries.deliver_due() == 1
+
+    ((headers, body),) = receiver.posts
+    told = Webhook(endpoint.secret).verify(body, headers)
+    assert told["type"] == "answer.refused"
+    assert told["data"] == {
+        "knowledge_base": "cards",
+        "answer": str(refused.pk),
+        "reason": "too_far",
+        "channel": "page",
+        "language": "en",
+        "link": f"http://127.0.0.1:8000/answers/{refused.pk}",
+    }
+    assert QUESTION not in body.decode()
+    assert headers["webhook-id"] == Event.objects.get().message_id
+    with pytest.raises(WebhookVerificationError):
+        Webhook(endpoint.secret).verify(body + b" ", headers)
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.status, delivery.attempts) == ("delivered", 200, 1)
+    assert len(delivery.response) == posting.MAX_RESPONSE_BYTES
+    assert deliveries.deliver_due() == 0
+
+
+def test_every_kind_of_event_comes_with_its_link(owner, receiver, settings):
+    settings.PUBLIC_URL = "https://nescio.example.org"
+    make_endpoint(owner, receiver.url)
+    base, asker, expert = make_knowledge_base(), make_user(), make_user(Role.SME)
+    policy = ensure_default_policy(base)
+    soon = timezone.now() + timedelta(hours=1)
+    first, second = make_entry("It costs 12 euros."), make_entry("It costs 13 euros.")
+    refused = make_answer(asker, question=QUESTION)
+    sent = escalate(refused.pk, user=asker)
+    close(sent.pk, by=expert, reason="Ask the bank.")
+    gap = Gap.objects.create(
+        knowledge_base=base, question=QUESTION, vector=[1.0] * 384,
+        first_seen=soon, last_seen=soon,
+    )  # fmt: skip
+    gap.state, gap.closed_at = Gap.State.FILLED, soon
+    gap.save()
+    Conflict.objects.create(
+        first=first, second=second, first_revision=1, second_revision=1,
+        texts_sha256="0" * 64, kind="contradiction", score=0.9, distance=0.1,
+        model="test",
+    )  # fmt: skip
+    certificate = Certificate.objects.create(
+        policy=policy, method="test", epsilon=0.1, delta=0.1, labelled=1, shown=1,
+        wrong=0, bound=0.1, coverage=1, labels_sha256="0", labels_source="test",
+        embedder="x", retrieval="x",
+    )  # fmt: skip
+    for drifted in (False, True):
+        DriftReading.objects.create(
+            certificate=certificate, answers=9, has_drifted=drifted
+        )
+    PolicyActivation.objects.create(knowledge_base=base, policy=policy)
+    job = enqueue("no.such_kind", {})
+    run_job(job.pk, {})
+    type(first).objects.filter(pk=first.pk).update(
+        valid_until=timezone.now() + timedelta(milliseconds=1)
+    )
+    while services.note_expired() == 0:
+        pass
+    assert services.note_expired() == 0
+
+    assert deliveries.deliver_due() == len(receiver.posts)
+
+    got = receiver.got()
+    assert {kind for kind, _ in got} == set(EventType)
+    assert all("https://nescio.example.org/" in data["link"] for _, data in got)
+    ids = [headers["webhook-id"] for headers, _ in receiver.posts]
+    assert ids == sorted(ids)
+    by_kind = dict(got)
+    assert by_kind["escalation.replied"]["state"] == "closed"
+    assert by_kind["conflict.found"]["entries"] == [first.pk, second.pk]
+    assert by_kind["job.failed"]["kind"] == "no.such_kind"
+    assert by_kind["policy.activated"]["version"] == policy.version
+    assert by_kind["notice.sent"]["user"] == asker.username
+    assert [kind for kind, _ in got].count("drift.found") == 1
+    for _, body in receiver.posts:
+        assert "euros" not in body.decode()
+        assert "bank" not in body.decode()
+
+
+def test_what_was_rolled_back_did_not_happen(owner, receiver):
+    make_endpoint(owner, receiver.url)
+
+    with transaction.atomic():
+        make_answer(make_user())
+        transaction.set_rollback(True)
+
+    assert not Event.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"types": [EventType.JOB_FAILED]},
+        {"is_active": False},
+        {"base": "other"},
+    ],
+)
+def test_what_nobody_wants_is_not_written(owner, receiver, change):
+    if base := change.pop("base", None):
+        change["knowledge_base"] = make_knowledge_base(base)
+    endpoint = make_endpoint(owner, receiver.url)
+    Endpoint.objects.filter(pk=endpoint.pk).update(**change)
+
+    make_answer(make_user())
+
+    assert not Event.objects.exists()
+
+
+def test_evaluations_and_answers_are_no_refusals(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+
+    make_answer(make_user(), channel=Answer.Channel.EVALUATION)
+    make_answer(make_user(), cited=(make_entry(),))
+
+    assert not Event.objects.exists()
+
+
+def test_an_owner_is_sent_only_what_they_may_see(owner, receiver):
+    vault = make_audience("vault", groups=["vault"])
+    member = make_user(Role.ADMIN, groups=["vault"])
+    make_endpoint(owner, receiver.url)
+    own = make_endpoint(member, receiver.url, name="Vault")
+    hidden = make_entry("The vault opens at 9.", audience=vault)
+
+    deliveries.deliver_due()
+
+    assert [data["entry"] for _, data in receiver.got()] == [hidden.pk]
+    assert Delivery.objects.get().endpoint == own
+    assert not Delivery.objects.visible_to(owner).exists()
+    assert Delivery.objects.visible_to(member).exists()
+
+
+def test_the_true_reason_of_a_refusal_is_the_superusers(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+
+    make_answer(make_user(), reason="not_entitled", shown_reason="nothing_known")
+    deliveries.deliver_due()
+
+    assert receiver.got()[0][1]["reason"] == "nothing_known"
+
+
+def test_what_the_owner_may_not_see_any_more_is_not_sent(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ENTRY_VERIFIED)
+    make_entry()
+    receiver.statuses = [500]
+    deliveries.deliver_due()
+
+    owner.is_active = False
+    owner.save()
+    let_time_pass()
+    deliveries.deliver_due()
+
+    assert len(receiver.posts) == 1
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.error) == ("failed", deliveries.OUT_OF_SIGHT)
+
+
+def test_it_is_tried_again_later_and_later_and_given_up(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    make_answer(make_user())
+    receiver.statuses = [500, 404, 302, *[503] * 20]
+    waits = []
+
+    for _ in range(deliveries.MAX_ATTEMPTS):
+        assert deliveries.deliver_due() == 1
+        assert deliveries.deliver_due() == 0  # it waits
+        delivery = Delivery.objects.get()
+        if delivery.next_attempt_at and delivery.last_attempt_at:
+            waits.append(delivery.next_attempt_at - delivery.last_attempt_at)
+        let_time_pass()
+
+    delivery = Delivery.objects.get()
+    assert (delivery.state, delivery.attempts) == ("failed", deliveries.MAX_ATTEMPTS)
+    assert waits[:-1] == sorted(waits[:-1])  # the last two are alike but for chance
+    assert waits[0] < timedelta(seconds=7)
+    assert waits[-1] > timedelta(hours=9)
+    assert deliveries.deliver_due() == 0
+    assert len({headers["webhook-id"] for headers, _ in receiver.posts}) == 1
+
+
+def test_a_killed_worker_sends_it_again_by_the_same_id(owner, receiver, monkeypatch):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    make_answer(make_user())
+    with monkeypatch.context() as patch:
+        patch.setattr(deliveries, "_record", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            deliveries.deliver_due()
+
+    assert deliveries.deliver_due() == 0  # the claim holds
+    Endpoint.objects.update(not_before=timezone.now())
+    assert deliveries.deliver_due() == 1
+
+    first, second = (headers["webhook-id"] for headers, _ in receiver.posts)
+    assert first == second
+
+
+def test_one_that_is_down_keeps_no_other_waiting(owner, receiver):
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
+    down = make_endpoint(owner, address, name="down")
+    make_endpoint(owner, receiver.url)
+    for _ in range(3):
+        make_answer(make_user())
+
+    deliveries.deliver_due()
+
+    assert len(receiver.posts) == 3
+    assert Delivery.objects.filter(endpoint=down, attempts=1).count() == 1
+    down.refresh_from_db()
+    assert down.failures == 1
+    assert down.not_before is not None
+
+
+def test_one_that_fails_for_days_is_switched_off_and_its_owner_learns_it(
+    owner, receiver, settings
+):
+    settings.MAIL_URL = "smtp://localhost"
+    endpoint = make_endpoint(owner, receiver.url)
+    Endpoint.objects.update(failing_since=timezone.now() - timedelta(days=4))
+    make_answer(make_user())
+    receiver.statuses = [500]
+
+    deliveries.deliver_due()
+
+    endpoint.refresh_from_db()
+    assert not endpoint.is_active
+    assert "Answered 500" in endpoint.switched_off_reason
+    (sent,) = mail.outbox
+    assert sent.to == ["olga@example.org"]
+    assert f"/endpoint/{endpoint.pk}/" in sent.body
+    with pytest.raises(EndpointStateError, match="switch it on"):
+        services.replay(Delivery.objects.get().pk, by=owner)
+
+
+def test_one_that_is_gone_says_so_at_once(owner, receiver):
+    make_endpoint(owner, receiver.url)
+    make_answer(make_user())
+    receiver.statuses = [410]
+
+    deliveries.deliver_due()
+
+    assert not Endpoint.objects.get().is_active
+
+
+def test_a_success_ends_what_was_counted(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    make_answer(make_user())
+    receiver.statuses = [500]
+    deliveries.deliver_due()
+    assert Endpoint.objects.get().failures == 1
+
+    let_time_pass()
+    deliveries.deliver_due()
+
+    endpoint = Endpoint.objects.get()
+    assert (endpoint.failures, endpoint.failing_since) == (0, None)
+
+
+def test_a_new_secret_signs_beside_the_former_one_for_a_day(owner, receiver):
+    endpoint = make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    former = endpoint.secret
+
+    new = services.rotate_secret(endpoint.pk, by=owner).secret
+
+    assert new != former
+    services.send_test(endpoint.pk, by=owner)
+    for secret in (former, new):
+        headers, body = receiver.posts[0]
+        assert Webhook(secret).verify(body, headers)["type"] == "endpoint.test"
+    Endpoint.objects.update(rotated_at=timezone.now() - timedelta(hours=25))
+    services.send_test(endpoint.pk, by=owner)
+    headers, body = receiver.posts[1]
+    Webhook(new).verify(body, headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(former).verify(body, headers)
+
+
+def test_only_the_owner_and_superusers_may_test_and_rotate(owner, receiver):
+    endpoint = make_endpoint(owner, receiver.url)
+    other = make_user(Role.ADMIN)
+
+    for act in (services.send_test, services.rotate_secret):
+        with pytest.raises(NotFoundError):
+            act(endpoint.pk, by=other)
+    assert receiver.posts == []
+
+
+def test_a_replay_has_the_same_id_and_all_its_attempts(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    make_answer(make_user())
+    deliveries.deliver_due()
+
+    services.replay(Delivery.objects.get().pk, by=owner)
+    deliveries.deliver_due()
+
+    first, second = (headers["webhook-id"] for headers, _ in receiver.posts)
+    assert first == second
+    assert Delivery.objects.get().attempts == 1
+    with pytest.raises(NotFoundError):
+        services.replay(Delivery.objects.get().pk, by=make_user(Role.ADMIN))
+
+
+def test_old_events_go_with_their_deliveries(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    make_answer(make_user())
+    tasks.deliver_events()
+    assert services.prune_events(timedelta(days=1)) == 0
+
+    Event.objects.update(created_at=timezone.now() - timedelta(days=40))
+    tasks.prune()
+
+    assert not Delivery.objects.exists()
+    assert not Event.objects.exists()
+
+
+def test_who_makes_an_endpoint_is_audited_and_delivering_is_not(owner, receiver):
+    with acting_for(owner):
+        make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    make_answer(make_user())
+    deliveries.deliver_due()
+
+    (entry,) = AuditEntry.objects.filter(kind="webhook")
+    assert (entry.actor, entry.action, entry.subject) == ("olga", "insert", "olga, CRM")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://93.184.216.34/", "begins with 'http'"),
+        ("file:///etc/passwd", "begins with 'file'"),
+        ("https://127.0.0.1/", "no public address"),
+        ("https://localhost/", "no public address"),
+        ("https://169.254.169.254/latest", "no public address"),
+        ("https://[::ffff:10.0.0.1]/", "no public address"),
+        ("https://name:word@example.org/", "holds a name or a password"),
+        ("https://", "begins with"),
+        ("https://example.org:99999/", "is no address"),
+    ],
+)
+def test_only_public_addresses_are_posted_to(url, said):
+    result = post(url, Message("evt_1", b"{}"), [b"key"])
+
+    assert result.status is None
+    assert said in result.error
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("2606:2800:220:1:248:1893:25c8:1946", True),
+        ("10.1.2.3", False),
+        ("100.64.0.1", False),
+        ("0.0.0.0", False),
+        ("224.0.0.1", False),
+        ("::1", False),
+        ("fe80::1%eth0", False),
+        ("fd00::1", False),
+        ("::ffff:192.168.0.1", False),
+        ("64:ff9b::7f00:1", False),
+        ("2002:7f00:1::", False),
+    ],
+)
+def test_private_addresses_are_known_in_every_form(address, public):
+    assert is_public(address) is public
+
+
+def test_a_redirect_is_not_followed(receiver):
+    receiver.statuses = [302]
+
+    result = post(receiver.url, Message("evt_1", b"{}"), [b"key"])
+
+    assert "redirects are not followed" in result.error
+    assert len(receiver.posts) == 1
+
+
+@contextmanager
+def dripping():
+    """Serve a header a byte at a time, without end."""
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            peer, _ = server.accept()
+            with peer:
+                try:
+                    peer.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+                    while not stop.wait(0.05):
+                        peer.sendall(b"x")
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        stop.set()
+        thread.join()
+
+
+def test_a_response_that_drips_is_cut_off(settings, monkeypatch):
+    settings.WEBHOOK_ALLOW_PRIVATE = True
+    monkeypatch.setattr(posting, "TIMEOUT_SECONDS", 0.5)
+
+    with dripping() as url:
+        result = post(url, Message("evt_1", b"{}"), [b"key"])
+
+    assert "No complete response" in result.error
+    assert result.milliseconds < 5_000
+
+
+def test_an_admin_makes_tests_and_replays_by_the_pages(client, owner, receiver):
+    client.force_login(owner)
+    add = reverse("admin:integrations_endpoint_add")
+    form = {"name": "CRM", "url": receiver.url, "types": ["answer.refused"],
+            "is_active": "on"}  # fmt: skip
+
+    refused = client.post(add, {**form, "url": "ftp://x"}).content.decode()
+    assert "begins with &#x27;ftp&#x27;" in refused
+    page = client.post(add, form).content.decode()
+
+    endpoint = Endpoint.objects.get()
+    assert endpoint.owner == owner
+    assert endpoint.secret in page
+    change = reverse("admin:integrations_endpoint_change", args=[endpoint.pk])
+    assert endpoint.secret not in client.get(change).content.decode()
+    test = reverse("admin:integrations_endpoint_test_this", args=[endpoint.pk])
+    assert "Accepted with 200" in client.post(test, follow=True).content.decode()
+    receiver.statuses = [500]
+    assert "Answered 500" in client.post(test, follow=True).content.decode()
+    failed = Delivery.objects.get(state="failed")
+    listed = reverse("admin:integrations_delivery_changelist")
+    told = client.get(
+        f"{listed}?state__exact=failed&type=endpoint.test"
+    ).content.decode()
+    assert "endpoint CRM" in told
+    row = reverse("admin:integrations_delivery_change", args=[failed.pk])
+    assert (
+        "&quot;type&quot;: &quot;endpoint.test&quot;"
+        in client.get(row).content.decode()
+    )
+    chosen = {"action": "replay_chosen", "_selected_action": [failed.pk]}
+    client.post(listed, chosen)
+    deliveries.deliver_due()
+    failed.refresh_from_db()
+    assert failed.state == "delivered"
+    rotate = reverse("admin:integrations_endpoint_rotate_this", args=[endpoint.pk])
+    page = client.post(rotate).content.decode()
+    assert Endpoint.objects.get().secret in page
+    assert Endpoint.objects.get().secret != endpoint.secret
+
+
+def test_another_admin_sees_it_and_may_only_switch_it_off(client, owner, receiver):
+    endpoint = make_endpoint(owner, receiver.url)
+    other = make_user(Role.ADMIN)
+    other.is_staff = True
+    other.save()
+    client.force_login(other)
+    services.send_test(endpoint.pk, by=owner)
+    change = reverse("admin:integrations_endpoint_change", args=[endpoint.pk])
+    listed = reverse("admin:integrations_endpoint_changelist")
+
+    assert client.get(change).status_code == 200
+    assert client.post(change, {"url": "https://evil.example.org"}).status_code == 403
+    sent = client.get(reverse("admin:integrations_delivery_changelist"))
+    assert "endpoint CRM" not in sent.content.decode()
+    client.post(listed, {"action": "switch_off", "_selected_action": [endpoint.pk]})
+
+    endpoint.refresh_from_db()
+    assert (endpoint.is_active, endpoint.url) == (False, receiver.url)
