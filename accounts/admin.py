@@ -10,8 +10,10 @@ from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.utils.safestring import SafeString
+from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
@@ -59,6 +61,7 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
     list_display = ["username", "email", "roles", "is_active", "last_login"]
     list_filter = ["is_active", "groups"]
     actions = ["revoke_tokens"]
+    actions_detail: ClassVar = ["open_data"]
     has_delete_permission = nobody
     filter_horizontal = ()
     readonly_fields = ["last_login", "date_joined"]
@@ -116,6 +119,15 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
         return allowed and (
             obj is None or not obj.is_superuser or _is_superuser(request)
         )
+
+    def has_open_data_permission(
+        self, request: HttpRequest, object_id: object = None
+    ) -> bool:
+        return _is_superuser(request)
+
+    @action(description="Data of this person", icon="policy", permissions=["open_data"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def open_data(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        return redirect("admin-person", self.found(request, object_id).pk)
 
     @admin.action(description="Revoke all tokens", permissions=["change"])
     def revoke_tokens(self, request: HttpRequest, users: QuerySet[User]) -> None:

@@ -10,6 +10,7 @@ from accounts.api import TokenViewSet
 from jobs.api import JobViewSet
 from nescio import health
 from qa.dashboard.admin import dashboard_page
+from qa.privacy.pages import person_page
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("jobs", JobViewSet, "jobs")
@@ -39,6 +40,11 @@ urlpatterns = [
         "admin/qa/answer/dashboard/",
         admin.site.admin_view(dashboard_page),
         name="dashboard",
+    ),
+    path(
+        "admin/auth/user/<int:user_id>/data/",
+        admin.site.admin_view(person_page),
+        name="admin-person",
     ),
     path("admin/", admin.site.urls),
     path("healthz", health.ready, name="healthz"),

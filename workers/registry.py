@@ -23,6 +23,8 @@ from qa.gaps.finding import find_gaps
 from qa.gaps.notices import mail_notice
 from qa.gaps.repeats import ask_again
 from qa.inference.configured import configured_judge, load_writer
+from qa.privacy.persons import erase_in_background
+from qa.privacy.retention import erase_old_texts
 from qa.reviews.sampling import draw_in_background
 from qa.training.jobs import retrain_in_background, train_in_background
 from qa.training.past_questions import keep_past_questions
@@ -55,6 +57,8 @@ HANDLERS: dict[str, Handler] = {
     "qa.calibrate_itself": partial(calibrate_in_background, load_writer=load_writer),
     "qa.calibrate_where_due": calibrate_where_due,
     "qa.draw_reviews": draw_in_background,
+    "qa.erase_old_texts": erase_old_texts,
+    "qa.erase_person": erase_in_background,
     "qa.evaluate": evaluate_in_background,
     "qa.find_gaps": find_gaps,
     "qa.mail_notice": mail_notice,

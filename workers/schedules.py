@@ -26,6 +26,7 @@ def schedules() -> dict[str, dict[str, object]]:
         "send_notices": (timedelta(hours=1), 3600),
         "keep_past_questions": (crontab(minute=40), 1800),
         "retrain": (crontab(hour="*/3", minute=50), 3600),
+        "erase_old_texts": (crontab(hour=0, minute=50), 6 * 3600),
         "keep_upkeep": (crontab(hour=2, minute=10), 6 * 3600),
         "propose_for_gaps": (crontab(hour=1, minute=30), 6 * 3600),
         "remind_owners": (crontab(hour=6, minute=30), 6 * 3600),

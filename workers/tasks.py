@@ -32,6 +32,7 @@ from qa.answers.asking import fail_abandoned
 from qa.dashboard import daily_counts
 from qa.gaps import notices, repeats
 from qa.gaps import services as gaps
+from qa.privacy import retention
 from qa.reviews import sampling as review_sampling
 from qa.training import retraining as retrainings
 from qa.votes import doubts, entry_uses
@@ -189,6 +190,12 @@ def draw_reviews() -> None:
 def propose_for_gaps() -> None:
     """Have the language model propose entries for gaps, where that is wanted."""
     gaps.propose_due()
+
+
+@shared_task(name="workers.erase_old_texts")
+def erase_old_texts() -> None:
+    """Have the words erased that knowledge bases want kept no longer."""
+    retention.enqueue_where_wanted()
 
 
 @shared_task(name="workers.retrain")

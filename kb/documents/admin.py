@@ -228,6 +228,7 @@ class KnowledgeBaseAdmin(BaseAdmin):
             "Review",
             {"fields": ["review_interval_days", "when_overdue", "overdue_grace_days"]},
         ),
+        ("Data protection", {"fields": ["keep_texts_days"]}),
     ]
 
     def save_model(

@@ -44,6 +44,13 @@ class KnowledgeBase(models.Model):
         validators=[MaxValueValidator(MAX_REVIEW_INTERVAL)],
         help_text="Days after a review became due.",
     )
+    keep_texts_days = models.PositiveIntegerField(
+        "keep questions",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL)],
+        help_text="Days after which the words of questions, answers and comments on them are erased each night; empty: never. Counts and grades stay.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -37,6 +37,9 @@ _WORD = re.compile(r"\w+")
 QUESTION_WORDS = SearchVector("question", config="simple")
 TEXT_WORDS = SearchVector("text", config="simple")
 
+ERASED = "[erased]"
+"""What stands where words were, until they were erased by age or with their person."""
+
 WITHHELD = "This answer rests on entries that you may not see."
 
 
@@ -249,6 +252,9 @@ class Answer(models.Model):
         help_text="When somebody began to decide it, after which nobody else does.",
     )
     decided_at = models.DateTimeField(null=True, blank=True)
+    erased_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its words were erased."
+    )
 
     objects = AnswerQuerySet.as_manager()
 

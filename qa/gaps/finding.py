@@ -106,7 +106,10 @@ def _pending(limit: int) -> list[_Question]:
     cursor, _ = GapCursor.objects.get_or_create(pk=1)
     placed = GapQuestion.objects.filter(answer=OuterRef("pk"))
     refused = Answer.objects.live().filter(
-        ~Exists(placed), _since("decided_at", cursor.refused_to), outcome="refused"
+        ~Exists(placed),
+        _since("decided_at", cursor.refused_to),
+        outcome="refused",
+        erased_at__isnull=True,
     )
     found = _read(refused, GapQuestion.Why.REFUSED, "decided_at", "", limit)
     placed = GapQuestion.objects.filter(answer=OuterRef("answer_id"))
@@ -116,6 +119,7 @@ def _pending(limit: int) -> list[_Question]:
         is_up=False,
         answer__outcome=Answer.Outcome.ANSWERED,
         answer__channel__in=Answer.LIVE_CHANNELS,
+        answer__erased_at__isnull=True,
     )
     seen: dict[UUID, _Question] = {}
     left = limit - len(found)

@@ -58,6 +58,7 @@ def due_escalations() -> QuerySet[Escalation]:
         state=Escalation.State.ANSWERED,
         entry__state=Entry.State.VERIFIED,
         answer__asker__is_active=True,
+        answer__erased_at__isnull=True,
         replied_at__gte=timezone.now() - _WAITED_FOR,
     )
 
@@ -113,7 +114,9 @@ def _due_questions(gap: Gap) -> list[Answer]:
 
     The same words of the same asker are asked once.
     """
-    rows = GapQuestion.objects.filter(gap=gap, asker__is_active=True).newest()
+    rows = GapQuestion.objects.filter(
+        gap=gap, asker__is_active=True, answer__erased_at__isnull=True
+    ).newest()
     newest = list(rows.select_related(*_ANSWER_RELATIONS)[:MAX_QUESTIONS])
     since = Repeat.objects.filter(
         before__in=[each.answer_id for each in newest], created_at__gte=gap.drafted_at

@@ -64,7 +64,7 @@ def reviewed_questions(knowledge_base: KnowledgeBase) -> list[ReviewedQuestion]:
     Each stands for as many answers as its stratum has for each one labelled of it; one
     requested by hand stands for itself. In all they count as many as they are.
     """
-    rows = Review.objects.done().filter(answer__knowledge_base=knowledge_base)
+    rows = Review.objects.teaching().filter(answer__knowledge_base=knowledge_base)
     rows = rows.filter(answer__channel__in=Answer.LIVE_CHANNELS)
     rows = rows.select_related("answer__asker", "stratum").prefetch_related(EVIDENCE)
     read = rows.order_by("-answer__created_at", "answer_id", "round")[:MAX_READ]

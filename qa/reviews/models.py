@@ -37,6 +37,10 @@ class ReviewQuerySet(models.QuerySet["Review"]):
     def done(self) -> Self:
         return self.filter(state=Review.State.DONE)
 
+    def teaching(self) -> Self:
+        """Those that are done, of answers whose words are still there."""
+        return self.done().filter(answer__erased_at__isnull=True)
+
     def open(self) -> Self:
         """Those that nobody has judged yet: waiting, locked or skipped."""
         return self.exclude(state=Review.State.DONE)

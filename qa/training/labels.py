@@ -212,7 +212,7 @@ def drafts_of_reviews(
     out are drafts of wrong refusals, which nobody judged, and those on which experts
     disagree.
     """
-    rows = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
+    rows = Review.objects.teaching().exclude(answer__channel=Answer.Channel.EVALUATION)
     if language_model is not None:
         rows = rows.filter(answer__language_model=language_model)
     rows = rows.select_related("answer").order_by("answer_id", "pk")

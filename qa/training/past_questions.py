@@ -184,7 +184,7 @@ def _labels() -> "QuerySet[Review, Any]":
         default=Value(0),
         output_field=IntegerField(),
     )
-    done = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
+    done = Review.objects.teaching().exclude(answer__channel=Answer.Channel.EVALUATION)
     found = done.order_by().values("answer_id")
     found = found.annotate(least=Min(says), most=Max(says), at=Max("reviewed_at"))
     return found.filter(least=F("most")).values_list("answer_id", "least", "at")

@@ -37,6 +37,7 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         named = self.filter(
             answering_entry__in=entries.current(timezone.now()),
             answer__knowledge_base=knowledge_base,
+            answer__erased_at__isnull=True,
         )
         return named.select_related("answer", "answering_entry")
 

@@ -274,6 +274,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "review_id": 1,
         "job_id": ABSENT,
         "token_id": ABSENT,
+        "user_id": 1,
         "answer_id": ABSENT,
         "slug": "vault",
         "name": "curve",

@@ -80,7 +80,9 @@ def _labels_of_run(knowledge_base: KnowledgeBase) -> list[_Said]:
     newest = runs.order_by("-finished_at", "-pk").first()
     if newest is None or newest.finished_at is None:
         return []
-    rows = EvaluationResult.objects.filter(run=newest, answer__isnull=False)
+    rows = EvaluationResult.objects.filter(
+        run=newest, answer__isnull=False, answer__erased_at__isnull=True
+    )
     rows = rows.exclude(is_answerable=None).select_related("answer__asker")
     labels = []
     for row in rows.prefetch_related(EVIDENCE).order_by("case_id")[:MAX_READ]:

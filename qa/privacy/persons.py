@@ -1,0 +1,222 @@
+"""One person's data: everything that names them or holds their words, out or gone.
+
+An account is not deleted but emptied, for what others rely on refers to it: revisions of
+entries, activations, thumbs that count. Whose it was stands nowhere any more.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, Final
+
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from accounts.acting import as_owner
+from accounts.exceptions import ConflictError, NotFoundError
+from accounts.models import ApiToken, AuditEntry
+from jobs.models import Job
+from jobs.run import JobRun, Step
+from jobs.services import enqueue
+from kb.entries.models import Revision
+from qa.answers.models import Answer
+from qa.gaps.escalation_models import Escalation, Notice
+from qa.privacy.scrubbing import BATCH, scrub_answers
+from qa.reviews.models import Review
+from qa.votes.models import Vote
+
+KIND: Final = "qa.erase_person"
+_NAMES: Final = ("username", "first_name", "last_name", "email")
+_MASK: Final = ["…", "…"]
+_PERSON: Final = (*_NAMES, "is_active", "date_joined", "last_login")
+
+StepMaker = Callable[[], AbstractContextManager[Step | None]]
+
+
+def find_person(name: str) -> User:
+    found = User.objects.filter(username=name).first()
+    if found is None:
+        raise NotFoundError(
+            f"There is no user {name!r}. Give the name that they sign in with; upper and "
+            "lower case differ."
+        )
+    return found
+
+
+def export_person(person: User) -> dict[str, Any]:
+    """Return what is stored of a person, ready for JSON but for its moments and ids."""
+    mine = {"user": person}
+    return {
+        "exported_at": timezone.now(),
+        "person": {
+            **{name: getattr(person, name) for name in _PERSON},
+            "groups": list(person.groups.values_list("name", flat=True)),
+            "expert_for": list(person.expert_tags.values_list("name", flat=True)),
+        },
+        "questions": list(
+            Answer.objects.filter(asker=person)
+            .order_by("created_at")
+            .values(
+                "id", "knowledge_base__slug", "channel", "created_at", "question",
+                "language", "outcome", "shown_reason", "text", "erased_at",
+            )
+        ),
+        "votes": list(
+            Vote.objects.filter(**mine).values(
+                "answer_id", "is_up", "reasons", "comment", "expected_answer",
+                "answering_entry_id", "created_at", "updated_at",
+            )
+        ),
+        "escalations": list(
+            Escalation.objects.filter(Q(raised_by=person) | Q(replied_by=person)).values(
+                "id", "answer_id", "note", "state", "reply", "replied_at", "created_at",
+            )
+        ),
+        "reviews": list(
+            Review.objects.filter(reviewed_by=person).values(
+                "id", "answer_id", "completeness", "correctness", "truthfulness",
+                "should_be_answered", "ideal_answer", "note", "reviewed_at",
+            )
+        ),
+        "notices": list(
+            Notice.objects.filter(**mine).values(
+                "kind", "answer_id", "entry_id", "created_at", "read_at"
+            )
+        ),
+        "tokens": list(ApiToken.objects.filter(**mine).values("name", "created", "expiry")),
+        "webhook_endpoints": list(person.endpoints.values("name", "url", "created_at")),
+        "revisions_written": list(
+            Revision.objects.filter(author=person).values(
+                "entry_id", "number", "reason", "created_at"
+            )
+        ),
+        "jobs": list(Job.objects.filter(owner=person).values("id", "kind", "created_at")),
+        "changes_of_access": list(
+            AuditEntry.objects.filter(actor=person.username).values(
+                "at", "kind", "action", "subject"
+            )
+        ),
+        "admin_actions": list(
+            LogEntry.objects.filter(**mine).values("action_time", "object_repr")
+        ),
+    }  # fmt: skip
+
+
+def request_erasure(person: User, *, by: User) -> Job:
+    """Enqueue the erasure of a person; the job names them by their number alone."""
+    _refuse_where_kept(person)
+    key = f"{KIND} {person.pk}"
+    return enqueue(KIND, {"user": person.pk}, owner=by, idempotency_key=key)
+
+
+def erase_in_background(run: JobRun) -> dict[str, object]:
+    """Erase a person, a step for each batch; the handler of `KIND`."""
+    person = User.objects.filter(pk=run.parameters["user"]).first()
+    if person is None:
+        return {"questions": 0}
+    return {"questions": erase_person(person, step=run.step, done=run.done)}
+
+
+def erase_person(
+    person: User, *, step: StepMaker = transaction.atomic, done: int = 0
+) -> int:
+    """Erase a person's words and names; return how many questions lost their words.
+
+    They are locked out first and lose their name last: an erasure that was broken off is
+    finished by the same call.
+
+    Raises:
+        ConflictError: They are a superuser.
+    """
+    _refuse_where_kept(person)
+    with step():
+        _lock_out(person)
+    while ids := _next_answers(person):
+        with step() as made:
+            done += scrub_answers(ids, timezone.now())
+            if made is not None:
+                made.advance(done=done)
+    with step():
+        _erase_names(person)
+    return done
+
+
+def is_erased(person: User) -> bool:
+    return person.username == _pseudonym(person)
+
+
+def _refuse_where_kept(person: User) -> None:
+    if person.is_superuser:
+        raise ConflictError(
+            f"{person.username} is a superuser; take that from the account first."
+        )
+
+
+def _pseudonym(person: User) -> str:
+    return f"erased-{person.pk}"
+
+
+def _lock_out(person: User) -> None:
+    person.is_active = person.is_staff = False
+    person.set_unusable_password()
+    person.save(update_fields=["is_active", "is_staff", "password"])
+    ApiToken.objects.filter(user=person).delete()
+    for session in Session.objects.iterator():
+        if session.get_decoded().get("_auth_user_id") == str(person.pk):
+            session.delete()
+    person.endpoints.update(is_active=False)
+    # Nobody waits any more for what is being decided.
+    pending = Answer.objects.filter(asker=person, outcome=Answer.Outcome.PENDING)
+    pending.update(outcome=Answer.Outcome.FAILED)
+
+
+def _next_answers(person: User) -> list[Any]:
+    """Return answers with words still: the person's, and copies that evaluations asked."""
+    rows = Answer.objects.filter(asker=person, erased_at__isnull=True)
+    rows = rows.exclude(outcome=Answer.Outcome.PENDING)
+    found = list(rows.values_list("pk", "question")[:BATCH])
+    copies = Answer.objects.filter(
+        asker__isnull=True,
+        channel=Answer.Channel.EVALUATION,
+        erased_at__isnull=True,
+        question__in={question for _, question in found},
+    )
+    return [*(pk for pk, _ in found), *copies.values_list("pk", flat=True)]
+
+
+def _erase_names(person: User) -> None:
+    name, pseudonym = person.username, _pseudonym(person)
+    Vote.objects.filter(user=person).update(comment="", expected_answer="")
+    Escalation.objects.filter(raised_by=person).update(note="")
+    Notice.objects.filter(user=person).delete()
+    Job.objects.filter(owner=person, finished_at__isnull=False).delete()
+    person.groups.clear()
+    person.user_permissions.clear()
+    person.expert_tags.clear()
+    person.username, person.last_login = pseudonym, None
+    person.first_name = person.last_name = person.email = ""
+    person.save()
+    of_users = LogEntry.objects.filter(
+        content_type=ContentType.objects.get_for_model(User), object_id=str(person.pk)
+    )
+    of_users.update(object_repr=pseudonym, change_message="")
+    with as_owner("an erased person's name in the audit"):
+        _erase_from_audit(name, pseudonym)
+
+
+def _erase_from_audit(name: str, pseudonym: str) -> None:
+    """Let the audit say what was done, by whom but this person, and to whom but them."""
+    AuditEntry.objects.filter(actor=name).update(actor=pseudonym)
+    named = Q(subject__contains=name) | Q(subject__contains=pseudonym)
+    for entry in AuditEntry.objects.filter(named).iterator():
+        parts = entry.subject.split(", ")
+        if not {name, pseudonym} & {*parts}:
+            continue
+        entry.subject = ", ".join(pseudonym if part == name else part for part in parts)
+        if entry.kind == "user":
+            entry.changes |= {key: _MASK for key in _NAMES if key in entry.changes}
+        entry.save(update_fields=["subject", "changes"])

@@ -1,0 +1,90 @@
+"""Taking the words out of answers: what people asked, were told and wrote about it.
+
+What is counted and learnt from stays: outcomes, signals, evidence, thumbs, grades. A question
+without words is no example of anything, so nothing is trained or calibrated on it any more.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import transaction
+
+from kb.enrichment.models import Proposal
+from qa.answers.models import ERASED, Answer
+from qa.answers.past_question_models import PastQuestion
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.models import Gap, GapQuestion
+from qa.reviews.models import Review
+from qa.votes.models import Vote
+
+BATCH: Final = 200
+_SEED_CHARACTERS: Final = 1_000  # of a proposal's seed question
+_KEPT_OF_BOUNDARY: Final = ("fingerprint", "examples")
+
+
+@transaction.atomic
+def scrub_answers(ids: Collection[UUID], at: datetime) -> int:
+    """Erase the words of decided answers and of what hangs on them; return how many.
+
+    An escalation that still waits is closed and an open review deleted: nobody could
+    judge what has no words.
+    """
+    rows = Answer.objects.filter(pk__in=ids, erased_at__isnull=True)
+    rows = rows.exclude(outcome=Answer.Outcome.PENDING)
+    answers = list(rows.select_for_update(of=("self",), no_key=True))
+    found = [answer.pk for answer in answers]
+    texts = {answer.question for answer in answers}
+    Vote.objects.filter(answer__in=found).update(comment="", expected_answer="")
+    _scrub_escalations(found, at)
+    reviews = Review.objects.filter(answer__in=found)
+    reviews.open().delete()
+    reviews.update(ideal_answer="", note="")
+    PastQuestion.objects.filter(answer__in=found).delete()
+    for answer in answers:
+        _scrub(answer, at)
+    Answer.objects.bulk_update(answers, [*_EMPTY, *_REDUCED], batch_size=BATCH)
+    _scrub_gaps(texts)
+    seeds = [text[:_SEED_CHARACTERS] for text in texts]
+    Proposal.objects.filter(seed_question__in=seeds).update(seed_question=ERASED)
+    return len(answers)
+
+
+_EMPTY: Final = ("question", "text", "reasoning", "error", "erased_at")
+_REDUCED: Final = ("generation", "boundary", "contradictions")
+
+
+def _scrub(answer: Answer, at: datetime) -> None:
+    answer.question, answer.reasoning, answer.error = ERASED, "", ""
+    answer.text = ERASED if answer.text else ""
+    answer.generation = _numbers(answer.generation)
+    answer.boundary = {
+        name: answer.boundary[name]
+        for name in _KEPT_OF_BOUNDARY
+        if name in answer.boundary
+    }
+    answer.contradictions = [{**each, "quotes": []} for each in answer.contradictions]
+    answer.erased_at = at
+
+
+def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Keep what was counted and measured of a generation, and no word of it."""
+    return {k: v for k, v in fields.items() if isinstance(v, int | float)}
+
+
+def _scrub_escalations(answers: Collection[UUID], at: datetime) -> None:
+    rows = Escalation.objects.filter(answer__in=answers)
+    rows.update(note="")
+    rows.waiting().update(
+        state=Escalation.State.CLOSED, reply=ERASED, replied_at=at, assignee=None
+    )
+    rows.exclude(reply="").update(reply=ERASED)
+
+
+def _scrub_gaps(texts: Collection[str]) -> None:
+    """Let gaps bear the words of another of their questions, if one has any left."""
+    for gap in Gap.objects.filter(question__in=texts):
+        others = GapQuestion.objects.filter(gap=gap, answer__erased_at__isnull=True)
+        text = others.newest().values_list("answer__question", flat=True).first()
+        Gap.objects.filter(pk=gap.pk).update(question=text or ERASED)
