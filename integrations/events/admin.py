@@ -36,6 +36,15 @@ _STATE_COLOURS = {
 }
 
 
+_CONDITION_COLOURS = {
+    "works": "success",
+    "failing": "warning",
+    "off": "info",
+    "switched off": "danger",
+    "owner gone": "danger",
+}
+
+
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
     types = forms.MultipleChoiceField(
         label="Events",
@@ -84,17 +93,17 @@ class EndpointAdmin(BaseAdmin):
 
     form = EndpointForm
     list_display: ClassVar = [
-        "name", "url", "knowledge_base", "owner", "condition", "created_at",
+        "name", "url", "knowledge_base", "owner", "condition",
     ]  # fmt: skip
     list_filter: ClassVar = [ConditionFilter, "knowledge_base"]
     list_select_related: ClassVar = ["knowledge_base", "owner"]
     search_fields: ClassVar = ["name", "url"]
     actions: ClassVar = ["switch_off"]
     actions_detail: ClassVar = ["test_this", "open_deliveries", "rotate_this"]
-    readonly_fields: ClassVar = ["owner", "condition", "created_at"]
+    readonly_fields: ClassVar = ["owner", "described", "created_at"]
     fieldsets: ClassVar = [
         (None, {"fields": ["name", "url", "knowledge_base", "types", "is_active"]}),
-        ("Record", {"fields": ["owner", "condition", "created_at"]}),
+        ("Record", {"fields": ["owner", "described", "created_at"]}),
     ]
     has_steer_permission = holders_of(Role.ADMIN)
 
@@ -138,21 +147,25 @@ class EndpointAdmin(BaseAdmin):
         """Show the secret, this once."""
         return self._secret_page(request, obj, "The endpoint was made.")
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="condition",
-        label={"works": "success", "failing": "warning", "off": "info"},
-    )
-    def condition(self, endpoint: Endpoint) -> tuple[str, str]:
-        if endpoint.switched_off_at and not endpoint.is_active:
-            return "gone", f"switched off: {endpoint.switched_off_reason}"
+    @display(description="condition", label=_CONDITION_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def condition(self, endpoint: Endpoint) -> str:
         if endpoint.owner is None or not endpoint.owner.is_active:
-            return "gone", "sends nothing: its owner is gone"
+            return "owner gone"
         if not endpoint.is_active:
-            return "off", "off"
-        if endpoint.failing_since:
-            times = f"{endpoint.failures} attempts since {endpoint.failing_since:%H:%M}"
-            return "failing", f"failing: {times}"
-        return "works", "works"
+            return "switched off" if endpoint.switched_off_at else "off"
+        return "failing" if endpoint.failing_since else "works"
+
+    @admin.display(description="condition")
+    def described(self, endpoint: Endpoint) -> str:
+        said = self.condition(endpoint)
+        if said == "owner gone":
+            return "It sends nothing: its owner's account is gone or not active."
+        if said == "switched off":
+            return f"Switched off by itself: {endpoint.switched_off_reason}"
+        if endpoint.is_active and endpoint.failing_since:
+            since = f"{endpoint.failing_since:%Y-%m-%d %H:%M} UTC"
+            return f"Failing since {since}, {endpoint.failures} attempts."
+        return str(said)
 
     @admin.action(description="Switch off", permissions=["steer"])
     def switch_off(self, request: HttpRequest, chosen: QuerySet[Endpoint]) -> None:
@@ -229,7 +242,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     has_steer_permission = holders_of(Role.ADMIN)
     shown_state = badge("state", _STATE_COLOURS)
     fieldsets: ClassVar = [
-        (None, {"fields": ["kind", "message_id", "endpoint", "shown_state"]}),
+        (None, {"fields": ["kind", "message_id", "endpoint", "state"]}),
         (
             "Last attempt",
             {

@@ -228,7 +228,7 @@ class Delivery(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     next_attempt_at = models.DateTimeField(null=True)
     last_attempt_at = models.DateTimeField(null=True)
-    status = models.PositiveSmallIntegerField(null=True, help_text="Of HTTP.")
+    status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status.")
     milliseconds = models.PositiveIntegerField(null=True)
     response = models.TextField(blank=True, help_text="How the response began.")
     error = models.TextField(blank=True)

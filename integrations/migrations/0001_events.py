@@ -216,7 +216,9 @@ class Migration(migrations.Migration):
                 ("last_attempt_at", models.DateTimeField(null=True)),
                 (
                     "status",
-                    models.PositiveSmallIntegerField(help_text="Of HTTP.", null=True),
+                    models.PositiveSmallIntegerField(
+                        help_text="HTTP status.", null=True
+                    ),
                 ),
                 ("milliseconds", models.PositiveIntegerField(null=True)),
                 (
