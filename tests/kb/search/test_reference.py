@@ -75,14 +75,20 @@ def entries(transactional_db) -> list[Entry]:
     make_knowledge_base("other")
     made = make_entries([f"Rule number {at} holds for cards." for at in range(ENTRIES)])
     rng = np.random.default_rng(5)
-    for entry in made:
-        vector = rng.standard_normal(384)
-        EntryEmbedding.objects.filter(entry=entry).update(
-            vector=vector / np.linalg.norm(vector)
-        )
+    put(made, rng.standard_normal((ENTRIES, 384)))
     add_parts(made[::3], 2, rng)
     vector_index.build(active_model())
     return list(made)
+
+
+def put(some: Sequence[Entry], vectors: np.ndarray) -> None:
+    """Give each entry another vector, of unit length, for all of its parts so far."""
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    at = {entry.pk: number for number, entry in enumerate(some)}
+    rows = list(EntryEmbedding.objects.filter(entry__in=some))
+    for row in rows:
+        row.vector = units[at[row.entry_id]]
+    EntryEmbedding.objects.bulk_update(rows, ["vector"])
 
 
 def add_parts(some: Sequence[Entry], part: int, rng: np.random.Generator) -> None:
@@ -98,21 +104,37 @@ def set_up(entries: list[Entry], shape: list[Row]) -> None:
     verifier = make_user()
     audiences = [make_audience(slug) for slug in AUDIENCES]
     bases = [make_knowledge_base(), make_knowledge_base("other")]
-    # Nowhere else does an entry leave its knowledge base.
-    with may_move():
-        for entry, row in zip(entries, shape, strict=True):
-            is_verified = row.state == Entry.State.VERIFIED
-            Entry.objects.filter(pk=entry.pk).update(
-                knowledge_base=bases[row.base],
-                audience=audiences[row.audience],
-                state=row.state,
-                confidence=1.0 if is_verified else row.confidence,
-                verified_by=verifier if is_verified else None,
-                verified_at=NOW if is_verified else None,
-                valid_until=None
-                if row.expires is None
-                else NOW + timedelta(days=row.expires),
+    written = []
+    for entry, row in zip(entries, shape, strict=True):
+        is_verified = row.state == Entry.State.VERIFIED
+        written.append(
+            (
+                entry.pk,
+                bases[row.base].pk,
+                audiences[row.audience].pk,
+                row.state,
+                1.0 if is_verified else row.confidence,
+                verifier.pk if is_verified else None,
+                NOW if is_verified else None,
+                None if row.expires is None else NOW + timedelta(days=row.expires),
             )
+        )
+    # Nowhere else does an entry leave its knowledge base.
+    with may_move(), connection.cursor() as cursor:
+        cursor.execute(_SET_UP, [list(values) for values in zip(*written, strict=True)])
+
+
+_SET_UP = """
+UPDATE kb_entry e SET
+    knowledge_base_id = new.base, audience_id = new.audience, state = new.state,
+    confidence = new.confidence, verified_by_id = new.verifier,
+    verified_at = new.verified, valid_until = new.expires
+FROM unnest(
+    %s::bigint[], %s::bigint[], %s::bigint[], %s::text[], %s::float8[], %s::bigint[],
+    %s::timestamptz[], %s::timestamptz[]
+) AS new(entry, base, audience, state, confidence, verifier, verified, expires)
+WHERE e.id = new.entry
+"""
 
 
 @contextmanager
