@@ -1,0 +1,220 @@
+"""A follow-up as a standalone question, made of words that its asker typed and no others.
+
+"And for the Business card?" behind "How much does a Gold card cost?" is the earlier
+question with the new noun phrase in the place of the one that is like it; "How long is it
+valid?" names what "it" stands for. This is the resolution of non-sentential utterances by
+rules (Fernandez, Ginzburg and Lappin, 2007; Raghu et al., 2015), whose readings are ranked:
+by form, and among those of equal form by how near known entries are. Where no reading is
+safe there is none, and the question is asked as it stands.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from kb.text.terms import stem
+
+from . import words
+from .fragments import same_verb, substituted
+from .references import (
+    about_the_same,
+    asked_of,
+    conditioned,
+    is_bare,
+    is_condition,
+    is_thin,
+    pronoun,
+    referring,
+)
+from .text import END, TOKEN, Reading, Text
+
+Distances = Callable[[Sequence[str]], Sequence[float]]
+"""Returns for each question how far the nearest known entry is, the nearer the better."""
+
+MAX_WORDS: Final = 14
+"""A longer question is asked as it stands: it says what it is about."""
+
+MAX_CHARACTERS: Final = 300
+"""The same of both questions in characters."""
+
+_SENTENCES = re.compile(r"[.?!;]\s")
+_SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=\S)")
+# Readings whose forms are this near each other are told apart by what is known.
+_TIE: Final = 0.8
+# Below it the form says too little: knowledge has to say that the reading is the better.
+_SURE: Final = 3.3
+# A question that may stand on its own is only touched for a reading so much nearer.
+_CLEARLY_NEARER: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """What was typed, taken apart.
+
+    Attributes:
+        body: Without courtesies, what it begins with, and its end.
+        is_marked: Whether it began with "and", "what about" or the like.
+        is_asked: Whether it ends with a question mark.
+        is_fragment: Whether it has neither subject nor verb.
+    """
+
+    body: Text
+    is_marked: bool
+    is_asked: bool
+    is_fragment: bool
+
+
+def standalone(typed: str, earlier: str, *, distances: Distances | None = None) -> str:
+    """Return a follow-up to `earlier` as a standalone question; `typed` where it is one.
+
+    Args:
+        earlier: A standalone question.
+        distances: Chooses between readings of equal form; without it the first one is
+            taken, and what may stand on its own is not touched.
+    """
+    said = _parse(typed)
+    if said is None:
+        return typed
+    # A fragment takes the frame of the last sentence; what "it" is may be in any.
+    last = _SENTENCE_END.split(earlier.strip())[-1]
+    frame = last if said.is_fragment else earlier
+    if len(frame) > MAX_CHARACTERS:
+        return typed
+    before = Text(frame)
+    if not before.tokens:
+        return typed
+    found = _distinct(_readings(said, before), typed)
+    if not found:
+        return typed
+    near = [each.text for each in found if each.form > found[0].form - _TIE]
+    lead = 0.0 if _is_certainly_one(said, before) else _CLEARLY_NEARER
+    is_sure = lead == 0.0 and found[0].form >= _SURE
+    if is_sure and (distances is None or len(near) == 1):
+        return near[0]
+    if distances is None:
+        return typed
+    own, *others = distances([typed, *near])
+    best = min(range(len(near)), key=lambda at: others[at])
+    return near[best] if is_sure or others[best] < own - lead else typed
+
+
+def _is_certainly_one(said: _Typed, before: Text) -> bool:
+    return _depends(said) or _is_other_number(said, before)
+
+
+def may_depend(typed: str) -> bool:
+    """Tell whether a question looks as if it might need the one before it."""
+    said = _parse(typed)
+    if said is None:
+        return False
+    is_thin_question = said.body.is_question and is_thin(said.body)
+    is_asked = said.is_fragment and said.is_asked
+    return _depends(said) or is_asked or is_thin_question
+
+
+def depends(typed: str) -> bool:
+    """Tell whether a question surely needs the one before it."""
+    said = _parse(typed)
+    return said is not None and _depends(said)
+
+
+def is_grounded(text: str, typed: str, earlier: Sequence[str]) -> bool:
+    """Tell whether a question says all that was typed, and nothing that nobody typed.
+
+    Words are held against each other by their stems; words of grammar are free, but not
+    those that turn a meaning ("not", "without", "under").
+    """
+    given = _stems(typed, free=words.FREE)
+    allowed = given.union(*(_stems(each, free=words.FREE) for each in earlier))
+    made = _stems(text, free=words.FREE)
+    return bool(made) and made <= allowed and given - _UNSAID <= made
+
+
+_UNSAID: Final = frozenset(map(stem, ["one", "ones", "same", "thing"]))
+
+
+def _stems(text: str, *, free: Collection[str] = words.FUNCTION) -> set[str]:
+    return {
+        stem(part)
+        for token in TOKEN.finditer(text.lower())
+        for part in re.split("[-'\u2019/]", token[0])
+        if part and part not in free and part not in {"s", "t"}
+    }
+
+
+def _parse(typed: str) -> _Typed | None:
+    if len(typed) > MAX_CHARACTERS:
+        return None
+    text = " ".join(typed.split()).strip(END)
+    if courtesy := words.COURTESY.match(text):
+        text = text[courtesy.end() :]
+    marker = words.MARKER.match(text)
+    if marker:
+        text = text[marker.end() :]
+    body = Text(words.TRAILING.sub("", text).strip(END))
+    if not body.tokens or len(body.tokens) > MAX_WORDS or _SENTENCES.search(body.text):
+        return None
+    is_asked = typed.rstrip().endswith("?")
+    return _Typed(body, marker is not None, is_asked, _is_fragment(body))
+
+
+def _is_fragment(body: Text) -> bool:
+    lowers = body.lowers()
+    if is_condition(lowers):
+        return False
+    verbs = words.AUXILIARIES | words.QUESTION_WORDS | words.PEOPLE
+    return not any(word.partition("'")[0] in verbs or word in verbs for word in lowers)
+
+
+def _depends(said: _Typed) -> bool:
+    """Tell whether a question surely needs the one before it."""
+    body, lowers = said.body, said.body.lowers()
+    if said.is_fragment:
+        begins = words.PREPOSITIONS | words.DETERMINERS
+        return said.is_marked or (len(lowers) > 1 and lowers[0] in begins)
+    if is_condition(lowers):
+        return said.is_marked
+    return is_bare(lowers) or pronoun(body) is not None
+
+
+def _is_other_number(said: _Typed, before: Text) -> bool:
+    """Tell whether no more than a number was typed: "2024?" behind a question of 2023."""
+    tokens = said.body.tokens
+    return (
+        len(tokens) == 1
+        and tokens[0].is_number
+        and any(token.is_number for token in before.tokens)
+    )
+
+
+def _readings(said: _Typed, before: Text) -> Iterator[Reading]:
+    lowers = said.body.lowers()
+    if said.is_fragment:
+        if said.is_marked or said.is_asked or lowers[0] in words.PREPOSITIONS:
+            yield from substituted(said.body, before)
+        if said.is_marked:
+            yield from same_verb(said.body, before)
+    elif is_bare(lowers):
+        yield from asked_of(said.body, before)
+    elif is_condition(lowers):
+        asks = any(word in words.QUESTION_WORDS for word in lowers[1:])
+        if said.is_marked and not asks and "," not in said.body.text:
+            yield from conditioned(said.body, before)
+    elif not said.body.is_question:
+        return
+    elif (at := pronoun(said.body)) is not None:
+        yield from referring(said.body, before, at)
+    elif said.is_marked or is_thin(said.body):
+        yield from about_the_same(said.body, before)
+
+
+def _distinct(found: Iterator[Reading], typed: str) -> list[Reading]:
+    """Return readings best first, each once, none of which is what was typed."""
+    best: dict[str, Reading] = {}
+    for each in found:
+        key = each.text.casefold().strip(END)
+        if key not in best or best[key].form < each.form:
+            best[key] = each
+    best.pop(typed.casefold().strip(END), None)
+    return sorted(best.values(), key=lambda each: -each.form)

@@ -1,0 +1,151 @@
+"""The words by which a follow-up is recognised and put together, in English and German."""
+
+import re
+from typing import Final
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+DETERMINERS: Final = _words("""
+a an the this that these those my your our his her their its any some each every no
+another der die das den dem des ein eine einen einem einer eines mein meine meinen meinem
+meiner unser unsere ihr ihre ihren ihrem kein keine keinen dieser diese dieses diesen
+""")
+# A new noun phrase with one of these brings its own determiner.
+OWN: Final = _words("""
+my our your his her their this these those mein meine meinen meinem meiner unser unsere
+""")
+PREPOSITIONS: Final = _words("""
+for of in on at to from with without by after before during within until till over under
+above below per via through outside inside near between about as against into than up
+für von im am bei mit ohne nach vor während bis ab über unter pro aus zu zum zur seit
+gegen um auf ins beim vom
+""")
+# Prepositions that say the same kind of thing: one may take the place of another.
+KINDS: Final = (
+    _words("in to from at within outside inside near nach aus bei"),
+    _words("on at in during after before until by over am im um nach vor während bis"),
+    _words("for with of without für mit ohne von bei"),
+    _words("over under above below than up to from über unter ab bis"),
+    _words("by via per through with at per über"),
+)
+AUXILIARIES: Final = _words("""
+do does did is are was were be been can could may might will would shall should must has
+have had isn't aren't don't doesn't didn't can't won't ist sind war waren kann können
+könnte darf dürfen muss müssen soll sollen wird werden hat habe haben gibt möchte
+""")
+BEFORE_A_VERB: Final = _words("""
+do does did can could may might will would shall should must don't doesn't didn't can't
+""")
+BE: Final = _words(
+    "is are was were be been isn't aren't ist sind war waren wird werden"
+)
+QUESTION_WORDS: Final = _words("""
+what which who whom whose when where why how was welche welcher welches welchen wer wen
+wem wann wo warum wie wieviel woher wohin weshalb
+""")
+SUBORDINATORS: Final = _words("if when while unless wenn falls solange ob")
+PEOPLE: Final = _words("""
+i we you he she me us someone somebody anybody anyone ich du wir sie man jemand mir uns
+""")
+# Pronouns that may stand for a noun phrase of the question before.
+SINGULAR: Final = _words("it that")
+PLURAL: Final = _words("they them")
+POSSESSIVE: Final = _words("its their")
+OTHERS: Final = _words("""
+and or but not no so then there here also too only just much many long often far else
+more less most least very now again back off out away up down early earlier late later
+something anything nothing everything oneself myself yourself themselves ever still yet
+online offline abroad overnight today tomorrow once else telefonisch schriftlich persönlich
+already possible und oder aber nicht auch nur noch dann dort hier es er ihn ihm
+""")
+FUNCTION: Final = (
+    DETERMINERS
+    | PREPOSITIONS
+    | AUXILIARIES
+    | QUESTION_WORDS
+    | SUBORDINATORS
+    | PEOPLE
+    | SINGULAR
+    | PLURAL
+    | OTHERS
+)
+# Verbs that end a question behind its subject: "does a Gold card cost?"
+LAST_VERBS: Final = _words("""
+cost take work include expire last need apply mean happen arrive open close start begin
+end contain cover require go pay earn receive get have stay count change rise increase
+drop offer belong look differ borrow charge accept deliver support kosten kostet dauern dauert gelten gilt enthalten enthält
+""")
+# What is said of a subject behind "is" or "are": "are visitors allowed?"
+SAID_OF: Final = _words("""
+free open closed valid due available allowed possible ready included needed required
+accepted charged covered insured emptied collected delivered paid issued refused blocked
+made sent held given kept taken good safe secure refundable transferable mandatory
+compulsory necessary empty full high low expensive cheap old heavy large big small
+offen gültig kostenlos möglich erlaubt fällig
+""")
+GRADES: Final = _words(
+    "much many long often far old heavy large big high early late soon fast viel lange oft früh"
+)
+
+# What a follow-up begins with; "same for" and its like leave a bare noun phrase.
+COURTESY: Final = re.compile(
+    r"(?:(?:ok(?:ay)?|thanks|thank you|great|good|right|i see|alright|perfect|danke|gut|super)"
+    r"\b[\s,.!;:-]*)+",
+    re.IGNORECASE,
+)
+MARKER: Final = re.compile(
+    r"(?:(?:and|but|or|und|aber|oder)\s*,?\s+)?"
+    r"(?:(?:what|how)(?:\s+is\s+it|'s\s+it|\s+does\s+it\s+look)?\s+(?:about|with)"
+    r"|does\s+(?:that|this|it|the\s+same)\s+(?:also\s+)?(?:apply|go)\s+(?:to|for)"
+    r"|was\s+ist\s+mit|wie\s+(?:ist|sieht)(?:\s+es)?\s+(?:mit|bei))\s+"
+    r"|(?:is\s+(?:it|that)\s+)?(?:the\s+)?same\s+(?:thing\s+)?(?=(?:for|with|in|on|at)\s)"
+    r"|gilt\s+das\s+(?:auch\s+)?(?=(?:für|bei)\s)"
+    r"|(?:and|but|or|also|plus|und|aber|oder|auch)\s*,?\s+(?:also\s+|then\s+|auch\s+)?",
+    re.IGNORECASE,
+)
+TRAILING: Final = re.compile(
+    r"(?:[\s,]+(?:too|as well|also|then|instead|please|though|auch|bitte|denn))+$",
+    re.IGNORECASE,
+)
+
+COMPARISONS: Final = _words("more less fewer mehr weniger")
+# What is said of time and place by itself: it may be added to any question.
+ADVERBS: Final = _words("abroad overnight today tomorrow later earlier here there")
+CHANNELS: Final = _words("online offline telefonisch schriftlich persönlich")
+TIMES: Final = _words("""
+night day weekday morning evening noon midnight week weekend month year winter summer spring autumn
+christmas easter holiday monday tuesday wednesday thursday friday saturday sunday january
+february march april june july august september october november december nacht tag woche
+wochenende montag dienstag mittwoch donnerstag freitag samstag sonntag
+""")
+# Nouns of what everything has: a question with no other is about the one before.
+THIN: Final = _words("""
+fee fees charge charges cost costs limit limits minimum maximum discount deadline price
+penalty deposit form forms documents conditions requirements exceptions
+""")
+# What doing something may be, and hardly a thing: "is it allowed?"
+OF_DOING: Final = _words("""
+free allowed possible necessary compulsory mandatory required safe expensive cheap legal
+""")
+PERSONS: Final = _words("""
+adult child children student pupil pensioner senior guest visitor member customer person
+people resident tourist employee trainee apprentice infant baby teenager family families
+parent spouse tradespeople business company dog cat pet animal erwachsene erwachsener kinder kind studenten
+student rentner schüler gäste mitglieder familien
+""")
+# What an office does, which is no "they" of the question before.
+OF_OFFICES: Final = _words("""
+need ask want accept require charge offer send keep check call contact cancel do help give
+pay say tell see know look
+""")
+# Words of grammar that say nothing by themselves: a model may add and drop them.
+FREE: Final = FUNCTION - _words("""
+no not without over under above below before after during until till within inside outside
+than through against up more less most least only now again back off out away early late
+earlier later something anything nothing everything every each another ever already very
+here there online offline abroad overnight today tomorrow once else kein keine keinen nicht
+ohne nach vor während bis ab über unter gegen auf aus nur
+""")
