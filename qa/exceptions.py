@@ -32,6 +32,10 @@ class AnswerNotFoundError(NotFoundError):
     code = "answer_not_found"
 
 
+class ConversationNotFoundError(NotFoundError):
+    code = "conversation_not_found"
+
+
 class InvalidQuestionError(NescioError):
     code = "invalid_question"
 

@@ -35,6 +35,7 @@ from integrations.openai.serializers import (
 )
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
 from qa.answers import asking
+from qa.answers.conversations import resolved
 from qa.answers.event_stream import HEARTBEAT, decided_in_thread, event_response
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
@@ -89,7 +90,8 @@ class ChatView(OpenAIView):
     def post(self, request: Request) -> HttpResponseBase:
         """Ask by OpenAI's protocol; `message.refusal` says whether it is an answer.
 
-        The last turn of the user is asked. `content` can always be shown: an answer, or
+        The last turn of the user is asked: a follow-up, as a standalone question, which
+        `nescio.question` says; what the assistant said before counts for nothing. `content` can always be shown: an answer, or
         the wording of a refusal, which `refusal` repeats. The whole answer with reason,
         near misses and evidence is in `nescio`.
         """
@@ -97,12 +99,15 @@ class ChatView(OpenAIView):
         body.is_valid(raise_exception=True)
         given, asker = body.validated_data, caller(request)
         model: str = given["model"]
+        options = dict(given["nescio"])
+        rewrites = options.pop("rewrite", True)
         question = {
             "text": given["question"],
             "asker": asker,
             "knowledge_base": find_knowledge_base(model, asker=asker),
             "channel": Answer.Channel.API,
-            **given["nescio"],
+            "earlier": resolved(given["earlier"]) if rewrites else (),
+            **options,
         }
         if not given["stream"]:
             return Response(_whole(asking.ask(**question), model))

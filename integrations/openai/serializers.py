@@ -108,7 +108,7 @@ class OptionsSerializer(TaggedQuestionSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
-        return {name: fields[name] for name in ("language", "tags")}
+        return {name: fields[name] for name in ("language", "tags", "rewrite")}
 
 
 class StreamOptionsSerializer(StrictSerializer):
@@ -128,8 +128,9 @@ class ChatRequestSerializer(StrictSerializer):
     messages = MessagesField(
         min_length=1,
         max_length=MAX_MESSAGES,
-        help_text="The last one of role `user` is asked. Instructions (`system`) have no "
-        "effect: what is answered is decided by knowledge and policy.",
+        help_text="The last one of role `user` is asked; a follow-up, as a standalone "
+        "question made of those before it. Instructions (`system`) have no effect: what "
+        "is answered is decided by knowledge and policy.",
     )
     stream = StrictBooleanField(default=False, allow_null=True)
     stream_options = StreamOptionsSerializer(default=dict, allow_null=True)
@@ -158,7 +159,8 @@ class ChatRequestSerializer(StrictSerializer):
             raise serializers.ValidationError(
                 {"messages": ["None has the role user; add the question as one."]}
             )
-        return attrs | {"question": turns[-1].get("content") or ""}
+        texts = [each.get("content") or "" for each in turns]
+        return attrs | {"question": texts[-1], "earlier": texts[:-1]}
 
 
 # Answers.

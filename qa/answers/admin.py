@@ -190,7 +190,7 @@ class AnswerAdmin(ReadOnlyAdmin):
             "Record",
             {
                 "fields": [
-                    "id", "asker", "channel", "knowledge_base", "language", "gate",
+                    "id", "typed_text", "conversation_id", "asker", "channel", "knowledge_base", "language", "gate",
                     "why_refused", "shown_reason", "policy", "calibration", "embedder",
                     "language_model", "probes", "draft", "error", "created_at",
                     "decided_at",
@@ -248,6 +248,14 @@ class AnswerAdmin(ReadOnlyAdmin):
         if answer is not None:
             fetch_evidence(answer, request.user)
         return answer
+
+    @admin.display(description="typed")
+    def typed_text(self, answer: Answer) -> str:
+        return answer.typed_text
+
+    @admin.display(description="conversation")
+    def conversation_id(self, answer: Answer) -> str:
+        return str(answer.conversation_id)
 
     @admin.display(description="reason")
     def why_refused(self, answer: Answer) -> str:

@@ -17,6 +17,7 @@ from accounts.rest import (
     KnownQueryView,
     MomentFilter,
     RowViewSet,
+    StrictBooleanField,
     StrictCharField,
     StrictFilterSet,
     StrictSerializer,
@@ -28,6 +29,7 @@ from kb.documents.models import KnowledgeBase
 from kb.interface.api import TagFilter
 from kb.tags.models import Tag
 from qa.answers import asking
+from qa.answers.conversations import check_knowledge_base, find_conversation
 from qa.answers.event_stream import event_response, stream
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
@@ -66,6 +68,18 @@ class TaggedQuestionSerializer(QuestionSerializer):
         max_length=len(Tag.Facet),
         help_text="Slugs of what it is about: a product line, a line of business. Without "
         "them, that follows from the evidence.",
+    )
+
+    conversation = serializers.UUIDField(
+        default=None,
+        allow_null=True,
+        help_text="The `conversation` of an answer of yours: the question is a follow-up. "
+        "It is asked of that answer's knowledge base.",
+    )
+    rewrite = StrictBooleanField(
+        default=True,
+        help_text="Ask a follow-up as a standalone question, which `question` of the "
+        "answer says; false: ask it as it stands.",
     )
 
     def validate_tags(self, tags: list[Tag]) -> list[Tag]:
@@ -118,7 +132,10 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
         request=TaggedQuestionSerializer,
         responses={
             **_RESPONSES,
-            404: OpenApiResponse(description="There is no such knowledge base."),
+            404: OpenApiResponse(
+                description="There is no such knowledge base, or no such conversation of "
+                "yours."
+            ),
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
@@ -127,6 +144,10 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
         A refusal is a decision and no error: status 200 with `answered` false. With
         `Accept: text/event-stream` the stages come as they pass, and no text before
         every gate let it through.
+
+        With `conversation` a follow-up ("and for the Business card?") is asked as a
+        standalone question, made of your own earlier questions; what was answered to them
+        counts for nothing.
         """
         question = read_question(request, TaggedQuestionSerializer)
         if _is_streamed(request):
@@ -189,15 +210,22 @@ def read_question(
     serializer = body(data=request.data)
     serializer.is_valid(raise_exception=True)
     given = serializer.validated_data
-    knowledge_base: KnowledgeBase = asking.find_knowledge_base(
-        given["knowledge_base"], asker=request.user
-    )
+    slug: str = given["knowledge_base"]
+    continued: dict[str, Any] = {}
+    if conversation_id := given.get("conversation"):
+        found = find_conversation(conversation_id, asker=request.user)
+        check_knowledge_base(found, slug)
+        slug = found.knowledge_base
+        earlier = found.questions if given["rewrite"] else ()
+        continued = {"conversation": found.id, "earlier": earlier}
+    knowledge_base: KnowledgeBase = asking.find_knowledge_base(slug, asker=request.user)
     return {
         "text": given["question"],
         "asker": request.user,
         "knowledge_base": knowledge_base,
         "language": given["language"],
         **({"tags": given["tags"]} if "tags" in given else {}),
+        **continued,
     }
 
 

@@ -39,6 +39,7 @@ from qa.policies.ask_prefetch import prefetch
 from qa.policies.models import Policy
 from qa.policies.services import active_policy, has_verifier
 
+from .conversations import standalone_question
 from .recording import record_failure, record_outcome
 from .sources import (
     KnowledgeRetriever,
@@ -71,13 +72,17 @@ def ask(
     language: str | None = None,
     channel: str,
     tags: Sequence[Tag] = (),
+    earlier: Sequence[str] = (),
+    conversation: UUID | None = None,
 ) -> Answer:
     """Ask and wait for the outcome.
 
     A refusal before, and an answer without a language model, are written once, decided. What goes on to the
     language model is kept first, so that the question outlives a model that is down.
     """
-    answer = new_question(text, asker, knowledge_base, language, channel, tags)
+    answer = new_question(
+        text, asker, knowledge_base, language, channel, tags, earlier, conversation
+    )
     for _ in decide(answer):
         pass
     return answer
@@ -91,9 +96,13 @@ def keep_question(
     language: str | None = None,
     channel: str,
     tags: Sequence[Tag] = (),
+    earlier: Sequence[str] = (),
+    conversation: UUID | None = None,
 ) -> Answer:
     """Keep a question for `decide`: where the stages are wanted as they come."""
-    answer = new_question(text, asker, knowledge_base, language, channel, tags)
+    answer = new_question(
+        text, asker, knowledge_base, language, channel, tags, earlier, conversation
+    )
     answer.save(force_insert=True)
     return answer
 
@@ -280,20 +289,30 @@ def new_question(
     language: str | None,
     channel: str,
     tags: Sequence[Tag] = (),
+    earlier: Sequence[str] = (),
+    conversation: UUID | None = None,
 ) -> Answer:
     """Return a question as a row that is not written yet.
 
     Args:
         tags: What it is about, at most one of each facet; without one of a facet that
             follows from the evidence, some minutes later.
+        earlier: The asker's own questions before it, the latest last, if a follow-up to
+            them is to be asked as a standalone question.
+        conversation: Id of the first answer of its conversation; None where it begins one.
     """
-    question = _validated(text)
+    typed = _validated(text)
     base = knowledge_base or find_knowledge_base()
+    question = standalone_question(typed, earlier, asker=asker, knowledge_base=base)
+    if len(question) > settings.QUESTION_MAX_CHARACTERS:
+        question = typed
     return Answer(
         knowledge_base=base,
         asker=asker if isinstance(asker, User) else None,
         channel=Answer.Channel(channel),
         question=question,
+        typed=typed if question != typed else "",
+        conversation=conversation,
         language=_language(language or base.language),
         **{tag.facet: tag for tag in tags},
     )

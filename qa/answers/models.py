@@ -52,6 +52,11 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         rows = self.all() if has_role(user, Role.SME) else self.asked_by(user)
         return rows.seen_by(user)
 
+    def in_conversation(self, conversation: uuid.UUID) -> Self:
+        """Its first answer, and those to the follow-ups."""
+        first = Q(pk=conversation, conversation__isnull=True)
+        return self.filter(first | Q(conversation=conversation))
+
     def decided_live_by(self, policy: Policy) -> Self:
         """Live answers and refusals decided by this version of a policy."""
         decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
@@ -186,6 +191,17 @@ class Answer(models.Model):
     asker = optional_user("answers")
     channel = models.CharField(max_length=10, choices=Channel.choices)
     question = models.TextField()
+    typed = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What was typed, where a follow-up was asked as another question.",
+    )
+    conversation = models.UUIDField(
+        null=True,
+        blank=True,
+        help_text="Id of the conversation's first answer; empty for a question of its own.",
+    )
     language = models.CharField(max_length=2, default="en")
     outcome = models.CharField(
         max_length=8, choices=Outcome.choices, default=Outcome.PENDING
@@ -272,6 +288,11 @@ class Answer(models.Model):
             models.Index(fields=["outcome", "-created_at"], name="answer_by_outcome"),
             models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
             models.Index(
+                fields=["conversation", "created_at"],
+                name="answer_by_conversation",
+                condition=Q(conversation__isnull=False),
+            ),
+            models.Index(
                 fields=["shown_reason", "-created_at"], name="answer_by_shown_reason"
             ),
             GinIndex(QUESTION_WORDS, name="answer_question_words"),
@@ -307,6 +328,16 @@ class Answer(models.Model):
 
     def __str__(self) -> str:
         return self.question[:80]
+
+    @property
+    def conversation_id(self) -> uuid.UUID:
+        """What a follow-up names: every question may begin a conversation."""
+        return self.conversation or self.pk
+
+    @property
+    def typed_text(self) -> str:
+        """What its asker typed, whether it was asked as it stood or not."""
+        return self.typed or self.question
 
     @property
     def is_unsourced(self) -> bool:

@@ -185,7 +185,15 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     """An answer in a list."""
 
     id = serializers.UUIDField()
-    question = serializers.CharField()
+    conversation = serializers.UUIDField(
+        source="conversation_id", help_text="What a follow-up to it names."
+    )
+    question = serializers.CharField(help_text="As it was asked and decided.")
+    typed = serializers.CharField(
+        source="typed_text",
+        help_text="What was typed; another text than `question` for a follow-up that was "
+        "asked as a standalone question.",
+    )
     language = serializers.CharField()
     asker = username_field("asker")
     outcome = serializers.ChoiceField(Answer.Outcome.choices)

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -44,6 +44,9 @@ from qa.pipeline.retrieve import Reranker
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Question, Retrieval
 from qa.policies.ask_prefetch import prefetched
+
+if TYPE_CHECKING:
+    from qa.inference.follow_up_rewriter import Rewriter
 
 logger = logging.getLogger(__name__)
 _probes: Final = LoadedOnce[str, Probes]()
@@ -142,6 +145,17 @@ def configured_reranker() -> Reranker | None:
     reranker = policy_models.configured_reranker()
     release_connection()  # the reranker reads next
     return reranker
+
+
+def configured_rewriter() -> "Rewriter | None":
+    """Return what rewrites follow-ups; None where no model follows instructions."""
+    is_bundled = settings.LANGUAGE_MODEL == "bundled"
+    if not settings.LANGUAGE_SERVER_URL and is_bundled:
+        return None  # and nothing is loaded
+    from qa.inference.follow_up_rewriter import load_rewriter  # noqa: PLC0415
+
+    release_connection()
+    return load_rewriter()
 
 
 def configured_verifier() -> Verifier:

@@ -122,11 +122,12 @@ class ServerLanguageModel:
         read: Callable[[str], Value | Fault],
         temperature: float = 0.0,
         measured: str = "",
+        timeout_seconds: float | None = None,
     ) -> Filled[Value]:
         """Have a form of the caller's own filled in, once more if it can't be read.
 
         `read` returns what a reply says, or what is wrong with it; `measured` is the
-        text field whose likelihood is wanted.
+        text field whose likelihood is wanted; the time limit is an answer's at most.
         """
         began = time.monotonic()
 
@@ -134,8 +135,9 @@ class ServerLanguageModel:
             return read("" if reply.fault else reply.text)
 
         value, replies = self._ask(
-            instructions, message, read_reply, schema=schema, temperature=temperature
-        )
+            instructions, message, read_reply, schema=schema, temperature=temperature,
+            timeout_seconds=timeout_seconds,
+        )  # fmt: skip
         choice = None if isinstance(value, Fault) else replies[-1].choice
         return Filled(
             value=None if isinstance(value, Fault) else value,
@@ -155,8 +157,10 @@ class ServerLanguageModel:
         *,
         schema: Mapping[str, object],
         temperature: float = 0.0,
+        timeout_seconds: float | None = None,
     ) -> tuple[Value | Fault, list[_Reply]]:
-        deadline = time.monotonic() + self._timeout_seconds
+        seconds = min(timeout_seconds or self._timeout_seconds, self._timeout_seconds)
+        deadline = time.monotonic() + seconds
         messages: list[ChatCompletionMessageParam] = [
             {"role": "system", "content": instructions},
             {"role": "user", "content": message},

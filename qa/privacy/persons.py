@@ -62,7 +62,7 @@ def export_person(person: User) -> dict[str, Any]:
             .order_by("created_at")
             .values(
                 "id", "knowledge_base__slug", "channel", "created_at", "question",
-                "language", "outcome", "shown_reason", "text", "erased_at",
+                "typed", "conversation", "language", "outcome", "shown_reason", "text", "erased_at",
             )
         ),
         "votes": list(

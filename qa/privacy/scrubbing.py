@@ -51,12 +51,13 @@ def scrub_answers(ids: Collection[UUID], at: datetime) -> int:
     return len(answers)
 
 
-_EMPTY: Final = ("question", "text", "reasoning", "error", "erased_at")
+_EMPTY: Final = ("question", "typed", "text", "reasoning", "error", "erased_at")
 _REDUCED: Final = ("generation", "boundary", "contradictions")
 
 
 def _scrub(answer: Answer, at: datetime) -> None:
     answer.question, answer.reasoning, answer.error = ERASED, "", ""
+    answer.typed = ""
     answer.text = ERASED if answer.text else ""
     answer.generation = _numbers(answer.generation)
     answer.boundary = {

@@ -129,6 +129,25 @@ def test_the_last_turn_of_the_user_is_asked_whatever_instructions_say(client):
     assert answer.outcome == Answer.Outcome.REFUSED
 
 
+def test_a_follow_up_is_asked_as_a_standalone_question(client):
+    turns = [
+        {"role": "user", "content": FEE},
+        {"role": "assistant", "content": TEXT},
+        {"role": "user", "content": "and a Business card?"},
+        {"role": "assistant", "content": "It costs 90 euros."},
+        {"role": "user", "content": "how much is it in Austria?"},
+    ]
+
+    def ask_all(**more):
+        return client.chat.completions.create(model="cards", messages=turns, **more)
+
+    got = ask_all().nescio
+    plain = ask_all(extra_body={"nescio": {"rewrite": False}}).nescio
+
+    assert got["question"] == "How much is a Business card in Austria?"
+    assert got["typed"] == plain["question"] == turns[-1]["content"]
+
+
 def test_language_and_tags_are_taken_as_over_rest(client):
     tag = make_tag("gold-card")
 

@@ -248,7 +248,7 @@ def test_old_texts_go_by_the_age_that_the_knowledge_base_wants(person):
 
 # Every text of an answer and of what hangs on it: whether it is erased with it.
 ERASED_WITH_IT = {
-    "answer.question", "answer.text", "answer.reasoning", "answer.generation",
+    "answer.question", "answer.typed", "answer.text", "answer.reasoning", "answer.generation",
     "answer.boundary", "answer.contradictions", "answer.error", "vote.comment",
     "vote.expected_answer", "review.ideal_answer", "review.note", "escalation.note",
     "escalation.reply",

@@ -1,0 +1,185 @@
+"""Conversations: a follow-up becomes a standalone question, which alone is decided.
+
+Only the asker's own earlier questions are read, never an answer or its evidence.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Final
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+from accounts.acting import reading_as, user_reader
+from accounts.exceptions import UnavailableError
+from kb.documents.models import KnowledgeBase
+from qa.answers.models import Answer, AnswerQuerySet
+from qa.exceptions import ConversationNotFoundError, InvalidQuestionError
+from qa.pipeline import follow_up
+from qa.policies.services import active_policy
+
+from .sources import (
+    KnowledgeRetriever,
+    before_the_model,
+    configured_rewriter,
+    evidence_scope,
+    release_connection,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_EARLIER: Final = 3
+"""How many earlier questions a follow-up is read with."""
+
+
+# A follow-up to a follow-up leads back so far where a client sends the turns themselves.
+_MAX_TURNS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One's own questions so far, as they were asked; the latest is last."""
+
+    id: UUID
+    knowledge_base: str  # slug
+    questions: tuple[str, ...]
+
+
+def find_conversation(
+    conversation: UUID, *, asker: AbstractBaseUser | AnonymousUser
+) -> Conversation:
+    """Return a conversation of the asker's own, by the id of its first answer (one query).
+
+    Raises:
+        ConversationNotFoundError: There is none, or it is another user's.
+    """
+    found = _latest(_own(asker).in_conversation(conversation))
+    if not found:
+        raise ConversationNotFoundError(
+            f"You have no conversation {conversation}. Send the `conversation` of an "
+            "answer of yours, or leave it out to begin one."
+        )
+    return _conversation(conversation, found)
+
+
+def conversation_before(
+    answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser
+) -> Conversation:
+    """Return the conversation that ends with one's own answer: what follows it.
+
+    Raises:
+        ConversationNotFoundError: There is no such answer, or it is another user's.
+    """
+    own = _own(asker)
+    answer = own.filter(pk=answer_id).first()
+    if answer is None:
+        raise ConversationNotFoundError(
+            f"You asked no question {answer_id}; ask a new one."
+        )
+    rows = own.in_conversation(answer.conversation_id)
+    return _conversation(
+        answer.conversation_id, _latest(rows.filter(created_at__lte=answer.created_at))
+    )
+
+
+def _own(asker: AbstractBaseUser | AnonymousUser) -> AnswerQuerySet:
+    # Without a user's id there are the questions of everybody who is deleted.
+    rows = Answer.objects.asked_by(asker).filter(erased_at__isnull=True)
+    return rows if asker.pk else rows.none()
+
+
+def _latest(rows: AnswerQuerySet) -> Sequence[tuple[str, str]]:
+    """Return questions with the slug of their knowledge base, the latest first."""
+    latest = rows.order_by("-created_at")
+    return list(latest.values_list("question", "knowledge_base__slug")[:MAX_EARLIER])
+
+
+def _conversation(
+    conversation: UUID, latest: Sequence[tuple[str, str]]
+) -> Conversation:
+    questions = tuple(text for text, _ in reversed(latest))
+    return Conversation(conversation, latest[0][1], questions)
+
+
+def check_knowledge_base(conversation: Conversation, slug: str) -> None:
+    """Refuse to go on in another knowledge base: its products are others.
+
+    Raises:
+        InvalidQuestionError: `slug` names another one.
+    """
+    if slug and slug != conversation.knowledge_base:
+        raise InvalidQuestionError(
+            f"The conversation asks {conversation.knowledge_base!r} and the question "
+            f"{slug[:50]!r}. Leave the knowledge base out, or begin a new conversation."
+        )
+
+
+def standalone_question(
+    typed: str,
+    earlier: Sequence[str],
+    *,
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase,
+) -> str:
+    """Return a follow-up as a standalone question, in words of its asker's own.
+
+    A language model that follows instructions is asked first; what it writes is taken
+    only if it says all that was typed and nothing that was not. Then it is made by rules.
+
+    Args:
+        earlier: Standalone questions of the asker's own, the latest last.
+
+    Returns:
+        What was typed where it stands on its own, or nothing safe can be made of it.
+    """
+    if not earlier or not follow_up.may_depend(typed):
+        return typed
+    with reading_as(user_reader(asker)):
+        if follow_up.depends(typed) and (written := _written(typed, earlier)):
+            return written
+        scope = evidence_scope(
+            asker, knowledge_base, active_policy(knowledge_base).as_value()
+        )
+        retriever = KnowledgeRetriever(scope)
+
+        def distances(questions: Sequence[str]) -> Sequence[float]:
+            looks = (retriever.look(text, top_k=1, deep=False) for text in questions)
+            return [
+                min((piece.distance for piece in look.evidence), default=inf)
+                for look in looks
+            ]
+
+        try:
+            return follow_up.standalone(typed, earlier[-1], distances=distances)
+        except UnavailableError as error:
+            logger.warning("Readings are chosen by form alone: %s", error)
+            return follow_up.standalone(typed, earlier[-1])
+
+
+def resolved(turns: Sequence[str]) -> list[str]:
+    """Return the last turns that were typed as standalone questions, by rules."""
+    questions: list[str] = []
+    for turn in turns[-_MAX_TURNS:]:
+        before = questions[-1] if questions else ""
+        questions.append(follow_up.standalone(turn, before) if before else turn)
+    return questions
+
+
+def _written(typed: str, earlier: Sequence[str]) -> str:
+    """Return what the configured language model makes of it; "" without a grounded one."""
+    try:
+        rewriter = configured_rewriter()
+        if rewriter is None:
+            return ""
+        with before_the_model.take():
+            release_connection()  # the model writes next
+            text = rewriter.rewrite(typed, earlier)
+    except UnavailableError as error:
+        logger.warning("A follow-up is read by rules alone: %s", error)
+        return ""
+    if not follow_up.is_grounded(text, typed, earlier):
+        logger.info("What a model made of a follow-up is not in its asker's words.")
+        return ""
+    return text
