@@ -119,7 +119,8 @@ def nearest(desk: str) -> Callable[[Sequence[str]], Sequence[float]] | None:
 
     def distances(questions: Sequence[str]) -> Sequence[float]:
         asked = np.stack([embedder.encode_question(each) for each in questions])
-        return np.sqrt(np.maximum(2 - 2 * asked @ vectors.T, 0)).min(axis=1).tolist()
+        apart = np.sqrt(np.maximum(2 - 2 * asked @ vectors.T, 0))
+        return [float(each) for each in apart.min(axis=1)]
 
     return distances
 

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django import forms
 from django.core.paginator import Paginator
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -65,7 +66,8 @@ def answers(request: HttpRequest) -> HttpResponseBase:
     form = HistoryForm(request.GET)
     if form.is_valid():
         if words := form.cleaned_data["q"]:
-            rows = rows.filter(question__icontains=words)
+            said = Q(question__icontains=words) | Q(typed__icontains=words)
+            rows = rows.filter(said)
         if outcome := form.cleaned_data["outcome"]:
             rows = rows.filter(outcome=outcome)
     page = Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))

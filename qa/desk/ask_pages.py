@@ -24,9 +24,10 @@ from accounts.roles import caller
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers import asking, wording
+from qa.answers.conversations import conversation_before
 from qa.answers.event_stream import event_response
 from qa.answers.models import Answer
-from qa.exceptions import AnswerPendingError
+from qa.exceptions import AnswerPendingError, InvalidQuestionError
 from qa.pipeline.gates import Decision
 from qa.pipeline.language_model import Confidence
 from qa.pipeline.values import Boundary, Outcome, Retrieval, StageValue, stage_name
@@ -180,6 +181,15 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
         message = f"Too many questions in a short time. Ask again in {wait:.0f} s."
         return _rejected(request, text, message, status=429)
     slug = request.POST.get("knowledge_base", "")
+    follows = request.POST.get("follows", "")
+    conversation = None
+    if follows:
+        try:
+            conversation = conversation_before(_answer_id(follows), asker=user)
+        except NescioError as error:
+            return _rejected(request, text, str(error), status=error.status)
+        slug = conversation.knowledge_base
+    as_it_stands = request.POST.get("as_it_stands") == "1"
     knowledge_base = KnowledgeBase.objects.filter(slug=slug).first() if slug else None
     if slug and knowledge_base is None:
         message = f"There is no knowledge base “{slug}”. Choose one of the list."
@@ -191,9 +201,13 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
             knowledge_base=knowledge_base,
             language=None,
             channel=Answer.Channel.PAGE,
+            earlier=conversation.questions if conversation and not as_it_stands else (),
+            conversation=conversation.id if conversation else None,
         )
     except NescioError as error:
-        return _rejected(request, text, str(error), status=error.status)
+        return _rejected(
+            request, text, str(error), status=error.status, follows=follows
+        )
     if parts.is_live(request):
         return _working(request, answer)
     follow(answer)
@@ -202,10 +216,20 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
+def _answer_id(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidQuestionError(
+            f"follows is “{text[:40]}”: send the id of an answer, or ask a new question."
+        ) from None
+
+
 def _rejected(
-    request: HttpRequest, text: str, message: str, *, status: int
+    request: HttpRequest, text: str, message: str, *, status: int, follows: str = ""
 ) -> HttpResponse:
     context = parts.box_part(request, question=text, error=message)
+    context["follows"] = follows
     if not parts.is_live(request):
         return render(request, "qa/ask.html", context, status=status)
     response = render(request, "qa/_box.html", context, status=status)

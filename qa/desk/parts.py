@@ -87,6 +87,7 @@ RECENT = 8
 _EXAMPLES = 4
 _MEANINGS = 5
 _INDEFINITE = 3  # words of a question that may ask nothing definite, at most
+_TURNS = 12  # of a conversation that are listed
 _NEAREST = 3  # of the entries beside a refusal; the others are folded
 
 
@@ -128,7 +129,7 @@ def past_answers(user: User) -> QuerySet[Answer]:
         Answer.objects.asked_by(user)
         .exclude(~Q(outcome=Answer.Outcome.ANSWERED), channel=Answer.Channel.REPEAT)
         .annotate(has_reply=Exists(unread))
-        .only("question", "outcome", "gate", "text", "created_at")
+        .only("question", "typed", "outcome", "gate", "text", "created_at")
     )
 
 
@@ -142,11 +143,21 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
         "page": page,
         "near": _near_part(page, voted["vote"]),
         "meanings": _meanings(request, answer),
+        "turns": _turns(request, answer),
         "may_curate": may_curate(request),
         "is_own": answer.asker_id == request.user.pk,
         **voted,
         **escalation_part(request, answer),
     }
+
+
+def _turns(request: HttpRequest, answer: Answer) -> list[Answer]:
+    """Return the last questions of one's own conversation, oldest first (one query at most)."""
+    if answer.conversation is None or answer.asker_id != request.user.pk:
+        return []
+    own = Answer.objects.asked_by(request.user)
+    rows = own.in_conversation(answer.conversation).order_by("-created_at")
+    return list(rows.only("question", "outcome", "gate")[:_TURNS])[::-1]
 
 
 def may_curate(request: HttpRequest) -> bool:

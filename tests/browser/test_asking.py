@@ -11,6 +11,7 @@ from qa.answers import wording
 from qa.models import Answer, Vote
 from qa.pipeline.gates import SIGNALS
 from tests.browser.test_looks import violations
+from tests.factories import make_entry
 from tests.qa.answer_rows import make_answer
 
 VERBATIM = "How do I block a lost card?"
@@ -118,6 +119,34 @@ def test_keys_ask_break_lines_and_jump_to_the_box(desk):
     expect(box).to_be_focused()
     page.keyboard.type("x")  # what stood there was selected
     assert box.input_value() == "x"
+
+
+def test_a_follow_up_by_keyboard_is_shown_edited_and_left(desk):
+    make_entry("It costs 9 euros.", question="How do I block a stolen phone?")
+    desk.log_in("agent")
+    page = desk.ask(VERBATIM)
+    page.locator("#result-title").click()
+
+    page.keyboard.press("f")
+    expect(page.locator("#follow-up")).to_be_focused()
+    page.keyboard.type("and a stolen phone?")
+    page.keyboard.press("Enter")
+
+    asked = page.locator("#result-title")
+    expect(asked).to_contain_text("How do I block a stolen phone?", timeout=90_000)
+    expect(page.locator(".answer-text")).to_contain_text("9 euros", timeout=90_000)
+    expect(page.locator("p.asked-as")).to_contain_text("typed and a stolen phone?")
+    expect(page.locator(".turns a")).to_have_text(VERBATIM)
+    expect(page.locator("#follow-up")).to_be_focused()
+    assert violations(page) == []
+    page.get_by_text("Not what you meant?").press("Enter")
+    page.get_by_label("Question as it is asked").fill(VERBATIM)
+    page.get_by_label("Question as it is asked").press("Enter")
+    expect(page.locator(".turns li")).to_have_count(3, timeout=90_000)
+    expect(page.locator(".answer-text")).to_contain_text("under Cards, Block.")
+    page.get_by_role("link", name="New question").press("Enter")
+    expect(page.locator("#follow-up")).to_have_count(0)
+    assert len(set(Answer.objects.values_list("conversation"))) == 2
 
 
 def test_citation_leads_to_its_card_by_keyboard(desk):

@@ -4,6 +4,8 @@
 
 (() => {
   const questionBox = () => document.getElementById("question");
+  const asks = (element) => element === questionBox() ||
+    (element instanceof Element && element.matches("[data-asks]"));
 
   const isTyping = (element) =>
     element instanceof HTMLElement &&
@@ -11,27 +13,41 @@
 
   document.addEventListener("keydown", (event) => {
     const box = questionBox();
-    if (event.key === "/" && box && !isTyping(event.target) &&
-        !event.ctrlKey && !event.metaKey && !event.altKey) {
+    const target = { "/": box, f: document.getElementById("follow-up") }[event.key];
+    if (target && !isTyping(event.target) && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault();
-      box.focus();
-      box.select();
+      target.focus();
+      target.select();
     }
     // A composing input method uses Enter to choose a word.
-    if (event.key === "Enter" && event.target === box && !event.shiftKey && !event.isComposing) {
+    if (event.key === "Enter" && asks(event.target) && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
-      box.form.requestSubmit();
+      event.target.form.requestSubmit();
+    }
+  });
+
+  // Who asks one follow-up goes on with the next: its box is a new one each time.
+  let isFollowing = false;
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.elt.matches("form")) {
+      isFollowing = event.detail.elt.id === "follow-up-form";
+    }
+  });
+  document.addEventListener("htmx:load", (event) => {
+    const next = event.detail.elt.querySelector("#follow-up");
+    if (isFollowing && next && document.activeElement === document.body) {
+      next.focus({ preventScroll: true });
     }
   });
 
   // The browser's own words for an empty field say nothing of a question.
   document.addEventListener("invalid", (event) => {
-    if (event.target === questionBox() && event.target.validity.valueMissing) {
+    if (asks(event.target) && event.target.validity.valueMissing) {
       event.target.setCustomValidity("Type a question first.");
     }
   }, true);
   document.addEventListener("input", (event) => {
-    if (event.target === questionBox()) {
+    if (asks(event.target)) {
       event.target.setCustomValidity("");
     }
   });

@@ -360,6 +360,39 @@ def test_one_word_asks_back_which_entry_is_meant(page, user):
     assert "Which of these" not in other
 
 
+def test_a_follow_up_is_shown_as_it_was_asked_and_can_be_edited(page, knowledge):
+    first = page.post("/", {"question": knowledge.question}).url.rpartition("/")[2]
+    typed = "and a new card?"
+    shown = page.post("/", {"question": typed, "follows": first}, follow=True)
+    second = Answer.objects.get(typed=typed)
+
+    body = shown.content.decode()
+    assert second.question == "What does a new card cost?"
+    assert str(second.conversation) == first
+    assert f"You typed <q>{typed}</q>. Asked as:" in body
+    assert "Edit the question" in body
+    assert f'<a href="/answers/{first}">{knowledge.question}</a>' in body
+    edited = {"question": typed, "follows": second.pk, "as_it_stands": "1"}
+    page.post("/", edited)
+    third = Answer.objects.first()
+    assert (third.question, third.typed) == (typed, "")
+    assert str(third.conversation) == first
+    assert typed in page.get("/answers", {"q": "AND A NEW"}).content.decode()
+
+
+def test_what_follows_somebody_elses_answer_is_refused(page, knowledge):
+    foreign = make_answer(make_user())
+
+    for follows, status in ((foreign.pk, 404), ("x", 400)):
+        fields = {"question": "and a new card?", "follows": follows}
+        response = page.post("/", fields)
+        assert response.status_code == status
+        assert "ask a new " in response.content.decode()
+    shown = page.get(f"/answers/{foreign.pk}")
+    assert shown.status_code == 404
+    assert Answer.objects.count() == 1
+
+
 def test_an_empty_question_is_asked_for(page):
     for nothing in ("", "  \n"):
         response = page.post("/", {"question": nothing}, headers=LIVE)
