@@ -171,7 +171,7 @@ def test_the_stream_decides_as_the_plain_request_does(known_and_committed, quest
     plain = ask(client, question).json()
     told = parsed(ask_streamed(client, question).getvalue().decode())
 
-    own = {"id", "created_at", "milliseconds"}
+    own = {"id", "conversation", "created_at", "milliseconds"}
     end = told[-1][1]
     assert {k: v for k, v in end.items() if k not in own} == {
         k: v for k, v in plain.items() if k not in own
