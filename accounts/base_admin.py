@@ -103,7 +103,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         if isinstance(field, Field) and not field.many_to_many:
             try:
                 field.to_python(text)
-            except ValidationError:
+            except (ValidationError, ValueError):  # the second from a field of a list
                 return False
         return True
 
