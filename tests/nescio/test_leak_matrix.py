@@ -327,9 +327,11 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
 
 
 def written_by(pattern: URLPattern) -> list[str]:
-    """Return the writing methods of an endpoint."""
+    """Return the writing methods of an endpoint; a ViewSet's are bound by its route."""
+    bound = getattr(pattern.callback, "actions", None) or {}
     view = getattr(pattern.callback, "cls", None)
-    return [each for each in WRITES if hasattr(view, each.lower())]
+    names = [each.lower() for each in WRITES]
+    return [each.upper() for each in names if each in bound or hasattr(view, each)]
 
 
 def bulk_actions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
