@@ -16,7 +16,7 @@ from probes.verifier.scoring import load_verifier
 from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
 from qa.evaluation.report.tables import TextTable, percent
 from qa.management.base import positive
-from qa.pipeline.choice import log_odds, shares_of, side_by_side
+from qa.pipeline.choice import choose, log_odds
 from qa.pipeline.policy import default
 from qa.training.verifier_candidates import retrieve
 from qa.training.verifier_sources import (
@@ -30,7 +30,7 @@ from studies.study import OnProgress, Outcome, Study, file_argument
 
 _COVERAGES: Final = (0.05, 0.1, 0.2)
 _MIN_WORDS: Final = 6
-_BY_DOCUMENT: Final = ("doc2dial", "PolicyQA", "SQuADShifts, Amazon")
+BY_DOCUMENT: Final = ("doc2dial", "PolicyQA", "SQuADShifts, Amazon")
 _ENTRIES_AN_INTENT: Final = 3
 
 
@@ -79,7 +79,7 @@ class Command(Study):
         for number, (name, read) in enumerate(SETS.items()):
             on_progress(f"Asking {name}", number, len(SETS))
             known = read(data)
-            rows = list(ask(known, count, seed, apart=name in _BY_DOCUMENT))
+            rows = list(ask(known, count, seed, apart=name in BY_DOCUMENT))
             lines.append(_line(name, rows, threshold))
         return Outcome(
             "The verifier on unseen sets",
@@ -97,7 +97,7 @@ class Command(Study):
                 "which one has to be right; near misses of a left-out entry are "
                 "what the threshold has to keep back. In these sets questions name no "
                 "document, so that each document is a knowledge base of its own: "
-                f"{'; '.join(_BY_DOCUMENT)}.",
+                f"{'; '.join(BY_DOCUMENT)}.",
             ),
         )
 
@@ -166,13 +166,13 @@ def _ask(
         passages = [known.entries[at].passage for at in shown]
         odds = log_odds(row.text, passages, verifier)
         best = int(np.argmax(odds))
-        chances = shares_of(odds, passages)
-        together = side_by_side(chances, [passage.text for passage in passages])
+        texts = [passage.text for passage in passages]
+        together, chance = choose(odds, texts, range(len(odds)))
         is_answerable = bool(row.answered_by) and not is_left_out
         yield Row(
             group=row.group,
             is_answerable=is_answerable,
-            chance=sum(chances[at] for at in together),
+            chance=chance,
             is_right=is_answerable and any(shown[at] in answering for at in together),
             first_is_right=is_answerable and shown[best] in answering,
             similar_is_right=is_answerable and shown[0] in answering,

@@ -5,9 +5,11 @@ retrieved for it and do not. The loss is that of a choice among them and "none",
 of each pair by itself, so that the logit of a pair means something without the others.
 """
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,8 +18,9 @@ from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 
+from .cross_encoder import CrossEncoder, joint_logits
 from .network import Interaction, Tuned
-from .reading import Pair, Tokens, side_of
+from .reading import Pair, Reader, Tokens, side_of
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
@@ -51,7 +54,7 @@ class VerifierSettings:
 
     group: int = 5
     batch: int = 32
-    epochs: int = 1
+    epochs: float = 1
     learning_rate: float = 5e-4
     upper_rate: float = 1e-4
     weight_decay: float = 0.02
@@ -69,17 +72,48 @@ def fit_verifier(
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
     """Fit the nets and the layers they read by in place; every example once an epoch."""
-    chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
     upper = [*network.upper.requires_grad_(settings.upper_rate > 0).parameters()]
     groups: list[dict[str, Any]] = [{"params": [*network.members.parameters()]}]
     if upper:
         groups.append({"params": upper, "lr": settings.upper_rate})
+    _fit(network, groups, partial(logits_of, network), examples, settings, on_step)
+
+
+def fit_cross_encoder(
+    network: CrossEncoder,
+    reader: Reader,
+    examples: Sequence[Example],
+    settings: VerifierSettings,
+    *,
+    on_step: Callable[[int, int], None] = lambda _done, _total: None,
+) -> None:
+    """Fit a cross-encoder in place; its layers at `upper_rate`, its head at the other."""
+    groups: list[dict[str, Any]] = [
+        {"params": [*network.head.parameters()]},
+        {"params": [*network.layers.parameters()], "lr": settings.upper_rate},
+    ]
+
+    def score(pairs: Sequence[Pair]) -> torch.Tensor:
+        return joint_logits(network, reader, pairs)[None]
+
+    _fit(network, groups, score, examples, settings, on_step)
+
+
+def _fit(
+    network: nn.Module,
+    groups: list[dict[str, Any]],
+    score: Callable[[Sequence[Pair]], torch.Tensor],
+    examples: Sequence[Example],
+    settings: VerifierSettings,
+    on_step: Callable[[int, int], None],
+) -> None:
+    chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
     optimizer = torch.optim.AdamW(
         groups,
         lr=settings.learning_rate,
         weight_decay=settings.weight_decay,
     )
-    total = settings.epochs * -(-len(examples) // settings.batch)
+    total = math.ceil(settings.epochs * -(-len(examples) // settings.batch))
     rise = max(1, round(settings.warm_up * total))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
@@ -89,10 +123,10 @@ def fit_verifier(
     network.train()
     with torch.random.fork_rng():
         torch.manual_seed(settings.seed)
-        for _ in range(settings.epochs):
-            for batch in _batches(examples, settings.batch, chance):
+        while done < total:
+            for batch in _batches(examples, settings.batch, chance)[: total - done]:
                 optimizer.zero_grad()
-                loss = _loss(network, batch, settings, chance)
+                loss = _loss(score, batch, settings, chance)
                 loss.backward()  # type: ignore[no-untyped-call]  # torch has no hint
                 nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
                 optimizer.step()
@@ -122,7 +156,7 @@ def _length(example: Example) -> int:
 
 
 def _loss(
-    network: Tuned,
+    score: Callable[[Sequence[Pair]], torch.Tensor],
     batch: Sequence[Example],
     settings: VerifierSettings,
     chance: random.Random,
@@ -135,7 +169,7 @@ def _loss(
         missing = settings.group - len(entries)
         entries += _drawn(example.negatives, missing, chance)
         pairs += [(example.question, entry) for entry in entries]
-    logits = logits_of(network, pairs).view(-1, len(batch), settings.group)
+    logits = score(pairs).view(-1, len(batch), settings.group)
     target = torch.tensor(right).expand(len(logits), -1)  # the same for every net
     none = torch.zeros(*target.shape, 1)
     choice = functional.cross_entropy(

@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from .cross_encoder import CrossEncoder
 from .reading import ASKED, MAX_QUESTION, NEVER, PARTS, WHOLE, Side, through
 
 _WIDTH: Final = 96
@@ -144,14 +145,19 @@ class Interaction(nn.Module):
 
 
 class Tuned(nn.Module):
-    """The embedder's last layers with the nets that read by them, as they are fitted.
+    """All that is fitted: the embedder's last layers, the nets, and the cross-encoder.
 
     In use a `Reader` has the layers, so that an entry passes them once.
     """
 
-    def __init__(self, upper: nn.ModuleList, members: "Members") -> None:
+    def __init__(
+        self,
+        upper: nn.ModuleList,
+        members: "Members",
+        cross: CrossEncoder | None = None,
+    ) -> None:
         super().__init__()
-        self.upper, self.members = upper, members
+        self.upper, self.members, self.cross = upper, members, cross
 
     def read(self, side: Side) -> Side:
         """Return states of the last layer, of those below the tuned ones."""

@@ -123,6 +123,9 @@ class Reader:
         self.width = int(loaded.config.hidden_size)
         self._first = self._tokenizer.cls_token_id
         self._last = self._tokenizer.sep_token_id
+        self._between = self._tokenizer.convert_tokens_to_ids("|")
+        self._stop = self._tokenizer.convert_tokens_to_ids(".")
+        self._embeddings = loaded.embeddings
         self._below = _without_last(loaded.eval(), left_off)
         self._own = loaded.encoder.layer[len(loaded.encoder.layer) - left_off :]
         self._upper = nn.ModuleList(upper).eval()
@@ -131,6 +134,32 @@ class Reader:
 
     def question(self, text: str) -> Tokens:
         return self.questions([text])[0]
+
+    def embedded(self, ids: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+        """Return what the first layer reads of texts: (texts, tokens, width)."""
+        with torch.no_grad():
+            found: torch.Tensor = self._embeddings(
+                input_ids=ids.to(self.device), token_type_ids=kinds.to(self.device)
+            )
+        return found
+
+    def joined(
+        self, question: Tokens, window: Tokens
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return both as one text: its token ids, and 1 of each that is the window's.
+
+        A bar follows place and question of the entry, instead of the place's full stop.
+        """
+        ids = question.ids.tolist()
+        for part in (PLACE, QUESTION):
+            own = window.ids[window.parts == part].tolist()
+            if part == PLACE and own and own[-1] == self._stop:
+                own.pop()
+            ids += [*own, self._between] if own else []
+        ids += window.ids[1:][window.parts[1:] == TEXT].tolist()
+        kinds = np.ones(len(ids), np.int32)
+        kinds[: len(question)] = 0
+        return np.array(ids, np.int32), kinds
 
     def questions(self, texts: Sequence[str]) -> list[Tokens]:
         rows = [
@@ -252,8 +281,12 @@ def upper_layers(directory: Path, count: int, *, fitted: bool = True) -> nn.Modu
     if not count:
         return nn.ModuleList()
     if fitted:
+        # Short texts are read and fitted faster so than by fused attention.
         model: Any = AutoModel.from_pretrained(
-            str(directory), use_safetensors=True, dtype=torch.float32
+            str(directory),
+            use_safetensors=True,
+            dtype=torch.float32,
+            attn_implementation="eager",
         )
     else:
         config = AutoConfig.from_pretrained(str(directory), num_hidden_layers=count)

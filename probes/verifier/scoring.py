@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from scipy.special import expit
 from torch import nn
@@ -20,7 +21,10 @@ from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
 from probes.exceptions import VerifierFileError
+from probes.language_model.loading import choose_dtype
 
+from .cross_encoder import CrossEncoder, joint_logits
+from .differences import packed, unpacked
 from .network import Interaction, Members, Tuned
 from .reading import (
     WHOLE,
@@ -34,7 +38,7 @@ from .reading import (
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
-FORMAT: Final = 4
+FORMAT: Final = 5
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_QUESTIONS: Final = 64
@@ -62,7 +66,8 @@ class Calibration:
         scale, offset: Of an entry by itself the probability is that of
             scale * x + offset.
         logit, nearness, none: Of an entry among others the log-odds against that none
-            answers are logit * x + nearness * y - none.
+            answers are logit * x + nearness * y - none; of one that is read together with
+            the question, x is the cross-encoder's logit.
     """
 
     scale: float = 1.0
@@ -80,6 +85,8 @@ class VerifierCard:
         base_sha256: Digest of the embedder's weights, whose token states are its input.
         tuned: How many of the embedder's last layers were tuned and lie beside the nets.
         members: Nets in the ensemble.
+        has_cross_encoder: Whether one lies beside them, by which the likeliest entries
+            are read together with the question.
         sources: What it was fitted on, with licences; counts are questions.
     """
 
@@ -91,6 +98,7 @@ class VerifierCard:
     settings: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration = Calibration()
+    has_cross_encoder: bool = False
     weights_sha256: str = ""
 
     @property
@@ -116,17 +124,13 @@ def damaged(directory: Path, why: str) -> VerifierFileError:
 
 
 def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> VerifierCard:
-    """Write weights in half precision, then the card, which is returned with their hash.
+    """Write what was fitted, then the card, which is returned with its hash.
 
     Half a write is refused when it is read.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
-    weights = {
-        name: value.detach().cpu().half().contiguous()
-        for name, value in network.state_dict().items()
-    }
-    save_file(weights, directory / WEIGHTS)
+    save_file(packed(network.state_dict(), _base(network)), directory / WEIGHTS)
     written = replace(card, weights_sha256=sha256_of(directory / WEIGHTS))
     (directory / CARD).write_bytes(card_text(asdict(written), FORMAT))
     return written
@@ -140,9 +144,10 @@ class Verifier:
     times as long as one after the other do.
     """
 
-    def __init__(self, reader: Reader, network: Members, card: VerifierCard) -> None:
+    def __init__(self, reader: Reader, network: Tuned, card: VerifierCard) -> None:
         self.card, self.fingerprint = card, card.fingerprint
-        self._reader, self._network = reader, network.eval()
+        self._reader, self._network = reader, network.members.eval()
+        self._cross = network.cross and network.cross.eval()
         # A question is held against entries, then their sentences, then those to mark.
         self._question = lru_cache(maxsize=_KEPT_QUESTIONS)(reader.question)
         self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
@@ -170,6 +175,37 @@ class Verifier:
             float((found @ (by.logit, by.nearness)).max() - by.none)
             for found in self.measure(question, entries)
         ]
+
+    def joint_log_odds(
+        self, question: str, entries: Sequence[EntryText]
+    ) -> list[float]:
+        """Return the same of each entry read together with the question.
+
+        Of a long one the window that seems likeliest apart is read. Empty where the
+        verifier has no cross-encoder.
+        """
+        by = self.card.calibration
+        return [
+            by.logit * x + by.nearness * y - by.none
+            for x, y in self.measure_jointly(question, entries)
+        ]
+
+    def measure_jointly(
+        self, question: str, entries: Sequence[EntryText]
+    ) -> list[tuple[float, float]]:
+        """Return the cross-encoder's logit and the nearness of each entry."""
+        if self._cross is None or not entries:
+            return []
+        apart = self.measure(question, entries)
+        with self._lock, torch.inference_mode():
+            tokens = self._question(question)
+            pairs = [
+                (tokens, windows[int(found[:, 0].argmax())])
+                for windows, found in zip(self._windows(entries), apart, strict=True)
+            ]
+            logits = joint_logits(self._cross, self._reader, pairs)
+        near = [float(found[:, 1].max()) for found in apart]
+        return list(zip(map(float, logits), near, strict=True))
 
     def measure(
         self, question: str, entries: Sequence[EntryText]
@@ -239,15 +275,36 @@ def load_network(directory: Path) -> tuple[VerifierCard, Tuned]:
         Interaction(config.hidden_size, config.vocab_size) for _ in range(card.members)
     ]
     upper = upper_layers(base_directory(), card.tuned, fitted=False)
-    network = Tuned(upper, Members(nets))
+    cross = (
+        CrossEncoder.of(base_directory(), fitted=False)
+        if card.has_cross_encoder
+        else None
+    )
+    network = Tuned(upper, Members(nets), cross)
     try:
-        weights = load_file(directory / WEIGHTS)
-        network.load_state_dict(
-            {name: each.float() for name, each in weights.items()}, assign=True
-        )
+        kept = load_file(directory / WEIGHTS)
+        weights = unpacked(kept, _base(network))
+        network.load_state_dict(weights, assign=True)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise damaged(directory, str(error)) from error
     return card, network
+
+
+def _base(network: Tuned) -> dict[str, torch.Tensor]:
+    """Return the embedder's own weights by the names of those that were fitted from them.
+
+    They come from its file: a loaded one may have its weights packed for the processor.
+    """
+    cross = network.cross.layers if network.cross else ()
+    found: dict[str, torch.Tensor] = {}
+    count = AutoConfig.from_pretrained(str(base_directory())).num_hidden_layers
+    with safe_open(base_directory() / "model.safetensors", "pt") as file:
+        for name, own in (("upper", network.upper), ("cross.layers", cross)):
+            for at, layer in enumerate(own, start=count - len(own)):
+                for key, _ in layer.named_parameters():
+                    place = f"{name}.{at - count + len(own)}.{key}"
+                    found[place] = file.get_tensor(f"encoder.layer.{at}.{key}").float()
+    return found
 
 
 def _load(directory: Path, base: nn.Module | None) -> Verifier:
@@ -260,7 +317,9 @@ def _load(directory: Path, base: nn.Module | None) -> Verifier:
             f"{reader.sha256[:12]} is installed",
         )
     network.upper.to(reader.device)
-    return Verifier(reader, network.members, card)
+    if network.cross:
+        network.cross.to(reader.device, choose_dtype(reader.device))
+    return Verifier(reader, network, card)
 
 
 def place_of(title: str, section: str) -> str:

@@ -1,26 +1,34 @@
 """Which of the entries found answers: each is weighed against the others and against none.
 
 An entry that fits is worth less beside another that fits as well and says something else:
-one of them is a near miss. An entry of several facts counts by its best sentence too.
+one of them is a near miss. An entry of several facts counts by its best sentence too, and
+the likeliest are read together with the question, as one text.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, Protocol
 
-from scipy.special import softmax
+from scipy.special import expit, logsumexp
 
 from kb.text.terms import Terms, terms
 from kb.text.words import sentences
 
 MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
-# Entries that are read by their sentences too: the likeliest. What is behind them is not
-# lifted above them by one sentence in a hundred questions, and reading takes time.
+# Entries that are read closely, by their sentences and together with the question: the
+# likeliest. What is behind them is hardly ever lifted above them, and reading takes time.
 READ_CLOSELY: Final = 3
+# How much less likely than it seems an entry is that others kept from being read closely.
+BEHIND: Final = 1.0  # of log-odds
 # Entries that are shown as one answer; a further one is at least this likely, as a share
 # of the likeliest.
 MOST, _BESIDE = 2, 1 / 6
+# How much others count against an entry. At 1 probabilities would be shares of one choice,
+# as if exactly one entry could answer: right where near misses are written to compete, and
+# too little where entries of one subject answer in parts. At 0 nothing competes.
+COMPETITION: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,14 @@ class Verifier(Protocol):
     def log_odds(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
         """Return for each passage the log-odds that it answers against that none does."""
 
+    def joint_log_odds(
+        self, question: str, passages: Sequence[Passage]
+    ) -> Sequence[float]:
+        """Return the same of each passage read together with the question.
+
+        Nothing where it only reads them apart.
+        """
+
 
 def log_odds(
     question: str, passages: Sequence[Passage], verifier: Verifier
@@ -57,39 +73,66 @@ def log_odds(
     read = iter(verifier.log_odds(question, [p for ps in parts.values() for p in ps]))
     for at, own in parts.items():
         found[at] = max([found[at], *(next(read) for _ in own)])
+    together = verifier.joint_log_odds(question, [passages[at] for at in likeliest])
+    if together:
+        jointly = dict(zip(likeliest, together, strict=True))
+        found = [
+            (each + jointly[at]) / 2 if at in jointly else each - BEHIND
+            for at, each in enumerate(found)
+        ]
     return found
 
 
-def shares_of(found: Sequence[float], passages: Sequence[Passage]) -> list[float]:
-    """Return the probability of each passage that it answers, and not another or none.
+def choose(
+    found: Sequence[float],
+    texts: Sequence[str],
+    able: Sequence[int],
+    *,
+    most: int = MOST,
+) -> tuple[list[int], float]:
+    """Return which passages are the answer, the likeliest first, and how likely it is right.
 
-    Passages that say the same in the same words count together.
+    A further one is nearly as likely as that and says something else. Where more are than
+    may be shown, one of them is meant and which is not known: they count in full against
+    each other.
+
+    Args:
+        found: Log-odds of each passage against none.
+        able: Places of those that may be shown, at least one.
     """
-    shares = softmax([*found, 0.0])[:-1]
-    said = [_said(passage.text) for passage in passages]
-    return [float(shares[[other == own for other in said]].sum()) for own in said]
-
-
-def side_by_side(
-    shares: Sequence[float], texts: Sequence[str], *, most: int = MOST
-) -> list[int]:
-    """Return which of at least one passage are one answer, the likeliest first.
-
-    A further one is nearly as likely as that and says something else.
-    """
-    first, *others = sorted(range(len(shares)), key=lambda at: -shares[at])
-    beside = [
+    first, *others = sorted(able, key=lambda at: -found[at])
+    near = [first] + [
         at
         for at in others
-        if shares[at] >= _BESIDE * shares[first]
+        if found[at] >= found[first] + math.log(_BESIDE)
         and _said(texts[at]) != _said(texts[first])
     ]
-    return [first, *beside][:most]
+    competition = COMPETITION if len(near) <= most else 1.0
+    shown = near[:most]
+    return shown, chance_of(found, texts, shown, competition=competition)
 
 
-def share_of_any(found: Sequence[float]) -> float:
-    """Return the probability that any passage answers."""
-    return 1 - float(softmax([*found, 0.0])[-1])
+def chance_of(
+    found: Sequence[float],
+    texts: Sequence[str],
+    shown: Sequence[int],
+    *,
+    competition: float = COMPETITION,
+) -> float:
+    """Return the probability in [0, 1] that one of the passages shown answers.
+
+    Those that say the same in the same words count with them, the others against them.
+    """
+    together = {_said(texts[at]) for at in shown}
+    ours = [_said(text) in together for text in texts]
+    own = [odds for odds, is_ours in zip(found, ours, strict=True) if is_ours]
+    others = [odds for odds, is_ours in zip(found, ours, strict=True) if not is_ours]
+    return float(expit(logsumexp(own) - competition * logsumexp([*others, 0.0])))
+
+
+def chance_of_any(found: Sequence[float]) -> float:
+    """Return the probability in [0, 1] that any passage answers."""
+    return float(expit(logsumexp(found)))
 
 
 def sentences_of(passage: Passage) -> list[Passage]:

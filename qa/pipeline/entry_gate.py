@@ -17,11 +17,10 @@ from .choice import (
     MOST,
     Passage,
     Verifier,
+    chance_of_any,
+    choose,
     log_odds,
     sentences_of,
-    share_of_any,
-    shares_of,
-    side_by_side,
 )
 from .gates import Decision, Gate, judge
 from .hard_gate import covers
@@ -82,7 +81,7 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """Evidence with the probability in [0, 1] that it answers, the likeliest first.
+    """Evidence with its log-odds that it answers against that none does, likeliest first.
 
     Attributes:
         answerability: The probability in [0, 1] that any of it answers; None without any.
@@ -93,26 +92,16 @@ class Weighed:
 
 
 def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Weighed:
-    """Weigh pieces against each other; what says the opposite alone answers nothing.
-
-    A verified one is weighed against verified ones only: others must not silence it.
-    """
-    passages = [passage_of(piece) for piece in evidence]
+    """Weigh pieces against none; what says the opposite alone answers nothing."""
+    found = log_odds(question.text, [passage_of(piece) for piece in evidence], by)
     odds = [
         -math.inf if _is_opposite(question, piece) else each
-        for piece, each in zip(
-            evidence, log_odds(question.text, passages, by), strict=True
-        )
+        for piece, each in zip(evidence, found, strict=True)
     ]
-    chances = shares_of(odds, passages)
-    verified = [at for at, piece in enumerate(evidence) if piece.is_verified]
-    among = shares_of([odds[at] for at in verified], [passages[at] for at in verified])
-    for at, chance in zip(verified, among, strict=True):
-        chances[at] = chance
     order = sorted(range(len(evidence)), key=lambda at: -odds[at])
     return Weighed(
-        tuple((chances[at], evidence[at]) for at in order),
-        share_of_any(odds) if evidence else None,
+        tuple((odds[at], evidence[at]) for at in order),
+        chance_of_any(odds) if evidence else None,
     )
 
 
@@ -122,15 +111,24 @@ def answering(
     """Return the verified entries that would be shown, and the probability of a right one.
 
     A second one is shown beside the likeliest where it is nearly as likely: the question
-    has several parts, or may mean either.
+    has several parts, or may mean either. They are weighed against verified ones only:
+    others must not silence them.
     """
-    able = [pair for pair in weighed.pieces if may_answer(question, pair[1], policy)]
+    rivals = [pair for pair in weighed.pieces if pair[1].is_verified]
+    able = [
+        at
+        for at, (_, piece) in enumerate(rivals)
+        if may_answer(question, piece, policy)
+    ]
     if not able:
         return 0.0, ()
-    chances, pieces = zip(*able, strict=True)
-    texts = [piece.text for piece in pieces]
-    shown = side_by_side(chances, texts, most=min(MOST, policy.top_k))
-    return sum(chances[at] for at in shown), tuple(pieces[at] for at in shown)
+    shown, chance = choose(
+        [odds for odds, _ in rivals],
+        [piece.text for _, piece in rivals],
+        able,
+        most=min(MOST, policy.top_k),
+    )
+    return chance, tuple(rivals[at][1] for at in shown)
 
 
 def may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:

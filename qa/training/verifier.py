@@ -11,9 +11,11 @@ from typing import Final
 import torch
 from torch import nn
 
+from probes.verifier.cross_encoder import CrossEncoder
 from probes.verifier.fitting import (
     Example,
     VerifierSettings,
+    fit_cross_encoder,
     fit_verifier,
     set_weights,
 )
@@ -57,12 +59,14 @@ class VerifierTraining:
         held_out: Invented organisations that only the probability's scale and the
             metrics are taken from.
         members: Nets in the ensemble, each fitted from a random seed of its own.
-        share: Of the public questions within `limits`, how many are fitted on.
+        share: Of the public questions within `limits`, on how many nets and layers are
+            fitted; the cross-encoder is on all.
         repeats: How often a question about the other organisations is fitted on.
         tuned: How many of the embedder's last layers are fitted too.
         nets_alone: How the nets are fitted before the layers are fitted with them.
-        begin_from: A verifier's directory, whose nets and layers are fitted further
-            instead of new ones.
+        cross: How the cross-encoder is fitted; not at all with no epoch.
+        begin_from: A verifier's directory, whose nets, layers and cross-encoder are fitted
+            further instead of new ones.
     """
 
     data: Path
@@ -74,12 +78,12 @@ class VerifierTraining:
     )  # fmt: skip
     limits: dict[str, int] = field(
         default_factory=lambda: {
-            "new_wiki": 2500, "squad2": 2500, "squad_train": 4500, "qamr_facts": 800,
-            "qamr_pairs": 1500,
+            "new_wiki": 5000, "squad2": 4000, "squad_train": 20_000, "qamr_facts": 1500,
+            "qamr_pairs": 3000,
         }
     )  # fmt: skip
-    unanswerable: int = 4000
-    share: float = 1.0
+    unanswerable: int = 7500
+    share: float = 0.35
     repeats: int = 2
     members: int = 3
     tuned: int = 2
@@ -89,6 +93,11 @@ class VerifierTraining:
         )
     )
     settings: VerifierSettings = field(default_factory=VerifierSettings)
+    cross: VerifierSettings = field(
+        default_factory=lambda: VerifierSettings(
+            epochs=1.5, batch=24, weight_decay=0.01, warm_up=0.06
+        )
+    )
     begin_from: Path | None = None
 
 
@@ -109,22 +118,37 @@ def train_verifier(
     held_out = [each for each in desks if each.name in training.held_out]
     sets = [each for each in (*public, *desks) if each not in held_out]
     reader = Reader(base_directory(), left_off=training.tuned)
+    chance = random.Random(seed)  # noqa: S311  # a sample, nothing secret
+    every: list[Example] = []
     examples: list[Example] = []
     for number, each in enumerate(sets):
         on_progress(f"Reading {each.name}", number, len(sets))
         limit = training.limits.get(each.name, len(each.questions))
-        share = 1.0 if each.name in own else training.share
-        made = _examples(each, reader, seed, round(share * limit))
-        examples += made * (training.repeats if each.name in own else 1)
+        made = _examples(each, reader, seed, limit)
+        every += made
+        if each.name in own:
+            examples += made * training.repeats
+        else:
+            examples += chance.sample(made, round(training.share * len(made)))
     network, phases = _begun(training, reader, examples)
     for what, settings in phases:
         fit_verifier(
             network, examples, settings, on_step=partial(on_progress, f"Fitting {what}")
         )
+    if training.cross.epochs:
+        network.cross = network.cross or CrossEncoder.of(base_directory())
+        fit_cross_encoder(
+            network.cross,
+            reader,
+            every,
+            replace(training.cross, seed=seed),
+            on_step=partial(on_progress, "Fitting the cross-encoder"),
+        )
     card = VerifierCard(
         base_sha256=reader.sha256,
         members=len(network.members.members),
         tuned=training.tuned,
+        has_cross_encoder=network.cross is not None,
         data_sha256=_digest([*sets, *held_out]),
         sources={
             each.name: {"questions": len(each.questions), "licence": each.licence}
@@ -136,6 +160,7 @@ def train_verifier(
             "repeats": training.repeats,
             "articles": list(training.articles),
             "phases": [what for what, _ in phases],
+            "cross_encoder": asdict(training.cross),
             "begun_from": _fingerprint(training.begin_from),
         },
     )
@@ -153,7 +178,7 @@ def save_calibrated(
     """Fit the probabilities of what was fitted, and write its files."""
     layers = network.upper
     reader = Reader(base_directory(), left_off=len(layers), upper=layers)
-    verifier = Verifier(reader, network.members, card)
+    verifier = Verifier(reader, network, card)
     found, metrics = calibrate_verifier(verifier, held_out, on_progress=on_progress)
     calibrated = replace(card, calibration=found, metrics=metrics)
     return save_verifier(output, network, calibrated)
@@ -176,7 +201,9 @@ def _begun(
                 f"fit at least as many, not {training.tuned}."
             )
         kept = upper[: training.tuned - card.tuned]
-        network = Tuned(nn.ModuleList([*kept, *earlier.upper]), earlier.members)
+        network = Tuned(
+            nn.ModuleList([*kept, *earlier.upper]), earlier.members, earlier.cross
+        )
         return network, [("all", training.settings)]
     shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
     with torch.random.fork_rng():

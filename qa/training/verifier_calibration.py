@@ -11,12 +11,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
+from scipy.special import expit, logsumexp
 from sklearn.metrics import roc_auc_score
 
 from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Calibration, Verifier
-from qa.pipeline.choice import READ_CLOSELY, sentences_of
+from qa.pipeline.choice import BEHIND, COMPETITION, READ_CLOSELY, sentences_of
 
 from .verifier_candidates import retrieve
 from .verifier_sources import KnowledgeSet
@@ -36,11 +36,14 @@ class Asked:
         whole: Logit and nearness of each entry's windows: (questions, entries, windows, 2);
             what pads has a logit of `_NONE`.
         parts: The same of its sentences, each by itself.
+        joint: Logit of each entry read together with the question, and its nearness:
+            (questions, entries, 2); (questions, entries, 0) without a cross-encoder.
         right: Whether it answers: (questions, entries).
     """
 
     whole: NDArray[np.float64]
     parts: NDArray[np.float64]
+    joint: NDArray[np.float64]
     right: NDArray[np.bool_]
 
     @property
@@ -59,8 +62,11 @@ class Asked:
             for each in (self.whole, self.parts)
         )
         least = -np.sort(-whole, axis=1)[:, min(READ_CLOSELY, whole.shape[1]) - 1]
-        closely = np.where(whole >= least[:, None], parts, _NONE)
-        found: NDArray[np.float64] = np.maximum(whole, closely)
+        is_close = whole >= least[:, None]
+        found: NDArray[np.float64] = np.where(is_close, np.maximum(whole, parts), whole)
+        if self.joint.shape[2]:
+            jointly = self.joint @ np.array(by[:2]) - by[2]
+            found = np.where(is_close, (found + jointly) / 2, found - BEHIND)
         return found
 
 
@@ -105,9 +111,13 @@ def chosen(
     asked: Asked, by: Sequence[float]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the probability of each question's likeliest entry, and whether it is right."""
-    odds = asked.log_odds(by)
-    with_none = np.pad(odds, ((0, 0), (0, 1)))
-    return softmax(with_none, axis=1)[:, :-1].max(1), asked.is_right(odds)
+    odds = np.pad(asked.log_odds(by), ((0, 0), (0, 1)))  # the last is none's
+    best = odds[:, :-1].argmax(1)
+    rows = np.arange(len(odds))
+    likeliest = odds[rows, best].copy()
+    odds[rows, best] = -np.inf
+    chance = expit(likeliest - COMPETITION * logsumexp(odds, axis=1))
+    return chance, asked.right[rows, best]
 
 
 def ask(
@@ -119,6 +129,7 @@ def ask(
     """Ask every question of each set; what holds the words of the answer answers too."""
     whole: list[list[NDArray[np.float64]]] = []
     parts: list[list[NDArray[np.float64]]] = []
+    joint: list[list[tuple[float, float]]] = []
     right: list[list[bool]] = []
     for number, known in enumerate(sets):
         on_progress(f"Asking {known.name}", number, len(sets))
@@ -127,6 +138,9 @@ def ask(
         for row, places in zip(known.questions, found, strict=True):
             shown = places[:_ENTRIES]
             whole.append(verifier.measure(row.text, [passages[at] for at in shown]))
+            joint.append(
+                verifier.measure_jointly(row.text, [passages[at] for at in shown])
+            )
             said = [sentences_of(passages[at]) for at in shown]
             every = verifier.measure(row.text, [each for own in said for each in own])
             ends = np.cumsum([len(own) for own in said])
@@ -140,7 +154,12 @@ def ask(
     flags = np.zeros((len(right), max(map(len, right))), bool)
     for at, each in enumerate(right):
         flags[at, : len(each)] = each
-    return Asked(_padded(whole), _padded(parts), flags)
+    together = np.zeros((*flags.shape, 2 if any(joint) else 0))
+    together[..., :1] = _NONE
+    for at, pairs in enumerate(joint):
+        if pairs:
+            together[at, : len(pairs)] = pairs
+    return Asked(_padded(whole), _padded(parts), together, flags)
 
 
 def _padded(rows: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:

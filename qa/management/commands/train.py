@@ -313,7 +313,15 @@ def _add_verifier(parser: Parser) -> None:
         help="How many of the embedder's last layers are fitted too (default: 2); 0 "
         "takes a third of the time.",
     )  # fmt: skip
-    add("--share", type=float, default=1.0, help="Of the public questions, fitted on.")
+    add(
+        "--share", type=float, default=0.35,
+        help="Of the public questions, on which nets and layers are fitted (default: 0.35).",
+    )  # fmt: skip
+    add(
+        "--cross-epochs", type=float, default=1.5,
+        help="Of the cross-encoder, on all questions (default: 1.5; about an hour); 0 "
+        "leaves it as it is.",
+    )  # fmt: skip
     add("--repeats", type=base.positive, default=2, help="Of our own questions.")
     add(
         "--begin-from", type=Path, metavar="DIR",
@@ -346,6 +354,8 @@ def _train_verifier(command: base.Command, options: dict[str, Any]) -> None:
         begin_from=options["begin_from"],
         settings=VerifierSettings(**{name: options[name] for name in fitted}),
     )
+    cross = replace(training.cross, epochs=options["cross_epochs"])
+    training = replace(training, cross=cross)
     with Bars(command.errors) as bars:
         card = train_verifier(
             training,

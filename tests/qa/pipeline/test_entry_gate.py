@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kb.text.words import sentence_spans
 from kb.types import Contradiction, Excluded, Exclusion
-from qa.pipeline.choice import Passage, share_of_any, shares_of
+from qa.pipeline.choice import Passage, chance_of, chance_of_any, log_odds
 from qa.pipeline.entry_gate import telling_sentence, weigh
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
@@ -234,36 +234,64 @@ def test_an_entry_is_worth_less_beside_another_that_fits_as_well():
     def chances_of(*scores: float) -> list[float]:
         pieces = (ONE, TWO)[: len(scores)]
         weighed = weigh(Question("How much?"), pieces, GivenScorer(scores))
-        return [chance for chance, _ in weighed.pieces]
+        odds = [each for each, _ in weighed.pieces]
+        return [
+            chance_of(odds, [piece.text for _, piece in weighed.pieces], [at])
+            for at in range(len(odds))
+        ]
 
     assert chances_of(0.9) == pytest.approx([0.9])
-    assert chances_of(0.9, 0.9) == pytest.approx([9 / 19, 9 / 19])
+    # 9 to 1 against none; the other, with none 10 to 1, counts by its root.
+    one = 9 / (9 + math.sqrt(10))
+    assert chances_of(0.9, 0.9) == pytest.approx([one, one])
 
 
 def test_entries_that_say_the_same_in_the_same_words_count_together():
+    texts = (
+        "A new card costs 9 euros.",
+        "A new card costs 9 Euros",
+        "A new card costs 19 euros.",
+        "A new card does not cost 9 euros.",
+    )
+    odds = [1.0, 1.0, 1.0, 1.0]
+    both = 2 * math.e / (2 * math.e + math.sqrt(2 * math.e + 1))
+    one = math.e / (math.e + math.sqrt(3 * math.e + 1))
+    chances = [chance_of(odds, texts, [at]) for at in range(4)]
+    assert chances == pytest.approx([both, both, one, one])
+    assert chance_of(odds, texts, [0, 1]) == pytest.approx(both)
+
+
+@given(st.lists(st.floats(-60, 60), min_size=1, max_size=6), st.data())
+def test_what_is_shown_is_likelier_with_more_of_it_and_less_with_rivals(odds, data):
+    texts = [f"It costs {at} euros." for at in range(len(odds))]
+    places = st.sampled_from(range(len(odds)))
+    shown = data.draw(st.lists(places, min_size=1, unique=True))
+    chance = chance_of(odds, texts, shown)
+    assert 0 <= chance <= chance_of_any(odds) + 1e-9
+    assert chance_of(odds, texts, range(len(odds))) == pytest.approx(
+        chance_of_any(odds)
+    )
+    more = sorted({*shown, data.draw(places)})
+    assert chance_of(odds, texts, more) >= chance - 1e-12
+    rival = [*odds, data.draw(st.floats(-60, 60))]
+    assert chance_of(rival, [*texts, "It costs a lot."], shown) <= chance + 1e-12
+
+
+def test_the_likeliest_are_read_together_with_the_question():
+    class Joint(GivenScorer):
+        def joint_log_odds(
+            self, _question: str, texts: Sequence[Passage]
+        ) -> list[float]:
+            return [4.0 if "nine" in text.text else -4.0 for text in texts]
+
     passages = [
-        Passage("", "", "", text)
-        for text in (
-            "A new card costs 9 euros.",
-            "A new card costs 9 Euros",
-            "A new card costs 19 euros.",
-            "A new card does not cost 9 euros.",
-        )
+        Passage("", "", "", text) for text in ("ten", "nine", "eight", "seven nine")
     ]
-    shares = shares_of([1.0, 1.0, 1.0, 1.0], passages)
-    one = math.e / (4 * math.e + 1)
-    assert shares == pytest.approx([2 * one, 2 * one, one, one])
-
-
-@given(st.lists(st.floats(-60, 60), max_size=6))
-def test_shares_are_those_of_one_choice(odds):
-    passages = [Passage("", "", "", f"It costs {at} euros.") for at in range(len(odds))]
-    shares = shares_of(odds, passages)
-    assert all(0 <= share <= 1 for share in shares)
-    assert sum(shares) == pytest.approx(share_of_any(odds), abs=1e-9)
-    assert sorted(shares) == [
-        share for _, share in sorted(zip(odds, shares, strict=True))
-    ]
+    found = log_odds("How much?", passages, Joint([0.9, 0.8, 0.7, 0.6]))
+    apart = [math.log(each / (1 - each)) for each in (0.9, 0.8, 0.7, 0.6)]
+    # The fourth was not read, and is taken to be behind.
+    expected = [apart[0] - 4, apart[1] + 4, apart[2] - 4, 2 * (apart[3] - 1)]
+    assert found == pytest.approx([each / 2 for each in expected])
 
 
 def test_one_entry_of_many_facts_counts_by_its_best_sentence():
@@ -273,7 +301,7 @@ def test_one_entry_of_many_facts_counts_by_its_best_sentence():
 
     said = make_evidence("It is sent by post. It costs 12 of them. 9 euros come back.")
     weighed = weigh(Question("How much comes back?"), [said], Close([]))
-    assert weighed.answerability == pytest.approx(share_of_any([2.0]))
+    assert weighed.answerability == pytest.approx(chance_of_any([2.0]))
 
 
 def test_two_entries_that_are_nearly_as_likely_are_one_answer():
@@ -283,7 +311,7 @@ def test_two_entries_that_are_nearly_as_likely_are_one_answer():
     assert [citation.entry_id for citation in outcome.citations] == [1, 2]
     assert [piece.entry_id for piece in outcome.evidence] == [1, 2]
     signals = flat([vars_of(signal) for signal in outcome.signals])
-    assert signals["entry_answers"] == pytest.approx(13 / (14 + 1 / 99))
+    assert signals["entry_answers"] == pytest.approx(13 / (13 + math.sqrt(1 + 1 / 99)))
 
 
 def test_where_three_are_as_likely_none_is_the_answer():

@@ -179,6 +179,12 @@ class GivenScorer:
         self.asked.append((question, texts))
         return [float(np.clip(logit(score), -30, 30)) for score in self.scores]
 
+    def joint_log_odds(
+        self, question: str, texts: Sequence[Passage]
+    ) -> Sequence[float]:
+        """Return nothing: it has no cross-encoder."""
+        return []
+
 
 @dataclass
 class GivenModel:

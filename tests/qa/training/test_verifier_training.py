@@ -35,6 +35,7 @@ def fit(output: Path, **changes):
         held_out=("b",),
         members=2,
         nets_alone=VerifierSettings(epochs=1, upper_rate=0.0),
+        cross=VerifierSettings(epochs=1, batch=8),
         **{"tuned": 1, "settings": VerifierSettings(epochs=1), **changes},
     )
     said: list[str] = []
@@ -63,6 +64,8 @@ def test_a_fit_writes_a_verifier_and_what_it_came_from(fitted):
     assert card.settings["phases"] == ["the nets", "all"]
     assert card.settings["begun_from"] == ""
     assert {"Reading a", "Fitting the nets", "Fitting all", "Asking b"} <= set(said)
+    assert card.has_cross_encoder
+    assert "Fitting the cross-encoder" in said
     passage = Passage("Help", "fee", "", TOPICS["fee"])
     (chance,) = load_verifier(output).score("What about the fee?", [passage])
     assert 0 < chance < 1
