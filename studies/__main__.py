@@ -43,6 +43,10 @@ STUDIES: Final = {
         "studies.l2r.command",
         "Learn to Refuse: its tables and figures beside the paper's.",
     ),
+    "transfer": (
+        "studies.transfer",
+        "What unseen knowledge bases answer, before and after they calibrate themselves.",
+    ),
     "verifier": (
         "studies.verifier",
         "How well the verifier tells which entry answers, on sets that it never saw.",

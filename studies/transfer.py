@@ -1,0 +1,277 @@
+"""What a knowledge base that nothing was tuned on answers, before and after it calibrates itself.
+
+Everything is the product's: entries are written and searched in the database, the question
+is asked as any other, the version that calibrates itself is activated, nothing else is set.
+"""
+
+import argparse
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from accounts.acting import acting_for
+from accounts.ids import digest
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from qa.answers.asking import ask
+from qa.answers.models import Answer, AnswerEvidence
+from qa.calibration.models import SelfCalibrationSettings
+from qa.calibration.self_calibration import calibrate_itself
+from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, evaluation_user
+from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
+from qa.evaluation.report.tables import TextTable, percent
+from qa.exceptions import CalibrationError, InvalidQuestionError
+from qa.management.base import positive
+from qa.policies.models import Policy
+from qa.policies.services import activate, active_policy, ensure_default_policy
+from qa.training.verifier_sources import KnowledgeSet, SourceEntry, SourceQuestion
+from studies.study import OnProgress, Outcome, Study, file_argument
+from studies.verifier import BY_DOCUMENT, SETS
+
+# Of a set whose questions name no document, each is a knowledge base of its own: those
+# of which most is asked.
+_DOCUMENTS: Final = 5
+_TARGET: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with the answering entries that are known; none where they were left out."""
+
+    text: str
+    right: frozenset[SourceEntry]
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A knowledge base to make, and what is asked of it."""
+
+    entries: Sequence[SourceEntry]
+    asked: Sequence[Asked]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    group: str
+    is_answerable: bool
+    is_shown: bool
+    is_right: bool
+
+
+class Command(Study):
+    """`python -m studies transfer --data DIR`."""
+
+    help = (
+        "Ask knowledge bases made of public data sets that nothing was fitted on, half of "
+        "the questions without what answers them: with the default policy, and after the "
+        "knowledge base calibrated itself so that 1 in 20 shown answers may be wrong. Needs "
+        "a database; writes knowledge bases that only evaluations see."
+    )
+
+    def declare(self, parser: argparse.ArgumentParser) -> None:
+        file_argument(parser, "Directory below which the data sets lie.")
+        parser.add_argument(
+            "--questions",
+            type=positive,
+            default=300,
+            help="Of each set (default: 300).",
+        )
+        parser.add_argument(
+            "--sets",
+            nargs="+",
+            choices=[*SETS],
+            default=[*SETS],
+            help="Which of the sets (default: all).",
+        )
+
+    def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
+        lines: list[tuple[str, ...]] = []
+        figures: dict[str, object] = {}
+        for name in options["sets"]:
+            known = SETS[name](options["data"])
+            parts = _parts(known, options["questions"], options["seed"], name)
+            found = _measured(name, parts, options["seed"], on_progress)
+            for when, rows in found.items():
+                line = _line(rows)
+                lines.append((name, when, *line))
+                figures[f"{name}, {when}"] = line
+        return Outcome(
+            "Knowledge that nothing was tuned on",
+            {
+                "questions": f"{options['questions']} of each set",
+                "target": "at most 1 in 20 shown answers wrong",
+                "seed": options["seed"],
+            },
+            [TextTable("", _COLUMNS, tuple(lines))],
+            notes=(
+                "Shares with 95 % intervals that resample documents. Right is an answer "
+                "that cites an entry that the data set marks; one that rests on another "
+                "entry that answers too counts as wrong. Entries that answer a question "
+                "whose answer is left out are never written. Of sets whose questions name "
+                f"no document ({'; '.join(BY_DOCUMENT)}) the {_DOCUMENTS} documents of "
+                "which most is asked are knowledge bases of their own.",
+            ),
+            figures=figures,
+        )
+
+
+_COLUMNS: Final = (
+    "set", "policy", "questions", "answerable", "false refusals", "false answers",
+    "wrong among shown", "shown",
+)  # fmt: skip
+
+
+def _parts(known: KnowledgeSet, count: int, seed: int, name: str) -> list[Part]:
+    chance = random.Random(seed)  # noqa: S311  # a sample, nothing secret
+    if name not in BY_DOCUMENT:
+        rows = chance.sample(known.questions, min(count, len(known.questions)))
+        return [_part(known, range(len(known.entries)), rows)]
+    places: dict[str, list[int]] = {}
+    for at, entry in enumerate(known.entries):
+        places.setdefault(entry.title, []).append(at)
+    asked: dict[str, list[SourceQuestion]] = {}
+    for row in known.questions:
+        if row.answered_by:
+            title = known.entries[min(row.answered_by)].title
+            asked.setdefault(title, []).append(row)
+    most = sorted(asked, key=lambda title: (-len(asked[title]), title))[:_DOCUMENTS]
+    found = []
+    for title in most:
+        wanted = min(count // len(most), len(asked[title]))
+        rows = chance.sample(asked[title], wanted)
+        found.append(_part(known, places[title], rows))
+    return found
+
+
+def _part(
+    known: KnowledgeSet, places: Sequence[int], rows: Sequence[SourceQuestion]
+) -> Part:
+    """Leave out what answers every second answerable question."""
+    left_out = {
+        at
+        for number, row in enumerate(rows)
+        if number % 2 == 0 and row.answered_by
+        for at in places
+        if known.answers(row, at)
+    }
+    kept = [at for at in places if at not in left_out]
+    return Part(
+        [known.entries[at] for at in kept],
+        [
+            Asked(
+                row.text,
+                frozenset(known.entries[at] for at in kept if known.answers(row, at))
+                if row.answered_by
+                else frozenset(),
+                row.group,
+            )
+            for row in rows
+        ],
+    )
+
+
+def _measured(
+    name: str, parts: Sequence[Part], seed: int, on_progress: OnProgress
+) -> Mapping[str, list[Row]]:
+    default: list[Row] = []
+    calibrated: list[Row] = []
+    for number, part in enumerate(parts, start=1):
+        step = f"{name}, {number} of {len(parts)}"
+        knowledge_base = _written(name, part, on_progress)
+        first = _default_policy(knowledge_base)
+        default += _asked(part, knowledge_base, f"{step}: default", on_progress)
+        try:
+            calibrate_itself(
+                knowledge_base,
+                target=_TARGET,
+                seed=seed,
+                mode=SelfCalibrationSettings.Mode.ACTIVATE,
+                on_progress=partial(on_progress, f"{step}: calibrating"),
+            )
+        except CalibrationError:
+            activate(first, by=None)  # too little to ask of: the default stays
+        calibrated += _asked(part, knowledge_base, f"{step}: calibrated", on_progress)
+    return {"default": default, "calibrated itself": calibrated}
+
+
+def _written(name: str, part: Part, on_progress: OnProgress) -> KnowledgeBase:
+    by_title: dict[str, list[Fact]] = {}
+    for entry in part.entries:
+        fact = Fact(entry.text, entry.question, heading=entry.section)
+        by_title.setdefault(entry.title, []).append(fact)
+    key = digest(name, *(str(entry) for entry in part.entries))[:10]
+    return ensure_knowledge(
+        f"eval-transfer-{key}",
+        f"Evaluation: {name}",
+        [Source(f"{key} {at}", title or name, facts)
+         for at, (title, facts) in enumerate(by_title.items())],
+        loading=lambda done, total: on_progress(f"Writing {name}", done, total),
+    )  # fmt: skip
+
+
+def _default_policy(knowledge_base: KnowledgeBase) -> Policy:
+    """Activate the first version again, which a stopped run may have replaced."""
+    first = ensure_default_policy(knowledge_base)
+    versions = Policy.objects.filter(knowledge_base=knowledge_base)
+    first = versions.order_by("pk").first() or first
+    if active_policy(knowledge_base) != first:
+        activate(first, by=None)
+    return first
+
+
+def _asked(
+    part: Part, knowledge_base: KnowledgeBase, step: str, on_progress: OnProgress
+) -> Iterator[Row]:
+    asker = evaluation_user()
+    for done, question in enumerate(part.asked, start=1):
+        on_progress(step, done, len(part.asked))
+        try:
+            with acting_for(asker):
+                answer = ask(
+                    question.text,
+                    asker=asker,
+                    knowledge_base=knowledge_base,
+                    channel=Answer.Channel.API,
+                )
+        except InvalidQuestionError:
+            continue  # what the product takes for no question says nothing of its gates
+        is_shown = answer.outcome == Answer.Outcome.ANSWERED
+        texts = {(entry.question, entry.text) for entry in question.right}
+        cited = Entry.objects.filter(
+            uses__answer=answer, uses__role=AnswerEvidence.Role.CITED
+        ).values_list("question", "text")
+        yield Row(
+            question.group,
+            bool(question.right),
+            is_shown,
+            is_shown and any(row in texts for row in cited),
+        )
+
+
+def _line(rows: Sequence[Row]) -> tuple[str, ...]:
+    shown = np.array([row.is_shown for row in rows])
+    right = np.array([row.is_right for row in rows])
+    due = np.array([row.is_answerable for row in rows])
+    groups = clusters_of([(str(at), row.group) for at, row in enumerate(rows)])
+
+    def measured(counted: np.ndarray, among: np.ndarray) -> str:
+        value = float(counted[among].mean()) if among.any() else None
+        interval = bootstrap([share(counted, among)], groups)[0]
+        low_high = (
+            f" ({percent(interval[0])} to {percent(interval[1])})" if interval else ""
+        )
+        return f"{percent(value)}{low_high}"
+
+    return (
+        f"{len(rows):,}",
+        f"{due.sum():,}",
+        measured(~shown, due),
+        measured(shown, ~due),
+        measured(~right, shown),
+        f"{shown.sum():,}",
+    )
