@@ -374,7 +374,7 @@ def test_a_follow_up_is_shown_as_it_was_asked_and_can_be_edited(page, knowledge)
     assert f'<a href="/answers/{first}">{knowledge.question}</a>' in body
     edited = {"question": typed, "follows": second.pk, "as_it_stands": "1"}
     page.post("/", edited)
-    third = Answer.objects.latest()
+    third = Answer.objects.get(question=typed)
     assert (third.question, third.typed) == (typed, "")
     assert str(third.conversation) == first
     assert typed in page.get("/answers", {"q": "AND A NEW"}).content.decode()
