@@ -40,7 +40,11 @@ class Stop(BaseException):
 
 
 class StopGate:
-    """Lets one signal through; once closed, signals are only reported."""
+    """Lets signals through until it is closed; then they are only reported.
+
+    Python drops what is raised while an object is finalized, so that one signal may be
+    lost: the next one counts too.
+    """
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
@@ -51,7 +55,6 @@ class StopGate:
 
     def receive(self, number: int, frame: FrameType | None) -> None:
         if self._is_open:
-            self._is_open = False
             raise Stop
         self._say("Already stopping; this takes half a minute at most.")
 
@@ -145,6 +148,7 @@ def run(options: Options, console: Console) -> None:
             options.address.require_free()
             _serve(options, console, stack)
         except Stop:
+            gate.close()
             console.print("Stopping…")
         finally:
             gate.close()
