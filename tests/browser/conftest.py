@@ -43,6 +43,11 @@ def browser() -> Iterator[Browser]:
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
+# What htmx says of a request that a newer one took the place of (hx-sync="replace"); one
+# that failed says "htmx:sendError" too.
+REPLACED = ("htmx:sendAbort", "htmx:afterRequest")
+
+
 @dataclass
 class Desk:
     """One user's browser on the live server."""
@@ -83,7 +88,7 @@ def make_desk(live_server, browser):
             "console",
             lambda m: (
                 desk.complaints.append(f"{m.type}: {m.text}")
-                if m.type in ("error", "warning")
+                if m.type in ("error", "warning") and m.text not in REPLACED
                 else None
             ),
         )

@@ -23,6 +23,7 @@ FILES = {
     "dh_icl": (DATA, ("--markdown",)),
     "headline": (DATA, ("--output",)),
     "l2r": (DATA, ("--output",)),
+    "transfer": (DATA, ("--markdown",)),
     "verifier": (DATA, ("--markdown",)),
 }
 
