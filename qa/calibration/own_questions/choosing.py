@@ -124,9 +124,13 @@ class Choice:
 
 
 def choose(
-    measured: Sequence[Measured], *, target: float, unanswerable: float = 0.5
+    measured: Sequence[Measured],
+    *,
+    target: float,
+    unanswerable: float = 0.5,
+    least: float = LEAST,
 ) -> Choice:
-    """Return the least threshold that keeps the share of wrong ones at the target.
+    """Return the least threshold, of `least` or more, that keeps the share of wrong ones.
 
     At it (wrong + 1) / (shown + 1) is at most `target`, and at each higher one that shows
     `ENOUGH`, wrong / shown. The one that is added stands for the next question; held
@@ -151,7 +155,7 @@ def choose(
     # From the highest down: whether none so far is broken by its counts.
     unbroken = np.logical_and.accumulate(~breaks[::-1])[::-1]
     found = thresholds[holds & unbroken]
-    threshold = float(found[0]) if len(found) else NONE
+    threshold = max(float(found[0]), least) if len(found) else NONE
     wrong_share, answered_share = table.shares(threshold)
     return Choice(
         target=target,

@@ -24,6 +24,7 @@ from qa.calibration.self_calibration import (
 from qa.calibration.self_words import LABELLED, words_of
 from qa.exceptions import CalibrationError
 from qa.models import Policy, Review, SelfCalibration, SelfCalibrationSettings
+from qa.pipeline.policy import default
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_entries, make_knowledge_base, make_user, set_role
 from tests.qa.answer_rows import make_answer
@@ -93,6 +94,14 @@ def test_it_makes_a_version_with_what_it_was_measured_on_and_lets_it_decide(base
     assert not is_set_by_hand(made)
     # The same again is no new version.
     assert calibrate_itself(base, target=0.1).policy == made
+
+
+@pytest.mark.slow
+def test_made_questions_alone_do_not_lower_the_default_for_a_target_that_it_keeps(base):
+    lax = calibrate_itself(base, target=0.1, mode=Mode.PROPOSE)
+    strict = calibrate_itself(base, target=0.06, mode=Mode.PROPOSE)
+    assert lax.min_entry_answer < default("min_entry_answer") <= strict.min_entry_answer
+    assert strict.min_entry_answer < 1
 
 
 @pytest.mark.slow

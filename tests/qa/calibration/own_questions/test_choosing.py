@@ -117,6 +117,15 @@ def test_where_nothing_is_wrong_the_least_is_chosen():
     assert found.wrong_share.interval == pytest.approx((0, 0.06), abs=0.002)
 
 
+def test_it_is_no_lower_than_asked_for_and_counts_what_it_shows():
+    rows = many(60, [0.1] * 60, foreign=20)
+    assert choose(rows, target=0.05).threshold < 0.85
+    found = choose(rows, target=0.05, least=0.85)
+    assert (found.threshold, found.shown, found.wrong) == (0.85, 60, 0)
+    assert choose(rows, target=0.05, least=0.97).shown == 0
+    assert choose(many(10, [0.1] * 10), target=0.05, least=0.85).threshold == NONE
+
+
 def test_what_was_left_out_and_shown_raises_it_above_itself():
     found = choose(many(60, [0.8] * 30 + [0.1] * 30), target=0.05)
     assert 0.8 < found.threshold <= 0.9
