@@ -196,16 +196,19 @@ class Verifier:
         """Return the cross-encoder's logit and the nearness of each entry."""
         if self._cross is None or not entries:
             return []
-        apart = self.measure(question, entries)
         with self._lock, torch.inference_mode():
             tokens = self._question(question)
-            pairs = [
-                (tokens, windows[int(found[:, 0].argmax())])
-                for windows, found in zip(self._windows(entries), apart, strict=True)
-            ]
+            windows = self._windows(entries)
+            pairs = [(tokens, self._likeliest(tokens, own)) for own in windows]
             logits = joint_logits(self._cross, self._reader, pairs)
-        near = [float(found[:, 1].max()) for found in apart]
+        near = [max(_nearness(tokens, part) for part in own) for own in windows]
         return list(zip(map(float, logits), near, strict=True))
+
+    def _likeliest(self, question: Tokens, windows: Sequence[Tokens]) -> Tokens:
+        if len(windows) == 1:
+            return windows[0]
+        logits = self._network(side_of([question] * len(windows)), side_of(windows))
+        return windows[int(logits.argmax())]
 
     def measure(
         self, question: str, entries: Sequence[EntryText]
@@ -218,8 +221,7 @@ class Verifier:
             windows = self._windows(entries)
             parts = [window for each in windows for window in each]
             logits = self._network(side_of([tokens] * len(parts)), side_of(parts))
-        own = tokens.vectors[WHOLE].astype(np.float64)
-        near = [float((part.vectors @ own).max()) for part in parts]
+        near = [_nearness(tokens, part) for part in parts]
         every = np.column_stack([logits.double().cpu().numpy(), near])
         return np.split(every, np.cumsum([len(each) for each in windows])[:-1])
 
@@ -243,6 +245,10 @@ class Verifier:
         while self._bytes > _KEPT_BYTES:
             _, dropped = self._kept.popitem(last=False)
             self._bytes -= _size(dropped)
+
+
+def _nearness(question: Tokens, window: Tokens) -> float:
+    return float((window.vectors @ question.vectors[WHOLE].astype(np.float64)).max())
 
 
 def _size(parts: Sequence[Tokens]) -> int:
