@@ -7,6 +7,7 @@ is asked as any other, the version that calibrates itself is activated, nothing 
 import argparse
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -27,10 +28,10 @@ from qa.evaluation.report.tables import TextTable, percent
 from qa.exceptions import CalibrationError, InvalidQuestionError
 from qa.management.base import positive
 from qa.policies.models import Policy
-from qa.policies.services import activate, active_policy, ensure_default_policy
+from qa.policies.services import activate, ensure_default_policy
 from qa.training.verifier_sources import KnowledgeSet, SourceEntry, SourceQuestion
 from studies.study import OnProgress, Outcome, Study, file_argument
-from studies.verifier import BY_DOCUMENT, SETS
+from studies.verifier import BY_DOCUMENT, SETS, documents
 
 # Of a set whose questions name no document, each is a knowledge base of its own: those
 # of which most is asked.
@@ -91,15 +92,12 @@ class Command(Study):
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
         lines: list[tuple[str, ...]] = []
-        figures: dict[str, object] = {}
         for name in options["sets"]:
             known = SETS[name](options["data"])
             parts = _parts(known, options["questions"], options["seed"], name)
             found = _measured(name, parts, options["seed"], on_progress)
             for when, rows in found.items():
-                line = _line(rows)
-                lines.append((name, when, *line))
-                figures[f"{name}, {when}"] = line
+                lines.append((name, when, *_line(rows)))
         return Outcome(
             "Knowledge that nothing was tuned on",
             {
@@ -116,7 +114,6 @@ class Command(Study):
                 f"no document ({'; '.join(BY_DOCUMENT)}) the {_DOCUMENTS} documents of "
                 "which most is asked are knowledge bases of their own.",
             ),
-            figures=figures,
         )
 
 
@@ -128,30 +125,23 @@ _COLUMNS: Final = (
 
 def _parts(known: KnowledgeSet, count: int, seed: int, name: str) -> list[Part]:
     chance = random.Random(seed)  # noqa: S311  # a sample, nothing secret
-    if name not in BY_DOCUMENT:
-        rows = chance.sample(known.questions, min(count, len(known.questions)))
-        return [_part(known, range(len(known.entries)), rows)]
-    places: dict[str, list[int]] = {}
-    for at, entry in enumerate(known.entries):
-        places.setdefault(entry.title, []).append(at)
-    asked: dict[str, list[SourceQuestion]] = {}
-    for row in known.questions:
-        if row.answered_by:
-            title = known.entries[min(row.answered_by)].title
-            asked.setdefault(title, []).append(row)
-    most = sorted(asked, key=lambda title: (-len(asked[title]), title))[:_DOCUMENTS]
-    found = []
-    for title in most:
-        wanted = min(count // len(most), len(asked[title]))
-        rows = chance.sample(asked[title], wanted)
-        found.append(_part(known, places[title], rows))
-    return found
+    found: list[tuple[KnowledgeSet, Sequence[SourceQuestion]]] = [
+        (known, known.questions)
+    ]
+    if name in BY_DOCUMENT:
+        every = documents(known, [(row, False) for row in known.questions])
+        found = [(part, [row for row, _ in asked]) for part, asked in every]
+        found.sort(key=lambda pair: (-len(pair[1]), pair[0].entries[0].title))
+    found = found[:_DOCUMENTS]
+    each = count // len(found)
+    return [
+        _part(part, chance.sample(rows, min(each, len(rows)))) for part, rows in found
+    ]
 
 
-def _part(
-    known: KnowledgeSet, places: Sequence[int], rows: Sequence[SourceQuestion]
-) -> Part:
+def _part(known: KnowledgeSet, rows: Sequence[SourceQuestion]) -> Part:
     """Leave out what answers every second answerable question."""
+    places = range(len(known.entries))
     left_out = {
         at
         for number, row in enumerate(rows)
@@ -183,9 +173,9 @@ def _measured(
     for number, part in enumerate(parts, start=1):
         step = f"{name}, {number} of {len(parts)}"
         knowledge_base = _written(name, part, on_progress)
-        first = _default_policy(knowledge_base)
+        _activate_default(knowledge_base)
         default += _asked(part, knowledge_base, f"{step}: default", on_progress)
-        try:
+        with suppress(CalibrationError):  # too little to ask of: the default stays
             calibrate_itself(
                 knowledge_base,
                 target=_TARGET,
@@ -193,8 +183,6 @@ def _measured(
                 mode=SelfCalibrationSettings.Mode.ACTIVATE,
                 on_progress=partial(on_progress, f"{step}: calibrating"),
             )
-        except CalibrationError:
-            activate(first, by=None)  # too little to ask of: the default stays
         calibrated += _asked(part, knowledge_base, f"{step}: calibrated", on_progress)
     return {"default": default, "calibrated itself": calibrated}
 
@@ -210,18 +198,16 @@ def _written(name: str, part: Part, on_progress: OnProgress) -> KnowledgeBase:
         f"Evaluation: {name}",
         [Source(f"{key} {at}", title or name, facts)
          for at, (title, facts) in enumerate(by_title.items())],
-        loading=lambda done, total: on_progress(f"Writing {name}", done, total),
+        loading=partial(on_progress, f"Writing {name}"),
     )  # fmt: skip
 
 
-def _default_policy(knowledge_base: KnowledgeBase) -> Policy:
-    """Activate the first version again, which a stopped run may have replaced."""
-    first = ensure_default_policy(knowledge_base)
-    versions = Policy.objects.filter(knowledge_base=knowledge_base)
-    first = versions.order_by("pk").first() or first
-    if active_policy(knowledge_base) != first:
+def _activate_default(knowledge_base: KnowledgeBase) -> None:
+    """Activate the first version again, which an earlier run may have replaced."""
+    active = ensure_default_policy(knowledge_base)
+    first = Policy.objects.filter(knowledge_base=knowledge_base).earliest("pk")
+    if active != first:
         activate(first, by=None)
-    return first
 
 
 def _asked(

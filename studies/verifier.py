@@ -123,11 +123,11 @@ def ask(
         (row, bool(row.answered_by) and number % 2 == 0)
         for number, row in enumerate(rows)
     ]
-    for part, asked in _documents(known, sample) if apart else [(known, sample)]:
+    for part, asked in documents(known, sample) if apart else [(known, sample)]:
         yield from _ask(part, asked)
 
 
-def _documents(
+def documents(
     known: KnowledgeSet, sample: Sequence[tuple[SourceQuestion, bool]]
 ) -> Iterator[tuple[KnowledgeSet, list[tuple[SourceQuestion, bool]]]]:
     """Yield each document that a question is asked of, with its questions."""
