@@ -11,6 +11,7 @@ from qa.evaluation.metrics.intervals import (
     Numbers,
     Rate,
     Statistic,
+    bootstrap,
     differences,
     share,
 )
@@ -58,6 +59,15 @@ def percent_with_interval(value: float | None, interval: Sequence[float] | None)
         return UNKNOWN
     text = f"{100 * value:.1f} %"
     return f"{text} ({bounds(interval)})" if interval else text
+
+
+def share_of(
+    counted: NDArray[np.bool_], among: NDArray[np.bool_], clusters: NDArray[np.intp]
+) -> str:
+    """Return the share counted among some, with its interval from whole clusters."""
+    value = float(counted[among].mean()) if among.any() else None
+    (interval,) = bootstrap([share(counted, among)], clusters)
+    return percent_with_interval(value, interval)
 
 
 def points(value: float | None, interval: Sequence[float] | None) -> str:

@@ -23,13 +23,14 @@ from qa.answers.models import Answer, AnswerEvidence
 from qa.calibration.models import SelfCalibrationSettings
 from qa.calibration.self_calibration import calibrate_itself
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, evaluation_user
-from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
-from qa.evaluation.report.tables import TextTable, percent
+from qa.evaluation.metrics.intervals import clusters_of
+from qa.evaluation.report.tables import TextTable
 from qa.exceptions import CalibrationError, InvalidQuestionError
 from qa.management.base import positive
 from qa.policies.models import Policy
 from qa.policies.services import activate, ensure_default_policy
 from qa.training.verifier_sources import KnowledgeSet, SourceEntry, SourceQuestion
+from studies.figures import share_of
 from studies.study import OnProgress, Outcome, Study, file_argument
 from studies.verifier import BY_DOCUMENT, SETS, documents
 
@@ -245,19 +246,11 @@ def _line(rows: Sequence[Row]) -> tuple[str, ...]:
     due = np.array([row.is_answerable for row in rows])
     groups = clusters_of([(str(at), row.group) for at, row in enumerate(rows)])
 
-    def measured(counted: np.ndarray, among: np.ndarray) -> str:
-        value = float(counted[among].mean()) if among.any() else None
-        interval = bootstrap([share(counted, among)], groups)[0]
-        low_high = (
-            f" ({percent(interval[0])} to {percent(interval[1])})" if interval else ""
-        )
-        return f"{percent(value)}{low_high}"
-
     return (
         f"{len(rows):,}",
         f"{due.sum():,}",
-        measured(~shown, due),
-        measured(shown, ~due),
-        measured(~right, shown),
+        share_of(~shown, due, groups),
+        share_of(shown, ~due, groups),
+        share_of(~right, shown, groups),
         f"{shown.sum():,}",
     )

@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from kb.text.words import sentences
 from probes.verifier.scoring import load_verifier
-from qa.evaluation.metrics.intervals import bootstrap, clusters_of, share
+from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.report.tables import TextTable, percent
 from qa.management.base import positive
 from qa.pipeline.choice import choose, log_odds
@@ -26,6 +26,7 @@ from qa.training.verifier_sources import (
     find,
     read_squad,
 )
+from studies.figures import share_of
 from studies.study import OnProgress, Outcome, Study, file_argument
 
 _COVERAGES: Final = (0.05, 0.1, 0.2)
@@ -187,24 +188,16 @@ def _line(name: str, rows: Sequence[Row], threshold: float) -> tuple[str, ...]:
     similar = np.array([row.similar_is_right for row in rows])
     groups = clusters_of([(str(at), row.group) for at, row in enumerate(rows)])
 
-    def measured(counted: np.ndarray, among: np.ndarray) -> str:
-        value = float(counted[among].mean()) if among.any() else None
-        interval = bootstrap([share(counted, among)], groups)[0]
-        low_high = (
-            f" ({percent(interval[0])} to {percent(interval[1])})" if interval else ""
-        )
-        return f"{percent(value)}{low_high}"
-
     scores = np.array([row.chance for row in rows])
     return (
         name,
         f"{len(rows):,}",
-        measured(similar, due),
-        measured(first, due),
+        share_of(similar, due, groups),
+        share_of(first, due, groups),
         f"{roc_auc_score(right, scores):.3f}",
-        measured(~shown, due),
-        measured(shown, ~due),
-        measured(~right, shown),
+        share_of(~shown, due, groups),
+        share_of(shown, ~due, groups),
+        share_of(~right, shown, groups),
         " / ".join(percent(_coverage(scores, right, most)) for most in _COVERAGES),
     )
 
