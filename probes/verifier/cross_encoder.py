@@ -8,17 +8,18 @@ Re-ranking with BERT" (2019).
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoConfig
 
 from probes.language_model.loading import choose_dtype
 
-from .reading import Pair, Reader, through, upper_layers
+from .reading import Pair, Reader, by_length, through, upper_layers
 
 _CHUNK: Final = 32  # pairs that are read at once
 
@@ -64,14 +65,12 @@ def joint_logits(
 ) -> torch.Tensor:
     """Return each pair's logit, (pairs,); those of like length are read together."""
     rows = [reader.joined(question, entry) for question, entry in pairs]
-    order = sorted(range(len(rows)), key=lambda at: len(rows[at][0]))
-    found = [
-        _read(network, reader, [rows[at] for at in order[start : start + _CHUNK]])
-        for start in range(0, len(order), _CHUNK)
-    ]
-    back = torch.empty(len(order), dtype=torch.long)
-    back[torch.tensor(order)] = torch.arange(len(order))
-    return torch.cat(found)[back]
+    lengths = [len(ids) for ids, _ in rows]
+    return by_length(
+        lengths,
+        _CHUNK,
+        lambda places: _read(network, reader, [rows[at] for at in places]),
+    )
 
 
 def _read(
@@ -79,23 +78,17 @@ def _read(
     reader: Reader,
     rows: Sequence[tuple[NDArray[np.int32], NDArray[np.int32]]],
 ) -> torch.Tensor:
-    longest = max(len(ids) for ids, _ in rows)
-    ids = np.zeros((len(rows), longest), np.int64)
-    kinds, mask = np.zeros_like(ids), np.zeros(ids.shape, np.float32)
-    for row, (own, kind) in enumerate(rows):
-        ids[row, : len(own)], kinds[row, : len(own)], mask[row, : len(own)] = (
-            own,
-            kind,
-            1,
-        )
     device, dtype = reader.device, next(network.parameters()).dtype
+    ids = _padded([own for own, _ in rows])
+    kinds = _padded([kind for _, kind in rows]).to(device)
+    mask = _padded([np.ones(len(own), np.float32) for own, _ in rows]).to(device)
     # While it is fitted the weights stay in full and only the products are halved.
     halves = network.training and choose_dtype(device) is torch.bfloat16
     with torch.autocast(device.type, torch.bfloat16, enabled=halves):
-        hidden = reader.embedded(torch.from_numpy(ids), torch.from_numpy(kinds))
-        logits: torch.Tensor = network(
-            hidden.to(dtype),
-            torch.from_numpy(kinds).to(device),
-            torch.from_numpy(mask).to(device),
-        )
+        hidden = reader.embedded(ids, kinds).to(dtype)
+        logits: torch.Tensor = network(hidden, kinds, mask)
     return logits.float().cpu()
+
+
+def _padded(rows: Sequence[NDArray[Any]]) -> torch.Tensor:
+    return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)

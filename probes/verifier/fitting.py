@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from .cross_encoder import CrossEncoder, joint_logits
 from .network import Interaction, Tuned
-from .reading import Pair, Reader, Tokens, side_of
+from .reading import Pair, Reader, Tokens, by_length, side_of
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
@@ -183,16 +183,14 @@ def _loss(
 
 def logits_of(network: Tuned, pairs: Sequence[Pair]) -> torch.Tensor:
     """Return each net's logits (members, pairs), read in chunks of like length."""
+
+    def read(places: Sequence[int]) -> torch.Tensor:
+        questions, entries = zip(*(pairs[at] for at in places), strict=True)
+        found: torch.Tensor = network(side_of(questions), side_of(entries))
+        return found
+
     lengths = [len(question) + len(entry) for question, entry in pairs]
-    order = sorted(range(len(pairs)), key=lengths.__getitem__)
-    found = []
-    for start in range(0, len(order), _CHUNK):
-        chunk = [pairs[at] for at in order[start : start + _CHUNK]]
-        questions, entries = zip(*chunk, strict=True)
-        found.append(network(side_of(questions), side_of(entries)))
-    back = torch.empty(len(order), dtype=torch.long)
-    back[torch.tensor(order)] = torch.arange(len(order))
-    return torch.cat(found, 1)[:, back]
+    return by_length(lengths, _CHUNK, read)
 
 
 def set_weights(network: Interaction, entries: Sequence[Tokens]) -> None:

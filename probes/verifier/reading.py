@@ -7,7 +7,7 @@ come from the layers as the embedder has them, whose cosine tells paraphrases be
 
 import copy
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -252,6 +252,19 @@ class Reader:
                 text, add_special_tokens=False, truncation=False, verbose=False
             )["input_ids"]
         return ids
+
+
+def by_length(
+    lengths: Sequence[int], size: int, read: Callable[[Sequence[int]], torch.Tensor]
+) -> torch.Tensor:
+    """Return what is read of items, (..., items), those of like length together.
+
+    Args:
+        read: Takes the places of at most `size` items, and returns theirs.
+    """
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    found = [read(order[start : start + size]) for start in range(0, len(order), size)]
+    return torch.cat(found, -1)[..., torch.tensor(order).argsort()]
 
 
 def through(

@@ -306,10 +306,11 @@ def _base(network: Tuned) -> dict[str, torch.Tensor]:
     count = AutoConfig.from_pretrained(str(base_directory())).num_hidden_layers
     with safe_open(base_directory() / "model.safetensors", "pt") as file:
         for name, own in (("upper", network.upper), ("cross.layers", cross)):
-            for at, layer in enumerate(own, start=count - len(own)):
+            for at, layer in enumerate(own):
+                whole = f"encoder.layer.{count - len(own) + at}"
                 for key, _ in layer.named_parameters():
-                    place = f"{name}.{at - count + len(own)}.{key}"
-                    found[place] = file.get_tensor(f"encoder.layer.{at}.{key}").float()
+                    weights = file.get_tensor(f"{whole}.{key}").float()
+                    found[f"{name}.{at}.{key}"] = weights
     return found
 
 
