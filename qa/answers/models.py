@@ -66,6 +66,11 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         """Without those of evaluations and automatic repeats."""
         return self.filter(channel__in=Answer.LIVE_CHANNELS)
 
+    def erasable(self) -> Self:
+        """Those that have their words still and wait for no decision."""
+        undecided = Q(outcome=Answer.Outcome.PENDING)
+        return self.filter(~undecided, erased_at__isnull=True)
+
     def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
         return self.annotate(is_withheld=withholds(viewer, "pk"))

@@ -17,7 +17,12 @@ from django.views.decorators.http import require_http_methods
 from accounts.admin_parts import StyledForm
 from accounts.exceptions import NescioError
 from accounts.roles import caller
-from qa.privacy.persons import export_person, is_erased, request_erasure
+from qa.privacy.persons import (
+    counts_of,
+    export_person,
+    is_erased,
+    request_erasure,
+)
 
 
 class EraseForm(StyledForm):
@@ -59,11 +64,8 @@ def person_page(request: HttpRequest, user_id: int) -> HttpResponse:
             )
             messages.success(request, said)
             return redirect("admin-person", user_id)
-    found = export_person(person)
     counts = [
-        (name.replace("_", " "), len(rows))
-        for name, rows in found.items()
-        if isinstance(rows, list)
+        (name.replace("_", " "), count) for name, count in counts_of(person).items()
     ]
     context = {
         **admin.site.each_context(request),

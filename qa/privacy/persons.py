@@ -4,8 +4,8 @@ An account is not deleted but emptied, for what others rely on refers to it: rev
 entries, activations, thumbs that count. Whose it was stands nowhere any more.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from django.contrib.admin.models import LogEntry
@@ -13,19 +13,19 @@ from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
 from django.contrib.sessions.models import Session
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.acting import as_owner
 from accounts.exceptions import ConflictError, NotFoundError
 from accounts.models import ApiToken, AuditEntry
 from jobs.models import Job
-from jobs.run import JobRun, Step
+from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.entries.models import Revision
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation, Notice
-from qa.privacy.scrubbing import BATCH, scrub_answers
+from qa.privacy.scrubbing import BATCH, StepMaker, scrub_in_steps
 from qa.reviews.models import Review
 from qa.votes.models import Vote
 
@@ -33,8 +33,6 @@ KIND: Final = "qa.erase_person"
 _NAMES: Final = ("username", "first_name", "last_name", "email")
 _MASK: Final = ["…", "…"]
 _PERSON: Final = (*_NAMES, "is_active", "date_joined", "last_login")
-
-StepMaker = Callable[[], AbstractContextManager[Step | None]]
 
 
 def find_person(name: str) -> User:
@@ -49,7 +47,6 @@ def find_person(name: str) -> User:
 
 def export_person(person: User) -> dict[str, Any]:
     """Return what is stored of a person, ready for JSON but for its moments and ids."""
-    mine = {"user": person}
     return {
         "exported_at": timezone.now(),
         "person": {
@@ -57,52 +54,46 @@ def export_person(person: User) -> dict[str, Any]:
             "groups": list(person.groups.values_list("name", flat=True)),
             "expert_for": list(person.expert_tags.values_list("name", flat=True)),
         },
-        "questions": list(
-            Answer.objects.filter(asker=person)
-            .order_by("created_at")
-            .values(
-                "id", "knowledge_base__slug", "channel", "created_at", "question",
-                "typed", "conversation", "language", "outcome", "shown_reason", "text", "erased_at",
-            )
+        **{name: list(rows) for name, rows in _rows_of(person).items()},
+    }
+
+
+def counts_of(person: User) -> dict[str, int]:
+    """Return how many rows of each kind are stored of a person."""
+    return {name: rows.count() for name, rows in _rows_of(person).items()}
+
+
+def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
+    mine = {"user": person}
+    return {
+        "questions": Answer.objects.filter(asker=person).order_by("created_at").values(
+            "id", "knowledge_base__slug", "channel", "created_at", "question", "typed",
+            "conversation", "language", "outcome", "shown_reason", "text", "erased_at",
         ),
-        "votes": list(
-            Vote.objects.filter(**mine).values(
-                "answer_id", "is_up", "reasons", "comment", "expected_answer",
-                "answering_entry_id", "created_at", "updated_at",
-            )
+        "votes": Vote.objects.filter(**mine).values(
+            "answer_id", "is_up", "reasons", "comment", "expected_answer",
+            "answering_entry_id", "created_at", "updated_at",
         ),
-        "escalations": list(
-            Escalation.objects.filter(Q(raised_by=person) | Q(replied_by=person)).values(
-                "id", "answer_id", "note", "state", "reply", "replied_at", "created_at",
-            )
+        "escalations": Escalation.objects.filter(Q(raised_by=person) | Q(replied_by=person)).values(
+            "id", "answer_id", "note", "state", "reply", "replied_at", "created_at",
         ),
-        "reviews": list(
-            Review.objects.filter(reviewed_by=person).values(
-                "id", "answer_id", "completeness", "correctness", "truthfulness",
-                "should_be_answered", "ideal_answer", "note", "reviewed_at",
-            )
+        "reviews": Review.objects.filter(reviewed_by=person).values(
+            "id", "answer_id", "completeness", "correctness", "truthfulness",
+            "should_be_answered", "ideal_answer", "note", "reviewed_at",
         ),
-        "notices": list(
-            Notice.objects.filter(**mine).values(
-                "kind", "answer_id", "entry_id", "created_at", "read_at"
-            )
+        "notices": Notice.objects.filter(**mine).values(
+            "kind", "answer_id", "entry_id", "created_at", "read_at"
         ),
-        "tokens": list(ApiToken.objects.filter(**mine).values("name", "created", "expiry")),
-        "webhook_endpoints": list(person.endpoints.values("name", "url", "created_at")),
-        "revisions_written": list(
-            Revision.objects.filter(author=person).values(
-                "entry_id", "number", "reason", "created_at"
-            )
+        "tokens": ApiToken.objects.filter(**mine).values("name", "created", "expiry"),
+        "webhook_endpoints": person.endpoints.values("name", "url", "created_at"),
+        "revisions_written": Revision.objects.filter(author=person).values(
+            "entry_id", "number", "reason", "created_at"
         ),
-        "jobs": list(Job.objects.filter(owner=person).values("id", "kind", "created_at")),
-        "changes_of_access": list(
-            AuditEntry.objects.filter(actor=person.username).values(
-                "at", "kind", "action", "subject"
-            )
+        "jobs": Job.objects.filter(owner=person).values("id", "kind", "created_at"),
+        "changes_of_access": AuditEntry.objects.filter(actor=person.username).values(
+            "at", "kind", "action", "subject"
         ),
-        "admin_actions": list(
-            LogEntry.objects.filter(**mine).values("action_time", "object_repr")
-        ),
+        "admin_actions": LogEntry.objects.filter(**mine).values("action_time", "object_repr"),
     }  # fmt: skip
 
 
@@ -135,11 +126,7 @@ def erase_person(
     _refuse_where_kept(person)
     with step():
         _lock_out(person)
-    while ids := _next_answers(person):
-        with step() as made:
-            done += scrub_answers(ids, timezone.now())
-            if made is not None:
-                made.advance(done=done)
+    done = scrub_in_steps(partial(_next_answers, person), step=step, done=done)
     with step():
         _erase_names(person)
     return done
@@ -176,8 +163,7 @@ def _lock_out(person: User) -> None:
 
 def _next_answers(person: User) -> list[Any]:
     """Return answers with words still: the person's, and copies that evaluations asked."""
-    rows = Answer.objects.filter(asker=person, erased_at__isnull=True)
-    rows = rows.exclude(outcome=Answer.Outcome.PENDING)
+    rows = Answer.objects.erasable().filter(asker=person)
     found = list(rows.values_list("pk", "question")[:BATCH])
     copies = Answer.objects.filter(
         asker__isnull=True,

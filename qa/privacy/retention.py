@@ -1,6 +1,7 @@
 """Each night: erase the words of what a knowledge base has kept for longer than it wants."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
-from qa.privacy.scrubbing import BATCH, scrub_answers
+from qa.privacy.scrubbing import BATCH, scrub_in_steps
 
 KIND: Final = "qa.erase_old_texts"
 
@@ -26,15 +27,14 @@ def erase_old_texts(run: JobRun) -> dict[str, object]:
     bases = KnowledgeBase.objects.filter(keep_texts_days__isnull=False)
     for knowledge_base in bases.order_by("pk"):
         before = now - timedelta(days=knowledge_base.keep_texts_days or 0)
-        while ids := _next(knowledge_base, before):
-            with run.step() as step:
-                erased += scrub_answers(ids, now)
-                step.advance(done=erased)
+        erased = scrub_in_steps(
+            partial(_next, knowledge_base, before), step=run.step, done=erased
+        )
     return {"erased": erased}
 
 
 def _next(knowledge_base: KnowledgeBase, before: datetime) -> list[UUID]:
-    rows = Answer.objects.filter(
-        knowledge_base=knowledge_base, created_at__lt=before, erased_at__isnull=True
-    ).exclude(outcome=Answer.Outcome.PENDING)
+    rows = Answer.objects.erasable().filter(
+        knowledge_base=knowledge_base, created_at__lt=before
+    )
     return list(rows.order_by("created_at").values_list("pk", flat=True)[:BATCH])

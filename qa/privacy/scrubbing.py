@@ -1,16 +1,19 @@
-"""Taking the words out of answers: what people asked, were told and wrote about it.
+"""Erasing the words of answers: questions, texts and comments on them.
 
 What is counted and learnt from stays: outcomes, signals, evidence, thumbs, grades. A question
 without words is no example of anything, so nothing is trained or calibrated on it any more.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 
+from jobs.run import Step
 from kb.enrichment.models import Proposal
 from qa.answers.models import ERASED, Answer
 from qa.answers.past_question_models import PastQuestion
@@ -24,6 +27,21 @@ _SEED_CHARACTERS: Final = 1_000  # of a proposal's seed question
 _KEPT_OF_BOUNDARY: Final = ("fingerprint", "examples")
 
 
+StepMaker = Callable[[], AbstractContextManager[Step | None]]
+
+
+def scrub_in_steps(
+    next_ids: Callable[[], Collection[UUID]], *, step: StepMaker, done: int = 0
+) -> int:
+    """Erase batch by batch until none is left; return how many, with those `done` before."""
+    while ids := next_ids():
+        with step() as made:
+            done += scrub_answers(ids, timezone.now())
+            if made is not None:
+                made.advance(done=done)
+    return done
+
+
 @transaction.atomic
 def scrub_answers(ids: Collection[UUID], at: datetime) -> int:
     """Erase the words of decided answers and of what hangs on them; return how many.
@@ -31,8 +49,7 @@ def scrub_answers(ids: Collection[UUID], at: datetime) -> int:
     An escalation that still waits is closed and an open review deleted: nobody could
     judge what has no words.
     """
-    rows = Answer.objects.filter(pk__in=ids, erased_at__isnull=True)
-    rows = rows.exclude(outcome=Answer.Outcome.PENDING)
+    rows = Answer.objects.erasable().filter(pk__in=ids)
     answers = list(rows.select_for_update(of=("self",), no_key=True))
     found = [answer.pk for answer in answers]
     texts = {answer.question for answer in answers}
