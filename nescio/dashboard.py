@@ -153,27 +153,20 @@ def _jobs() -> Block:
 
 
 def _webhooks() -> Block:
-    active = Endpoint.objects.filter(is_active=True)
-    switched_off = Endpoint.objects.filter(
-        is_active=False, switched_off_at__isnull=False
-    )
+    rows = Endpoint.objects.all()
     return _block(
         "Webhooks",
         "What is switched off after failures misses events.",
         "No endpoint is active.",
         "admin:integrations_endpoint_changelist",
         [
+            ("work", rows.working().count(), {"condition": "works"}),
+            ("failing", rows.failing().count(), {"condition": "failing"}),
             (
-                "work",
-                active.filter(failing_since__isnull=True).count(),
-                {"condition": "works"},
+                "switched off",
+                rows.switched_off().count(),
+                {"condition": "switched_off"},
             ),
-            (
-                "failing",
-                active.filter(failing_since__isnull=False).count(),
-                {"condition": "failing"},
-            ),
-            ("switched off", switched_off.count(), {"condition": "switched_off"}),
         ],
     )
 

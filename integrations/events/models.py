@@ -83,8 +83,18 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         free = Q(not_before__isnull=True) | Q(not_before__lte=at)
         return self.filter(free, Exists(due), is_active=True)
 
+    def working(self) -> Self:
+        return self.filter(is_active=True, failing_since__isnull=True)
+
+    def failing(self) -> Self:
+        return self.filter(is_active=True, failing_since__isnull=False)
+
+    def switched_off(self) -> Self:
+        """Those that were switched off after failures, by nobody."""
+        return self.filter(is_active=False, switched_off_at__isnull=False)
+
     def editable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """One's own: whoever set the address of another's would read by their rights."""
+        """One's own: to set the address of another's is to read with its owner's rights."""
         if isinstance(user, User) and user.is_superuser:
             return self
         return self.filter(owner_id=user.pk)

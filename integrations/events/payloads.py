@@ -1,6 +1,6 @@
 """What is sent of an event: ids, states and links that its endpoint's owner may see.
 
-Read when it is sent, by the owner's rights then; text is fetched over REST by whoever may.
+Read when it is sent, with the owner's rights then. Text is fetched over REST.
 """
 
 import json
