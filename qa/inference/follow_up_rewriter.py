@@ -29,7 +29,7 @@ _FORM: Final = Form(
 
 
 class Rewriter(Protocol):
-    """Writes a standalone question; whoever asks checks that nothing is made up."""
+    """Writes a standalone question; its caller checks that nothing is made up."""
 
     def rewrite(self, typed: str, earlier: Sequence[str]) -> str:
         """Return the question; "" where none could be read.

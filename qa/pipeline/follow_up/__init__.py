@@ -40,7 +40,7 @@ MAX_CHARACTERS: Final = 300
 
 _SENTENCES = re.compile(r"[.?!;]\s")
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=\S)")
-# Readings whose forms are this near each other are told apart by what is known.
+# Of readings whose forms are this near each other, the nearest known entry decides.
 _TIE: Final = 0.8
 # Below it the form says too little: knowledge has to say that the reading is the better.
 _SURE: Final = 3.3
