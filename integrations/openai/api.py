@@ -91,9 +91,9 @@ class ChatView(OpenAIView):
         """Ask by OpenAI's protocol; `message.refusal` says whether it is an answer.
 
         The last turn of the user is asked: a follow-up, as a standalone question, which
-        `nescio.question` says; what the assistant said before counts for nothing. `content` can always be shown: an answer, or
-        the wording of a refusal, which `refusal` repeats. The whole answer with reason,
-        near misses and evidence is in `nescio`.
+        `nescio.question` says; what the assistant said before counts for nothing. `content`
+        can always be shown: an answer, or the wording of a refusal, which `refusal` repeats.
+        The whole answer with reason, near misses and evidence is in `nescio`.
         """
         body = ChatRequestSerializer(data=request.data)
         body.is_valid(raise_exception=True)

@@ -119,9 +119,9 @@ def test_the_reference_client_verifies_what_is_posted(owner, receiver):
     assert deliveries.deliver_due() == 1
 
     ((headers, body),) = receiver.posts
-    told = Webhook(endpoint.secret).verify(body, headers)
-    assert told["type"] == "answer.refused"
-    assert told["data"] == {
+    received = Webhook(endpoint.secret).verify(body, headers)
+    assert received["type"] == "answer.refused"
+    assert received["data"] == {
         "knowledge_base": "cards",
         "answer": str(refused.pk),
         "reason": "too_far",
@@ -550,10 +550,10 @@ def test_an_admin_makes_tests_and_replays_by_the_pages(client, owner, receiver):
     assert "Answered 500" in client.post(test, follow=True).content.decode()
     failed = Delivery.objects.get(state="failed")
     listed = reverse("admin:integrations_delivery_changelist")
-    told = client.get(
+    received = client.get(
         f"{listed}?state__exact=failed&type=endpoint.test"
     ).content.decode()
-    assert "endpoint CRM" in told
+    assert "endpoint CRM" in received
     row = reverse("admin:integrations_delivery_change", args=[failed.pk])
     assert (
         "&quot;type&quot;: &quot;endpoint.test&quot;"

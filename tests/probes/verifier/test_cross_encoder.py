@@ -108,9 +108,9 @@ def test_it_is_kept_beside_the_nets_and_asked_by_the_verifier(reader, fitted, tm
 def test_of_a_long_entry_the_window_that_seems_likeliest_is_read(reader):
     verifier = load_verifier()
     filler = "The branch is open on weekdays from nine to five. " * 30
-    told = "A replacement card costs 12 euros."
+    answer = "A replacement card costs 12 euros."
     question = "How much is a replacement card?"
-    entries = [Passage("", "", "", text) for text in (told, filler + told, filler)]
+    entries = [Passage("", "", "", text) for text in (answer, filler + answer, filler)]
     short, long, other = [x for x, _ in verifier.measure_jointly(question, entries)]
     assert short > other
     assert long > other

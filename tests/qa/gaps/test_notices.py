@@ -1,4 +1,4 @@
-"""Whoever asked is told: in the page and by mail; and nobody else."""
+"""The asker gets a notice, on the page and by mail; nobody else does."""
 
 from datetime import timedelta
 

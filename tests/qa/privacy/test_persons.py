@@ -169,14 +169,14 @@ def test_the_export_has_all_that_they_wrote(person, tmp_path, capsys):
 
     call_command("person", "export", NAME, "--output", str(file))
 
-    told = json.loads(file.read_text())
+    exported = json.loads(file.read_text())
     assert file.stat().st_mode & 0o077 == 0
-    assert told["person"]["email"] == f"{NAME}@example.org"
-    assert len(told["questions"]) == 3
-    assert told["votes"][0]["comment"] == WORDS
-    assert told["escalations"][1]["note"] == f"It is about {WORDS}."
-    assert told["tokens"][0]["name"] == "own"
-    assert "digest" not in told["tokens"][0]
+    assert exported["person"]["email"] == f"{NAME}@example.org"
+    assert len(exported["questions"]) == 3
+    assert exported["votes"][0]["comment"] == WORDS
+    assert exported["escalations"][1]["note"] == f"It is about {WORDS}."
+    assert exported["tokens"][0]["name"] == "own"
+    assert "digest" not in exported["tokens"][0]
     with pytest.raises(CommandError, match="name a new file"):
         call_command("person", "export", NAME, "--output", str(file))
     with pytest.raises(CommandError, match="no user 'nobody'"):
@@ -204,9 +204,9 @@ def test_a_superuser_exports_and_erases_by_the_page(person, client):
 
     shown = client.get(page).content.decode()
     assert NAME in shown
-    told = client.post(page, {"what": "export"})
-    assert f'filename="person-{person.pk}.json"' in told["Content-Disposition"]
-    assert json.loads(told.content)["votes"][0]["comment"] == WORDS
+    exported = client.post(page, {"what": "export"})
+    assert f'filename="person-{person.pk}.json"' in exported["Content-Disposition"]
+    assert json.loads(exported.content)["votes"][0]["comment"] == WORDS
     wrong = client.post(page, {"what": "erase", "name": "else"}).content.decode()
     assert "nothing was erased" in wrong
     assert not Job.objects.exists()
