@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.auth.models import User
 from django.core.paginator import EmptyPage, PageNotAnInteger
 from django.db.models import Model, QuerySet
@@ -142,7 +143,11 @@ def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeStr
 
 
 class ListFilter(admin.SimpleListFilter):
-    """Narrows a list by one of `choices_by_value`, which may depend on the request."""
+    """Narrows a list by one of `choices_by_value`, which may depend on the request.
+
+    `narrow` is given no other value: the page of one is refused, as with Django's own
+    filters.
+    """
 
     choices_by_value: Mapping[str, str] = {}
 
@@ -164,7 +169,11 @@ class ListFilter(admin.SimpleListFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return queryset if value is None else self.narrow(queryset, value, request)
+        if value is None:
+            return queryset
+        if value not in dict(self.lookup_choices):
+            raise IncorrectLookupParameters
+        return self.narrow(queryset, value, request)
 
 
 class FixedRowsAdmin(BaseAdmin):

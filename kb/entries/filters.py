@@ -6,7 +6,7 @@ from django.utils import timezone
 from accounts.admin_parts import ListFilter
 from accounts.rest import BooleanFilter, StrictFilterSet
 from kb.audiences.models import Audience
-from kb.entries.due import EXPIRY_NOTICE, LABELS, REASON_CHOICES, Reason
+from kb.entries.due import EXPIRY_NOTICE, REASON_CHOICES, Reason
 from kb.entries.models import Entry, EntryQuerySet
 from kb.interface import api
 from kb.tags.models import Tag
@@ -87,11 +87,7 @@ class DueListFilter(ListFilter):
         due = entries.due(timezone.now())
         if value == "any":
             return due
-        return (
-            due.due_for(Reason(value), timezone.now())
-            if value in LABELS
-            else due.none()
-        )
+        return due.due_for(Reason(value), timezone.now())
 
 
 class OwnerListFilter(ListFilter):
@@ -104,4 +100,4 @@ class OwnerListFilter(ListFilter):
     ) -> EntryQuerySet:
         if value == "mine":
             return entries.filter(owner_id=request.user.pk)
-        return entries.filter(owner__isnull=True) if value == "nobody" else entries
+        return entries.filter(owner__isnull=True)

@@ -23,7 +23,7 @@ class _ExpertFilter(ListFilter):
         lone = Tag.objects.without_expert().values("pk")
         if value == "none":
             return tags.filter(pk__in=lone)
-        return tags.exclude(pk__in=lone) if value == "some" else tags
+        return tags.exclude(pk__in=lone)
 
 
 @admin.register(Tag)

@@ -56,9 +56,7 @@ class _ForWhomFilter(ListFilter):
             return rows.filter(pk__in=mine.values("pk"))
         if value == "tags":
             return rows.filter(tag__in=Tag.objects.of_expert(request.user))
-        if value == "done":
-            return rows.done().filter(reviewed_by=request.user.pk)
-        return rows
+        return rows.done().filter(reviewed_by=request.user.pk)
 
 
 class _RoundFilter(ListFilter):
@@ -71,7 +69,7 @@ class _RoundFilter(ListFilter):
     def narrow(
         self, rows: ReviewQuerySet, value: str, request: HttpRequest
     ) -> QuerySet[Review]:
-        return rows.filter(round=value) if value in self.choices_by_value else rows
+        return rows.filter(round=value)
 
 
 @admin.register(Review)

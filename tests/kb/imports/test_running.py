@@ -365,12 +365,12 @@ def test_who_is_no_curator_any_more_imports_nothing():
 @pytest.mark.django_db(transaction=True)
 def test_cancelling_ends_an_import_while_its_file_is_read():
     job = enqueue_import(planned("text\n" + "\n" * 40_000_000), apply=True, by=None)
-    us = psutil.Process()
+    before = set(psutil.Process().children())
     readers: list[psutil.Process] = []
 
     def cancel() -> None:
         while not readers and Job.objects.get(pk=job.pk).state != "succeeded":
-            readers.extend(us.children())
+            readers.extend(set(psutil.Process().children()) - before)
         Job.objects.filter(pk=job.pk).update(cancel_requested=True)
         connection.close()
 

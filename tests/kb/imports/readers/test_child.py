@@ -1,6 +1,5 @@
 """Files that are made to cost much, read in a process that may not."""
 
-import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +28,13 @@ _RELATIONS = (
     b'relationships/officeDocument" Target="word/document.xml"/></Relationships>'
 )
 LARGE = replace(LIMITS, unpacked_bytes=200 * 1024**2)
+
+
+@pytest.fixture
+def readers():
+    """Tell which children were started; other tests of this process left their own."""
+    before = set(psutil.Process().children())
+    return lambda: [each for each in psutil.Process().children() if each not in before]
 
 
 def make_hostile_docx(paragraphs: int) -> bytes:
@@ -114,11 +120,11 @@ def test_what_takes_too_long_ends(run):
         run(b"id,text\n" + rows, "csv", replace(LARGE, seconds=0))
 
 
-def test_cancelling_ends_the_child_in_the_middle_of_its_work(run):
+def test_cancelling_ends_the_child_in_the_middle_of_its_work(run, readers):
     seen: list[psutil.Process] = []
 
     def cancel() -> None:
-        seen.extend(psutil.Process(os.getpid()).children())
+        seen.extend(readers())
         raise JobCancelledError("cancelled")
 
     with pytest.raises(JobCancelledError):
@@ -128,7 +134,7 @@ def test_cancelling_ends_the_child_in_the_middle_of_its_work(run):
     assert not any(process.is_running() for process in seen)
 
 
-def test_closing_ends_the_child(tmp_path):
+def test_closing_ends_the_child(tmp_path, readers):
     file = tmp_path / "file"
     file.write_text("text\n" + "A card costs 12 euros.\n" * 100_000)
 
@@ -137,13 +143,13 @@ def test_closing_ends_the_child(tmp_path):
             stream, "csv", language="en", limits=LIMITS, check=lambda: None
         )
         next(found)
-        (child,) = psutil.Process(os.getpid()).children()
+        (child,) = readers()
         found.close()
 
     assert not child.is_running()
 
 
-def test_the_child_knows_no_secret_of_ours(tmp_path, monkeypatch):
+def test_the_child_knows_no_secret_of_ours(tmp_path, monkeypatch, readers):
     monkeypatch.setenv("DATABASE_URL", "postgresql://secret")
     file = tmp_path / "file"
     file.write_text("text\n" + "A card costs 12 euros.\n" * 100_000)
@@ -153,7 +159,7 @@ def test_the_child_knows_no_secret_of_ours(tmp_path, monkeypatch):
             stream, "csv", language="en", limits=LIMITS, check=lambda: None
         )
         next(found)
-        (child,) = psutil.Process(os.getpid()).children()
+        (child,) = readers()
         environment = child.environ()
         found.close()
 
