@@ -39,6 +39,10 @@ class CrossEncoder(nn.Module):
         """Return one of all layers of the embedder, as it came or without weights yet."""
         config = AutoConfig.from_pretrained(str(directory))
         layers = upper_layers(directory, config.num_hidden_layers, fitted=fitted)
+        for part in layers.modules():
+            if isinstance(part, nn.Dropout):
+                # It doubles a step's time, and no question is fitted more than a few times.
+                part.p = 0.0
         return cls(layers, config.hidden_size)
 
     def forward(

@@ -37,6 +37,7 @@ from .verifier_sources import (
     KnowledgeSet,
     SourceEntry,
     find,
+    in_paragraphs,
     read_qamr,
     read_selqa,
     read_squad,
@@ -78,8 +79,8 @@ class VerifierTraining:
     )  # fmt: skip
     limits: dict[str, int] = field(
         default_factory=lambda: {
-            "new_wiki": 5000, "squad2": 4000, "squad_train": 20_000, "qamr_facts": 1500,
-            "qamr_pairs": 3000,
+            "new_wiki": 7800, "squad2": 4000, "squad_train": 24_000, "qamr_facts": 1500,
+            "qamr_pairs": 6000,
         }
     )  # fmt: skip
     unanswerable: int = 7500
@@ -226,7 +227,7 @@ def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
         [find(below, f"qamr_filtered_{part}.tsv") for part in ("dev", "test")],
         seed=seed,
     )
-    return [
+    by_sentence = [
         read_squad(
             find(below, "squadshifts_new_wiki.json"),
             name="new_wiki",
@@ -238,6 +239,10 @@ def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
             licence="CC BY-SA 4.0",
             articles=training.articles,
         ),
+    ]
+    return [
+        *by_sentence,
+        *(in_paragraphs(each, seed=seed) for each in by_sentence),
         read_squad_train(
             find(below, "squad_train_800_contexts.json"),
             find(below, "squad_train_10k_question_sentence.json"),

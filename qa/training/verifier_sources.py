@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import TextIOWrapper
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -23,6 +24,7 @@ _CR_MEMBER: Final = "rationales/word_att_gold_train.tsv"
 _CR_REASONS: Final = "causes/reason_gold_train.tsv"
 # Questions with one answer: the first is the entry's own, the others are asked of it.
 _PARAPHRASES: Final = 3
+_PARAGRAPH_WORDS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,30 @@ def read_squad(
             ]
             for question in paragraph["qas"]:
                 _ask_marked(found, entries, question, article["title"])
+    return found
+
+
+def in_paragraphs(known: KnowledgeSet, *, seed: int) -> KnowledgeSet:
+    """Return the same questions beside entries of two to five neighbouring sentences.
+
+    What people import is seldom one sentence an entry.
+    """
+    found = KnowledgeSet(f"{known.name}_paragraphs", known.licence)
+    chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # nothing secret
+    paragraph_of: list[int] = []
+    for title, rows in groupby(known.entries, lambda entry: entry.title):
+        texts = [entry.text for entry in rows]
+        while texts:
+            count = chance.randint(2, 5)
+            while count > 1 and len(" ".join(texts[:count]).split()) > _PARAGRAPH_WORDS:
+                count -= 1
+            joined = " ".join(texts[:count])
+            place = found.place(SourceEntry(joined, title))
+            paragraph_of += [place] * len(texts[:count])
+            del texts[:count]
+    for asked in known.questions:
+        places = {paragraph_of[at] for at in asked.answered_by}
+        found.ask(asked.text, places, asked.words, asked.group)
     return found
 
 

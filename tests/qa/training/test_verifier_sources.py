@@ -12,6 +12,7 @@ from qa.training.verifier_sources import (
     KnowledgeSet,
     SourceEntry,
     find,
+    in_paragraphs,
     read_qamr,
     read_squad,
     read_squad_train,
@@ -54,6 +55,37 @@ def test_articles_that_are_not_named_stay_unseen(tmp_path):
     file = tmp_path / "squad.json"
     file.write_text(json.dumps(squad()))
     assert not read_squad(file, name="s", licence="", articles=["Other"]).questions
+
+
+def test_neighbouring_sentences_of_one_title_become_paragraphs():
+    known = KnowledgeSet("facts", "ours")
+    for number in range(40):
+        title = "Cards" if number < 25 else "Loans"
+        place = known.place(SourceEntry(f"Fact {number} is a sentence.", title))
+        known.ask(f"What is fact {number}?", [place])
+    known.ask("What is nowhere?", [])
+
+    made = in_paragraphs(known, seed=1)
+
+    assert made.name == "facts_paragraphs"
+    whole = " ".join(entry.text for entry in made.entries)
+    assert whole == " ".join(entry.text for entry in known.entries)
+    counts = [entry.text.count("Fact") for entry in made.entries]
+    assert max(counts) <= 5
+    assert sum(counts) / len(counts) > 2
+    *asked, foreign = made.questions
+    assert foreign.answered_by == frozenset()
+    for number, question in enumerate(asked):
+        (at,) = question.answered_by
+        assert f"Fact {number} is" in made.entries[at].text
+        assert made.entries[at].title == ("Cards" if number < 25 else "Loans")
+
+
+def test_a_long_sentence_is_a_paragraph_of_its_own():
+    known = KnowledgeSet("facts", "ours")
+    known.place(SourceEntry("word " * 120 + "end.", "Cards"))
+    known.place(SourceEntry("word " * 90 + "end.", "Cards"))
+    assert len(in_paragraphs(known, seed=1).entries) == 2
 
 
 def test_parts_of_squad_are_one_knowledge_base(tmp_path):
