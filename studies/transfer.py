@@ -223,7 +223,7 @@ def _asked(
                     question.text,
                     asker=asker,
                     knowledge_base=knowledge_base,
-                    channel=Answer.Channel.API,
+                    channel=Answer.Channel.EVALUATION,
                 )
         except InvalidQuestionError:
             continue  # what the product takes for no question says nothing of its gates

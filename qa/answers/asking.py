@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from typing import Required, TypedDict, Unpack
 from uuid import UUID
 
 from django.conf import settings
@@ -64,45 +65,34 @@ ABANDONED_AFTER = timedelta(minutes=15)
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
-def ask(
-    text: str,
-    *,
-    asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | None = None,
-    language: str | None = None,
-    channel: str,
-    tags: Sequence[Tag] = (),
-    earlier: Sequence[str] = (),
-    conversation: UUID | None = None,
-) -> Answer:
+class QuestionFields(TypedDict, total=False):
+    """What `new_question` takes beside the text."""
+
+    asker: Required[AbstractBaseUser | AnonymousUser]
+    channel: Required[str]
+    knowledge_base: KnowledgeBase | None
+    language: str | None
+    tags: Sequence[Tag]
+    earlier: Sequence[str]
+    conversation: UUID | None
+
+
+def ask(text: str, **fields: Unpack[QuestionFields]) -> Answer:
     """Ask and wait for the outcome.
 
-    A refusal before, and an answer without a language model, are written once, decided. What goes on to the
-    language model is kept first, so that the question outlives a model that is down.
+    A refusal before, and an answer without a language model, are written once, decided.
+    What goes on to the language model is kept first, so that the question outlives a
+    model that is down.
     """
-    answer = new_question(
-        text, asker, knowledge_base, language, channel, tags, earlier, conversation
-    )
+    answer = new_question(text, **fields)
     for _ in decide(answer):
         pass
     return answer
 
 
-def keep_question(
-    text: str,
-    *,
-    asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | None = None,
-    language: str | None = None,
-    channel: str,
-    tags: Sequence[Tag] = (),
-    earlier: Sequence[str] = (),
-    conversation: UUID | None = None,
-) -> Answer:
+def keep_question(text: str, **fields: Unpack[QuestionFields]) -> Answer:
     """Keep a question for `decide`: where the stages are wanted as they come."""
-    answer = new_question(
-        text, asker, knowledge_base, language, channel, tags, earlier, conversation
-    )
+    answer = new_question(text, **fields)
     answer.save(force_insert=True)
     return answer
 
@@ -284,10 +274,11 @@ def find_knowledge_base(
 
 def new_question(
     text: str,
+    *,
     asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase | None,
-    language: str | None,
     channel: str,
+    knowledge_base: KnowledgeBase | None = None,
+    language: str | None = None,
     tags: Sequence[Tag] = (),
     earlier: Sequence[str] = (),
     conversation: UUID | None = None,

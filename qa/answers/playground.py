@@ -45,7 +45,13 @@ def preview(
 
     Evidence is looked for whatever the policy's timing is: no model is asked.
     """
-    row = new_question(text, asker, knowledge_base, language, Answer.Channel.API)
+    row = new_question(
+        text,
+        asker=asker,
+        channel=Answer.Channel.API,
+        knowledge_base=knowledge_base,
+        language=language,
+    )
     policy = active_policy(row.knowledge_base)
     frozen = policy.as_value()
     sources = replace(sources_for(row, frozen), closed_book=None)

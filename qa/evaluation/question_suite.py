@@ -140,10 +140,9 @@ class AskedSuite(CaseSuite):
         try:
             answer = new_question(
                 case.question,
-                asker,
-                self.knowledge_base,
-                None,
-                Answer.Channel.EVALUATION,
+                asker=asker,
+                channel=Answer.Channel.EVALUATION,
+                knowledge_base=self.knowledge_base,
             )
         except InvalidQuestionError:
             return _Begun(case, None, time.perf_counter() - began)

@@ -137,10 +137,10 @@ def _create(
 ) -> Repeat:
     after = new_question(
         before.question,
-        before.asker or AnonymousUser(),
-        before.knowledge_base,
-        before.language,
-        Answer.Channel.REPEAT,
+        asker=before.asker or AnonymousUser(),
+        channel=Answer.Channel.REPEAT,
+        knowledge_base=before.knowledge_base,
+        language=before.language,
     )
     with run.step():
         after.save(force_insert=True)

@@ -336,7 +336,7 @@ def test_an_outcome_that_cannot_be_stored_leaves_a_failed_question():
 @pytest.mark.django_db(transaction=True)
 def test_a_refusal_that_cannot_be_stored_says_what_broke():
     near = make_entry(FEE)
-    answer = new_question("Do you sell umbrellas and cards?", make_user(), None, None, "api")  # fmt: skip
+    answer = new_question("Do you sell umbrellas and cards?", asker=make_user(), channel="api")  # fmt: skip
 
     stages = decide(answer, language_model=never_load)
     while not isinstance(next(stages), VerbatimMatch):

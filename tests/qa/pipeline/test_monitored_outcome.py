@@ -195,7 +195,10 @@ def test_nothing_of_a_refused_answer_is_told(client):
     policy = ensure_default_policy(make_knowledge_base())
     agent = make_user()
     answer = new_question(
-        "What does it cost?", agent, make_knowledge_base(), None, "api"
+        "What does it cost?",
+        asker=agent,
+        channel="api",
+        knowledge_base=make_knowledge_base(),
     )
     doubted = draft("It costs 99 dollars.", "99", "dollars")
     outcome = outcome_of(
@@ -226,7 +229,9 @@ def test_what_may_repeat_a_hidden_entry_is_withheld_though_it_is_unsourced(clien
     )
     member = make_user(groups=["board"])
     policy = ensure_default_policy(make_knowledge_base())
-    answer = new_question("Where?", member, make_knowledge_base(), None, "api")
+    answer = new_question(
+        "Where?", asker=member, channel="api", knowledge_base=make_knowledge_base()
+    )
     outcome = outcome_of(
         lambda notes, _: (
             draft("They meet in Lugano gladly.")
@@ -271,7 +276,10 @@ def test_it_is_stored_and_shown_sentence_by_sentence(client):
         return replace(looked_up(notes, kept), is_last=False)
 
     answer = new_question(
-        "What does it cost?", agent, make_knowledge_base(), None, "api"
+        "What does it cost?",
+        asker=agent,
+        channel="api",
+        knowledge_base=make_knowledge_base(),
     )
     record_outcome(answer, outcome_of(writes, found=(piece,)), policy)
 
