@@ -75,8 +75,10 @@ def iterative_scan_problem() -> str | None:
         return None
     return (
         f"hnsw.iterative_scan is {found!r} instead of {ITERATIVE_SCAN!r}: a search with a "
-        "narrow audience would find almost nothing. Remove what overrides it: ALTER "
-        "ROLE or ALTER DATABASE ... SET, or a pooler that drops connection options."
+        "narrow audience would find almost nothing. Remove what overrides it, such as "
+        "ALTER ROLE or ALTER DATABASE ... SET. Behind a pooler, where the role carries "
+        f"it, run: ALTER ROLE ... SET hnsw.iterative_scan = '{ITERATIVE_SCAN}', "
+        "and let the pooler connect again (RECONNECT)."
     )
 
 

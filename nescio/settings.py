@@ -153,9 +153,10 @@ LOGIN_REDIRECT_URL = "ask"
 LOGOUT_REDIRECT_URL = "login"
 
 # --- Database ------------------------------------------------------------------------
-# The vector index must go on scanning when a filter discards what it found first, or a
-# selective audience turns into false refusals; start-up checks that the setting took.
 _database = env.db_url_config(DATABASE_URL)
+# Behind a pooler in transaction mode each transaction may be on another connection, to
+# which nothing can be said when it is opened.
+_is_pooled = env.bool("NESCIO_DATABASE_POOLER", default=False)
 # Neither superuser nor owner of the tables, so that row-level security binds it: every
 # statement is run as this role but for changes of the tables themselves. Empty where the
 # role that signs in is such a one already.
@@ -166,18 +167,24 @@ _database.update(
         # A Unix socket's directory is percent-encoded in the host's place.
         "HOST": unquote(_database["HOST"]),
         "CONN_HEALTH_CHECKS": True,
+        "DISABLE_SERVER_SIDE_CURSORS": _is_pooled,
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
             # How often an ordinary statement would have to come before it is prepared,
             # which Django's own never are; search asks for it outright. None forbids it.
             "prepare_threshold": (
-                5 if env.bool("NESCIO_DATABASE_PREPARE", default=True) else None
+                5 if env.bool("NESCIO_DATABASE_PREPARE", not _is_pooled) else None
             ),
-            "options": "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=100",
         },
     }
 )
-if env.bool("NESCIO_DATABASE_POOL", default=True):
+if not _is_pooled:
+    # The vector index must go on scanning when a filter discards what it found first, or
+    # a selective audience turns into false refusals; start-up checks that it does.
+    _database["OPTIONS"]["options"] = (
+        "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=100"
+    )
+if env.bool("NESCIO_DATABASE_POOL", default=not _is_pooled):
     _database["OPTIONS"]["pool"] = {
         "min_size": 1,
         "max_size": env.int("NESCIO_DATABASE_POOL_SIZE", default=32),
