@@ -20,7 +20,7 @@ from tests.workers.processes import Process, environment_of, wait_until
 
 from .running import free_port
 
-PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin") or ""
 ROLE = "nescio_web_of_test"
 SET = (
     f"ALTER ROLE {ROLE} SET hnsw.iterative_scan = 'relaxed_order'",
@@ -32,7 +32,7 @@ QUESTION = "What is the secret limit?"
 
 pytestmark = [
     pytest.mark.system,
-    pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed"),
+    pytest.mark.skipif(not PGBOUNCER, reason="pgbouncer is not installed"),
     pytest.mark.django_db(transaction=True),
 ]
 
