@@ -153,7 +153,7 @@ def _throughput(rows: int, rounds: int) -> int:
 
 
 def _embedded(texts: list[str], title: str) -> list[str]:
-    from kb.embedding.parts import Embedded
+    from kb.embedding.services import Embedded
 
     said = [Embedded(title, "", "", text) for text in texts]
     return [part for each in said for part in each.parts.values()]

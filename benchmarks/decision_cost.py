@@ -34,8 +34,8 @@ from rich.table import Table
 from probes.abstention.fitting import fit
 from probes.abstention.probe import Labelled
 from probes.language_model import WhiteBoxModel
+from qa.inference.by_history import SelfKnowledgeByHistory
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
-from qa.inference.known_by_history import SelfKnowledgeByHistory
 from qa.inference.known_by_probe import BoundaryProbe, SelfKnowledgeByProbe
 from qa.inference.policy_models import history_form, load_closed_book_form
 from qa.inference.white_box import middle_tap

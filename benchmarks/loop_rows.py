@@ -16,7 +16,7 @@ from benchmarks.loop_sql import STATEMENTS
 from kb.entries.services import create_entries
 from kb.entries.values import NewEntry
 from kb.models import Audience, KnowledgeBase, Tag
-from qa.dashboard.daily_counts import count_days
+from qa.dashboard.traffic import count_days
 from qa.models import Certificate, ChangedDay, Policy
 from qa.policies.services import ensure_default_policy
 

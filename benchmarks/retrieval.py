@@ -156,7 +156,7 @@ def _squad(options: argparse.Namespace) -> list[Measured]:
     from probes.language_model.loading import SHIPPED
     from qa.evaluation.knowledge import Fact, Source
     from qa.evaluation.suites.options import find_file
-    from qa.evaluation.suites.squad2 import (
+    from qa.evaluation.suites.question_sets import (
         FILES,
         article_cases,
         read_articles,

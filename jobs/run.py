@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import (
     InterfaceError,
     InternalError,
@@ -52,6 +53,7 @@ RETRYABLE = (
     RetryableJobError,
 )
 _MAX_WAIT_SECONDS = 60
+_REPORT_SECONDS = 1.0
 # A host that vanished with a step open would keep the row locked until TCP gives up.
 _SILENCE_IN_STEP_MILLISECONDS = 30_000
 _SETTLE_PAUSES_SECONDS = (0.2, 0.5, 1, 2)
@@ -113,6 +115,30 @@ class JobRun:
             yield step
             self._store(step)
         self.done, self.total, self.cursor = step.done, step.total, step.cursor
+
+    @property
+    def owner(self) -> User | None:
+        # Who is gone leaves no number, which no user has.
+        return User.objects.filter(pk=self.owner_id or 0).first()
+
+    def reporter(self) -> Callable[[str, int, int], None]:
+        """Return what stores progress each second, and stops the job on demand.
+
+        It is told what is being done, how much of it is, and of how much.
+        """
+        stored_what, stored_at = "", 0.0
+
+        def report(what: str, done: int, total: int) -> None:
+            nonlocal stored_what, stored_at
+            now = time.monotonic()
+            is_early = now - stored_at < _REPORT_SECONDS and done < total
+            if what == stored_what and is_early:
+                return
+            stored_what, stored_at = what, now
+            with self.step() as step:
+                step.advance(done=done, total=total, cursor={"doing": what})
+
+        return report
 
     def check(self) -> None:
         """Raise what the next step would: for long work between two steps."""

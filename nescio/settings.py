@@ -100,7 +100,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "nescio.middleware.RequestIdMiddleware",
-    "integrations.metrics.middleware.RequestMetricsMiddleware",
+    "integrations.metrics.counting.RequestMetricsMiddleware",
     "integrations.traces.spans.TraceMiddleware",
     "accounts.middleware.ApiHeadersMiddleware",
     "django.middleware.security.SecurityMiddleware",

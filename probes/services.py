@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 
 import probes
 from accounts.prepared import lock_until_commit
-from probes.cards import ANSWER_KINDS, CARD, ProbeCard, ProbeFiles, ProbeKind
+from probes.cards import ANSWER_KINDS, CARD, ProbeFiles, ProbeKind
 from probes.exceptions import ProbeNotFoundError, ProbeStateError
 from probes.joint import JointProbe, joint_from
 from probes.models import Probe, ProbeChange
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from probes.reranker.blend import Blend
 
 State = Probe.State
+# The columns that a probe's card says.
+_OF_CARD: Final = (
+    "kind", "language_model", "language_model_name", "form", "layer", "part",
+    "data_sha256", "sizes", "metrics", "temperature",
+)  # fmt: skip
 
 
 def load_probe(
@@ -56,7 +61,7 @@ def register(
     try:
         with transaction.atomic():
             probe = Probe.objects.create(
-                **_columns(card),
+                **{name: getattr(card, name) for name in _OF_CARD},
                 fingerprint=files.fingerprint,
                 card=files.card.decode(),
                 weights=files.weights,
@@ -136,21 +141,6 @@ def _require_recall(probe: Probe) -> None:
         f"{probe} can't be activated: recall among the first notes is {after} with it "
         f"and {before} without. Train one on more preferences, or leave the order."
     )
-
-
-def _columns(card: ProbeCard) -> dict[str, object]:
-    return {
-        "kind": card.kind.value,
-        "language_model": card.language_model,
-        "language_model_name": card.language_model_name,
-        "form": card.form,
-        "layer": card.layer,
-        "part": card.part,
-        "data_sha256": card.data_sha256,
-        "sizes": dict(card.sizes),
-        "metrics": dict(card.metrics),
-        "temperature": card.temperature,
-    }
 
 
 def _locked(probe_id: int) -> Probe:

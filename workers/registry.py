@@ -24,7 +24,7 @@ from qa.gaps.notices import mail_notice
 from qa.gaps.repeats import ask_again
 from qa.inference.configured import configured_judge, load_writer
 from qa.privacy.persons import erase_in_background
-from qa.privacy.retention import erase_old_texts
+from qa.privacy.scrubbing import erase_old_texts
 from qa.reviews.sampling import draw_in_background
 from qa.training.jobs import retrain_in_background, train_in_background
 from qa.training.past_questions import keep_past_questions

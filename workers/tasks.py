@@ -29,10 +29,10 @@ from kb.embedding.switch import enqueue_where_stale
 from kb.upkeep import reminders
 from kb.upkeep import services as upkeep
 from qa.answers.asking import fail_abandoned
-from qa.dashboard import daily_counts
+from qa.dashboard import traffic
 from qa.gaps import notices, repeats
 from qa.gaps import services as gaps
-from qa.privacy import retention
+from qa.privacy import scrubbing
 from qa.reviews import sampling as review_sampling
 from qa.training import retraining as retrainings
 from qa.votes import doubts, entry_uses
@@ -151,7 +151,7 @@ def doubt_entries() -> None:
 @shared_task(name="workers.count_days")
 def count_days() -> None:
     """Bring what dashboards read up to date: today's counts, and what changed since."""
-    daily_counts.count_days()
+    traffic.count_days()
 
 
 @shared_task(name="workers.ask_again")
@@ -195,7 +195,7 @@ def propose_for_gaps() -> None:
 @shared_task(name="workers.erase_old_texts")
 def erase_old_texts() -> None:
     """Have the words erased that knowledge bases want kept no longer."""
-    retention.enqueue_where_wanted()
+    scrubbing.enqueue_where_wanted()
 
 
 @shared_task(name="workers.retrain")

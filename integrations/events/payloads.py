@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 from django.urls import reverse
 
 from accounts.acting import acting_for
@@ -62,29 +63,21 @@ def _answer(owner: User, data: _Data) -> Fields | None:
     }
 
 
-def _escalation(owner: User, data: _Data) -> Fields | None:
-    rows = Escalation.objects.visible_to(owner).filter(pk=data["escalation"])
-    link = _address("admin:qa_escalation_change", data["escalation"])
-    return {**data, "link": link} if rows.exists() else None
+def _row(
+    name: str, page: str, visible: Callable[[User], QuerySet[Any]]
+) -> Callable[[User, _Data], Fields | None]:
+    """Return what reads an event of the row that `data[name]` is the id of."""
+
+    def read(owner: User, data: _Data) -> Fields | None:
+        is_seen = visible(owner).filter(pk=data[name]).exists()
+        return {**data, "link": _address(page, data[name])} if is_seen else None
+
+    return read
 
 
-def _gap(owner: User, data: _Data) -> Fields | None:
-    rows = Gap.objects.visible_to(owner).filter(pk=data["gap"])
-    link = _address("admin:qa_gap_change", data["gap"])
-    return {**data, "link": link} if rows.exists() else None
-
-
-def _entry(owner: User, data: _Data) -> Fields | None:
-    rows = Entry.objects.readable_by(owner).filter(pk=data["entry"])
-    return {**data, "link": _address("entry", data["entry"])} if rows.exists() else None
-
-
-def _conflict(owner: User, data: _Data) -> Fields | None:
-    if not has_role(owner, Role.SME):
-        return None
-    rows = Conflict.objects.visible_to(owner).filter(pk=data["conflict"])
-    link = _address("admin:kb_conflict_change", data["conflict"])
-    return {**data, "link": link} if rows.exists() else None
+def _conflicts(owner: User) -> QuerySet[Conflict]:
+    rows = Conflict.objects.visible_to(owner)
+    return rows if has_role(owner, Role.SME) else rows.none()
 
 
 def _policy(owner: User, data: _Data) -> Fields | None:
@@ -93,12 +86,6 @@ def _policy(owner: User, data: _Data) -> Fields | None:
     found = Policy.objects.filter(pk=data["policy"]).values("name", "version").first()
     link = _address("admin:qa_policy_change", data["policy"])
     return {**data, **found, "link": link} if found else None
-
-
-def _job(owner: User, data: _Data) -> Fields | None:
-    rows = Job.objects.visible_to(owner).filter(pk=data["job"])
-    link = _address("admin:jobs_job_change", data["job"])
-    return {**data, "link": link} if rows.exists() else None
 
 
 def _notice(owner: User, data: _Data) -> Fields | None:
@@ -135,6 +122,12 @@ def _test(owner: User, data: _Data) -> Fields:
     return {**data, "link": _address("admin:integrations_delivery_changelist")}
 
 
+_escalation = _row(
+    "escalation", "admin:qa_escalation_change", Escalation.objects.visible_to
+)
+_gap = _row("gap", "admin:qa_gap_change", Gap.objects.visible_to)
+_entry = _row("entry", "entry", Entry.objects.readable_by)
+
 _READERS: Mapping[str, Callable[[User, _Data], Fields | None]] = {
     EventType.ANSWER_REFUSED: _answer,
     EventType.ESCALATION_RAISED: _escalation,
@@ -143,10 +136,10 @@ _READERS: Mapping[str, Callable[[User, _Data], Fields | None]] = {
     EventType.GAP_FILLED: _gap,
     EventType.ENTRY_VERIFIED: _entry,
     EventType.ENTRY_EXPIRED: _entry,
-    EventType.CONFLICT_FOUND: _conflict,
+    EventType.CONFLICT_FOUND: _row("conflict", "admin:kb_conflict_change", _conflicts),
     EventType.DRIFT_FOUND: _policy,
     EventType.POLICY_ACTIVATED: _policy,
-    EventType.JOB_FAILED: _job,
+    EventType.JOB_FAILED: _row("job", "admin:jobs_job_change", Job.objects.visible_to),
     EventType.NOTICE_SENT: _notice,
     TEST: _test,
 }

@@ -22,7 +22,16 @@ from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from integrations.events.exceptions import WebhookAddressError
+from accounts.exceptions import ConflictError, NescioError
+
+
+class WebhookAddressError(NescioError):
+    code = "webhook_address"
+
+
+class EndpointStateError(ConflictError):
+    code = "endpoint_state"
+
 
 TIMEOUT_SECONDS = 10.0
 MAX_RESPONSE_BYTES = 1_000

@@ -10,7 +10,6 @@ from django.utils import timezone
 from accounts.acting import unrestricted
 from accounts.exceptions import NotFoundError
 from integrations.events.delivery import attempt_fields, message_of
-from integrations.events.exceptions import EndpointStateError
 from integrations.events.models import (
     TEST,
     Delivery,
@@ -19,7 +18,7 @@ from integrations.events.models import (
     EventType,
     new_seed,
 )
-from integrations.events.posting import post
+from integrations.events.posting import EndpointStateError, post
 from kb.entries.models import Entry
 
 _LOOKED_BACK = timedelta(days=1)  # for entries that expired while no worker ran

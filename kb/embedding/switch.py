@@ -18,10 +18,12 @@ from jobs.services import enqueue
 from kb.embedding import vector_index
 from kb.embedding.embedder import get_embedder, load_embedder
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
-from kb.embedding.parts import DIGEST_SQL, PLACE_SQL, embedded
 from kb.embedding.services import (
+    DIGEST_SQL,
+    PLACE_SQL,
     PreparedVectors,
     active_model,
+    embedded,
     prepare_vectors,
     write_vectors,
 )

@@ -18,8 +18,12 @@ from accounts.exceptions import ConflictError
 from kb.conflicts.background import enqueue_comparison
 from kb.documents.models import Document
 from kb.embedding.models import EmbeddingModel
-from kb.embedding.parts import Embedded
-from kb.embedding.services import PreparedVectors, active_model, prepare_vectors
+from kb.embedding.services import (
+    Embedded,
+    PreparedVectors,
+    active_model,
+    prepare_vectors,
+)
 from kb.entries.models import Entry
 from kb.entries.states import retire_entry
 from kb.exceptions import InvalidKnowledgeError

@@ -58,8 +58,9 @@ def propose_min_known(
     Raises: ValueError where the lengths differ, or a number is outside its range.
     """
     if not 0 <= risk <= 1 or not 0 < delta < 1:
-        msg = f"risk {risk} is not in [0, 1], or delta {delta} not in (0, 1)"
-        raise ValueError(msg)
+        raise ValueError(
+            f"risk {risk} is not in [0, 1], or delta {delta} not in (0, 1)"
+        )
     curve = risk_coverage(known_probability, [not one for one in right])
     steps = [
         (score, coverage, wrong)
@@ -163,8 +164,9 @@ def best_threshold(watched: Sequence[Watched]) -> float:
     """
     values = sorted({w.weakest for w in watched if w.weakest is not None})
     if not values:
-        msg = "No confidence was seen: there is nothing to choose by. Give more questions."
-        raise EvaluationDataError(msg)
+        raise EvaluationDataError(
+            "No confidence was seen: there is nothing to choose by. Give more questions."
+        )
     # Below the first one nothing is in doubt, above the last one everything.
     ends = [values[0] - 1.0, *values, values[-1] + 1.0]
     tried = [(low + high) / 2 for low, high in pairwise(ends)]

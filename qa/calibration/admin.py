@@ -30,8 +30,17 @@ from qa.policies.services import new_version, version_before
 from . import versions as version_words
 from . import wording as words
 from .figures import draw, figures
-from .forms import Desk, PromiseForm, author_of, chosen_of, read_desk
-from .self_pages import SelfCalibrationForm, find_drawn, follow, own_context
+from .forms import (
+    Desk,
+    PromiseForm,
+    SelfCalibrationForm,
+    author_of,
+    chosen_of,
+    find_drawn,
+    follow,
+    own_context,
+    read_desk,
+)
 from .self_words import CURVE, curve_svg
 
 if TYPE_CHECKING:

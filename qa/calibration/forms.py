@@ -2,16 +2,21 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlencode
 
 from django import forms
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, QueryDict
 from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.utils.html import format_html
 
 from kb.documents.models import KnowledgeBase
-from qa.calibration.models import SelfCalibration
+from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
+from qa.calibration.self_calibration import last_of, set_settings, settings_of
+from qa.calibration.self_calibration_jobs import enqueue_calibration
+from qa.calibration.self_words import words_of
 from qa.calibration.threshold_effects import Labelled, has_drifted, runs_of
 from qa.calibration.versions import is_from_own_questions
 from qa.evaluation.cases import LabelledAnswer
@@ -82,12 +87,11 @@ class ThresholdsForm(forms.Form):
         """Limit alpha to the horizon, beyond which everything is unrelated."""
         alpha: float = self.cleaned_data["alpha"]
         if alpha > self.horizon:
-            msg = (
+            raise forms.ValidationError(
                 f"{alpha:g} is above this version's horizon {self.horizon:g}: what is "
                 "near enough to answer would count as unrelated. Make a version with a "
                 "wider horizon first."
             )
-            raise forms.ValidationError(msg)
         return alpha
 
     def tried(self) -> dict[str, Any] | None:
@@ -202,3 +206,57 @@ def chosen_of(rows: tuple[Row, ...], asked: str) -> Row | None:
 
 def author_of(request: HttpRequest) -> User | None:
     return request.user if isinstance(request.user, User) else None
+
+
+class SelfCalibrationForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    then = forms.ChoiceField(
+        choices=[("", "save"), ("calibrate", "calibrate")],
+        required=False,
+        widget=forms.HiddenInput,
+    )
+
+    class Meta:
+        model = SelfCalibrationSettings
+        fields: ClassVar = [
+            "wrong_share_target",
+            "calibrates_itself",
+            "uses_evaluations",
+        ]
+
+
+def own_context(
+    knowledge_base: KnowledgeBase, form: SelfCalibrationForm | None = None
+) -> dict[str, Any]:
+    kept = last_of(knowledge_base)
+    shown = form or SelfCalibrationForm(instance=settings_of(knowledge_base))
+    return {
+        "own": kept,
+        "own_words": words_of(kept) if kept else None,
+        # The buttons say what is to be done then.
+        "own_fields": [shown[name] for name in SelfCalibrationForm.Meta.fields],
+    }
+
+
+def find_drawn(
+    request: HttpRequest, knowledge_base: KnowledgeBase
+) -> SelfCalibration | None:
+    """Return the one whose curve is asked for, or the last; None where none has one."""
+    rows = tuple(SelfCalibration.objects.filter(knowledge_base=knowledge_base))
+    found = chosen_of(rows, request.GET.get("of", "")) or next(iter(rows), None)
+    return found if found and found.curve else None
+
+
+def follow(
+    knowledge_base: KnowledgeBase, form: SelfCalibrationForm, request: HttpRequest
+) -> str:
+    """Do what a valid form asks for; return it in words."""
+    wanted = dict(form.cleaned_data)
+    then = wanted.pop("then")
+    set_settings(knowledge_base, **wanted)
+    if not then:
+        return f"Kept for {knowledge_base}."
+    job = enqueue_calibration(knowledge_base, by=author_of(request))
+    return format_html(
+        'It asks its own questions now; <a href="{}">the job</a> shows how far it is.',
+        reverse("admin:jobs_job_change", args=[job.pk]),
+    )

@@ -1,12 +1,12 @@
 """When a knowledge base calibrates itself: after an import, and as its knowledge changes."""
 
-import time
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, User
+from django.contrib.auth.models import AbstractBaseUser
 
 from jobs.models import Job
 from jobs.run import JobRun
@@ -14,13 +14,11 @@ from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.forms import Writer
 from kb.entries.models import Entry
-from qa.calibration.models import SelfCalibration
 from qa.evaluation.knowledge import PREFIX
 from qa.exceptions import CalibrationError
 from qa.policies.services import active_policy, has_verifier
 from qa.reviews.models import Review
 
-from .own_questions.measuring import OnProgress
 from .self_calibration import Mode, calibrate_itself, last_of, running, settings_of
 
 KIND: Final = "qa.calibrate_itself"
@@ -29,7 +27,6 @@ CHECK_KIND: Final = "qa.calibrate_where_due"
 # have to be done.
 _LEAST_CHANGED: Final = 20
 _SHARE_CHANGED: Final = 0.1
-_STEP_SECONDS: Final = 1.0
 _WERE_VERIFIED = (Entry.State.VERIFIED, Entry.State.NEEDS_REVIEW, Entry.State.RETIRED)
 
 
@@ -43,7 +40,7 @@ def is_due(knowledge_base: KnowledgeBase) -> bool:
     last = last_of(knowledge_base)
     rows = Entry.objects.filter(knowledge_base=knowledge_base)
     verified = rows.filter(state=Entry.State.VERIFIED).count()
-    if last and _measured_by(last) != running():
+    if last and (last.verifier, last.embedder, last.retrieval) != running():
         return verified > 0
     if last and _judged(knowledge_base, last.created_at) >= _LEAST_CHANGED:
         return verified > 0
@@ -112,13 +109,12 @@ def calibrate_in_background(
     found = KnowledgeBase.objects.filter(pk=number).first()
     if found is None:
         return {"calibrated": False, "why": "The knowledge base is not there any more."}
-    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
     try:
         kept = calibrate_itself(
             found,
-            by=owner,
+            by=run.owner,
             load_writer=load_writer if settings.LANGUAGE_SERVER_URL else None,
-            on_progress=_progress_of(run),
+            on_progress=partial(run.reporter(), "asking"),
         )
     except CalibrationError as error:
         return {"calibrated": False, "why": str(error)}
@@ -129,24 +125,6 @@ def calibrate_in_background(
         "is_active": kept.policy.is_active,
         "why": kept.not_activated,
     }
-
-
-def _measured_by(last: SelfCalibration) -> tuple[str, str, str]:
-    return last.verifier, last.embedder, last.retrieval
-
-
-def _progress_of(run: JobRun) -> OnProgress:
-    stored_at = time.monotonic()
-
-    def on_progress(done: int, total: int) -> None:
-        nonlocal stored_at
-        if time.monotonic() - stored_at < _STEP_SECONDS and done < total:
-            return
-        stored_at = time.monotonic()
-        with run.step() as step:
-            step.advance(done=done, total=total)
-
-    return on_progress
 
 
 def _judged(knowledge_base: KnowledgeBase, since: datetime) -> int:

@@ -64,8 +64,9 @@ def read_cases(file: Path) -> tuple[Case, ...]:
     cases: dict[str, Case] = {}
     for number, case in read_lines(file, _case):
         if case.id in cases:
-            msg = f"{file.name}, line {number}: the id {case.id!r} occurs twice."
-            raise EvaluationDataError(msg)
+            raise EvaluationDataError(
+                f"{file.name}, line {number}: the id {case.id!r} occurs twice."
+            )
         cases[case.id] = case
     return tuple(cases.values())
 
@@ -81,18 +82,18 @@ def read_lines(
             try:
                 made = read(json.loads(line))
             except (ValueError, KeyError, TypeError) as error:
-                msg = (
+                raise EvaluationDataError(
                     f"{file.name}, line {number}: {error!r} in {line.strip()[:120]!r}."
-                )
-                raise EvaluationDataError(msg) from error
+                ) from error
             yield number, made
 
 
 def _case(row: Mapping[str, object]) -> Case:
     expected = row["expect"]
     if expected not in (ANSWERED, REFUSED):
-        msg = f'expect must be "{ANSWERED}" or "{REFUSED}", not {expected!r}'
-        raise ValueError(msg)
+        raise ValueError(
+            f'expect must be "{ANSWERED}" or "{REFUSED}", not {expected!r}'
+        )
     return Case(
         id=as_text(row["id"], "id"),
         question=as_text(row["question"]),
@@ -110,23 +111,21 @@ def _case(row: Mapping[str, object]) -> Case:
 def as_text(value: object, name: str = "") -> str:
     """Return a text; where it is the `name` of a row, as its column can hold it."""
     if not isinstance(value, str) or not value.strip():
-        msg = f"{value!r} is no text"
-        raise ValueError(msg)
+        raise ValueError(f"{value!r} is no text")
     if name and len(value) > MAX_NAME:
-        msg = (
+        raise ValueError(
             f"{name} has {len(value):,} characters and may have {MAX_NAME}; shorten it"
         )
-        raise ValueError(msg)
     if name and not value.isprintable():
-        msg = f"{name} holds characters that can not be printed; take them out"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{name} holds characters that can not be printed; take them out"
+        )
     return value
 
 
 def as_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        msg = f"{value!r} is no list of texts"
-        raise TypeError(msg)
+        raise TypeError(f"{value!r} is no list of texts")
     return tuple(as_text(item) for item in value)
 
 

@@ -187,9 +187,8 @@ def evaluate_in_background(run: JobRun) -> dict[str, object]:
     `shadow`, `policy` and `knowledge_base`. Each question's rows and the job's progress
     are written in one step: whatever happens, the run goes on behind the last of them.
     """
-    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
-    suite = _suite(run, owner)
-    evaluation = _evaluation(run, suite, owner)
+    suite = _suite(run)
+    evaluation = _evaluation(run, suite)
     done = evaluation.results.count()
 
     @contextmanager
@@ -208,19 +207,19 @@ def evaluate_in_background(run: JobRun) -> dict[str, object]:
     return {"run": finished.pk, "suite": finished.suite, **finished.report}
 
 
-def _evaluation(run: JobRun, suite: Suite, owner: User | None) -> EvaluationRun:
+def _evaluation(run: JobRun, suite: Suite) -> EvaluationRun:
     found = EvaluationRun.objects.filter(
         pk=run.cursor.get("run", 0), state=EvaluationRun.State.RUNNING
     ).first()
     if found:
         return found
     with run.step() as step:
-        begun = begin(suite, by=owner)
+        begun = begin(suite, by=run.owner)
         step.advance(total=begun.total, cursor={"run": begun.pk})
     return begun
 
 
-def _suite(run: JobRun, owner: User | None) -> Suite:
+def _suite(run: JobRun) -> Suite:
     def loading(done: int, total: int) -> None:
         # Stops here if that was asked for; what is loaded stays.
         with run.step():
@@ -232,7 +231,7 @@ def _suite(run: JobRun, owner: User | None) -> Suite:
         seed=int(given.get("seed") or 0),
         shadow=given.get("shadow") is True,
         loading=loading,
-        by=owner,
+        by=run.owner,
     )
     if data := str(given.get("data") or ""):
         options["data"] = Path(data)

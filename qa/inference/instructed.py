@@ -14,8 +14,8 @@ from typing import Final
 
 from accounts.ids import digest
 from probes.language_model import Context, Generated, WhiteBoxModel
-from probes.language_model.json_values import JsonValues
 from probes.language_model.values import Look
+from probes.language_model.writing import JsonValues
 from probes.taps import Activations, Tap
 from qa.inference import instructed_form
 from qa.inference.instructed_form import (

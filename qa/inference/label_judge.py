@@ -146,11 +146,12 @@ class LabelJudge:
         instruction: str,
         fixed: Sequence[Example],
     ) -> None:
-        """Set up the form; `instruction` is read first and `fixed` may be empty."""
+        """Set up the form; `instruction`, which names the labels, is read first."""
         self.model = model
         self.labels = labels
         self._options = label_tokens(labels, model.tokens, model=model.name)
-        self._instruction = model.tokens.encode_text(instruction)
+        said = instruction.format(known=labels.known, unknown=labels.unknown)
+        self._instruction = model.tokens.encode_text(said)
         self._end = model.tokens.encode_text(_END)
         self._fixed = tuple(fixed)
         self._judged_fixed: tuple[JudgedExample, ...] | None = None
@@ -194,11 +195,7 @@ class LabelJudge:
         self, examples: Sequence[Example], asked: Sequence[int], after: Context
     ) -> list[LabelScores]:
         rows = self.model.score_labels(
-            examples,
-            asked,
-            self._options,
-            after,
-            end=self._end,
+            examples, asked, self._options, after, end=self._end
         )
         return [LabelScores(known=row[1], unknown=row[0]) for row in rows.tolist()]
 

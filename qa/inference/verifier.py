@@ -1,11 +1,21 @@
-"""The verifier that the settings name."""
+"""The verifier that the settings name, and the registry's reranker, which blends its scores."""
 
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
+import numpy as np
 from django.conf import settings
 
+from accounts.loaded_once import LoadedOnce
 from kb.embedding.embedder import load_embedder
+from probes.models import Probe
+from probes.reranker.blend import Blend, Rows, blend_from
 from probes.verifier import scoring
+from probes.verifier.scoring import Verifier
+from qa.pipeline.choice import Passage
 
 
 def load_verifier() -> scoring.Verifier:
@@ -22,3 +32,55 @@ def is_loaded() -> bool:
 def _directory() -> Path:
     name = settings.VERIFIER
     return scoring.BUNDLED if name == "bundled" else Path(name)
+
+
+logger = logging.getLogger(__name__)
+
+VERIFIER: Final = "verifier"  # of the card's settings: the one whose scores were read
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BlendedReranker:
+    """`qa.pipeline.retrieve.Reranker`; texts come in the order in which they were found."""
+
+    fingerprint: str
+    blend: Blend
+    verifier: Verifier
+
+    def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
+        if not texts:
+            return []
+        found: list[float] = self.blend.scores(
+            measured(self.verifier, question, texts)
+        ).tolist()
+        return found
+
+
+def measured(verifier: Verifier, question: str, texts: Sequence[str]) -> Rows:
+    """Return the verifier's logit and cosine of each text's best window: (texts, 2)."""
+    windows = verifier.measure(question, [Passage("", "", "", text) for text in texts])
+    return np.array([each[each[:, 0].argmax()] for each in windows])
+
+
+_loaded: Final = LoadedOnce[str, BlendedReranker | None]()
+
+
+def load_blended(language_model: str, fingerprint: str) -> BlendedReranker | None:
+    """Return this reranker of the registry, loaded once; None if it can't be used."""
+    version = (fingerprint, settings.VERIFIER)
+    return _loaded.get(language_model, lambda: _load(fingerprint), version=version)
+
+
+def _load(key: str) -> BlendedReranker | None:
+    row = Probe.objects.get(fingerprint=key)
+    verifier = None if settings.VERIFIER == "none" else load_verifier()
+    read_by = row.parsed_card.settings.get(VERIFIER)
+    if verifier is None or verifier.fingerprint != read_by:
+        logger.error(
+            "%s blends the scores of the verifier %s, and %s is configured: what is "
+            "found keeps its order. Train a reranker with this verifier.",
+            row, str(read_by)[:12], verifier.fingerprint[:12] if verifier else "none",
+        )  # fmt: skip
+        return None
+    blend = blend_from(row.files, language_model=row.language_model)
+    return BlendedReranker(key, blend, verifier)

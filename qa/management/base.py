@@ -70,24 +70,21 @@ class KindsCommand(Command):
 def positive(text: str) -> int:
     number = int(text)
     if number < 1:
-        msg = f"{text} is not a positive number"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return number
 
 
 def share(text: str) -> float:
     number = float(text)
     if not 0 <= number <= 1:
-        msg = f"{text} is not between 0 and 1"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1")
     return number
 
 
 def above_zero(text: str) -> float:
     number = float(text)
     if not 0 < number < math.inf:
-        msg = f"{text} is not above 0"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
     return number
 
 
@@ -96,14 +93,11 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
         try:
             number = int(text)
         except ValueError as error:
-            msg = f"{text} is not a whole number"
-            raise argparse.ArgumentTypeError(msg) from error
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number") from error
         if number < least:
-            msg = f"{text} is less than {least:,}"
-            raise argparse.ArgumentTypeError(msg)
+            raise argparse.ArgumentTypeError(f"{text} is less than {least:,}")
         if most is not None and number > most:
-            msg = f"{text} is more than {most:,}"
-            raise argparse.ArgumentTypeError(msg)
+            raise argparse.ArgumentTypeError(f"{text} is more than {most:,}")
         return number
 
     return read
@@ -134,8 +128,7 @@ def require_files(*paths: Path | None) -> None:
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():
-                msg = "it is a directory"
-                raise IsADirectoryError(msg)
+                raise IsADirectoryError("it is a directory")
             _require_access(path if path.exists() else path.parent)
 
 
@@ -164,8 +157,7 @@ def writing(path: Path) -> Iterator[None]:
 
 def _require_access(path: Path) -> None:
     if not os.access(path, os.W_OK):
-        msg = "permission denied"
-        raise PermissionError(msg)
+        raise PermissionError("permission denied")
 
 
 # Options of commands that fit probes and rerankers, and of their labelled questions.

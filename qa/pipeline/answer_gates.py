@@ -27,8 +27,9 @@ def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
     """
     generation, policy = trace.generation, trace.policy
     if generation is None:
-        msg = "Abstention judges what a language model wrote, and there is nothing."
-        raise ValueError(msg)
+        raise ValueError(
+            "Abstention judges what a language model wrote, and there is nothing."
+        )
     distributions = _distributions(generation)
     measured = {signal.name: signal.value for signal in trace.signals} | distributions
     prompt = build_prompt(trace.question, trace.retrieval)

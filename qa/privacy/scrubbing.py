@@ -6,14 +6,17 @@ without words is no example of anything, so nothing is trained or calibrated on 
 
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import transaction
 from django.utils import timezone
 
-from jobs.run import Step
+from jobs.run import JobRun, Step
+from jobs.services import enqueue
+from kb.documents.models import KnowledgeBase
 from kb.enrichment.models import Proposal
 from qa.answers.models import ERASED, Answer
 from qa.answers.past_question_models import PastQuestion
@@ -106,3 +109,30 @@ def _scrub_gaps(texts: Collection[str]) -> None:
         others = GapQuestion.objects.filter(gap=gap, answer__erased_at__isnull=True)
         text = others.newest().values_list("answer__question", flat=True).first()
         Gap.objects.filter(pk=gap.pk).update(question=text or ERASED)
+
+
+KIND: Final = "qa.erase_old_texts"
+
+
+def enqueue_where_wanted() -> None:
+    if KnowledgeBase.objects.filter(keep_texts_days__isnull=False).exists():
+        enqueue(KIND, {}, idempotency_key=KIND)
+
+
+def erase_old_texts(run: JobRun) -> dict[str, object]:
+    """Erase in batches, a step each, so that a killed job goes on; handler of `KIND`."""
+    now, erased = timezone.now(), run.done
+    bases = KnowledgeBase.objects.filter(keep_texts_days__isnull=False)
+    for knowledge_base in bases.order_by("pk"):
+        before = now - timedelta(days=knowledge_base.keep_texts_days or 0)
+        erased = scrub_in_steps(
+            partial(_next, knowledge_base, before), step=run.step, done=erased
+        )
+    return {"erased": erased}
+
+
+def _next(knowledge_base: KnowledgeBase, before: datetime) -> list[UUID]:
+    rows = Answer.objects.erasable().filter(
+        knowledge_base=knowledge_base, created_at__lt=before
+    )
+    return list(rows.order_by("created_at").values_list("pk", flat=True)[:BATCH])

@@ -37,8 +37,8 @@ from probes.language_model.loading import (
 )
 from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.knowledge import evaluation_user
-from qa.evaluation.suites.options import find_file, misread, read_json
-from qa.evaluation.suites.squad2 import FILES, NAME, open_squad2
+from qa.evaluation.suites.options import find_file, misread
+from qa.evaluation.suites.question_sets import FILES, NAME, open_squad2, read_articles
 from qa.inference.evidence_text import flatten, sentence_spans
 from qa.inference.grounded_form import FORM, answer_ids, prompt_ids
 from qa.pipeline.language_model import Prompt
@@ -78,11 +78,10 @@ def read_lessons(
     file = find_file(NAME, data, *FILES)
     try:
         return [
-            _lesson(article["title"], paragraph["context"], asked)
-            for article in read_json(file)["data"]
-            if (not articles or article["title"] in articles)
-            and article["title"] not in excluded
-            for paragraph in article["paragraphs"]
+            _lesson(title, paragraph["context"], asked)
+            for title, paragraphs in read_articles(file).items()
+            if (not articles or title in articles) and title not in excluded
+            for paragraph in paragraphs
             for asked in paragraph["qas"]
         ]
     except (KeyError, TypeError) as error:
@@ -249,8 +248,7 @@ def lessons_of(training: AdapterTraining, on_progress: OnProgress) -> list[Lesso
         loading=lambda done, total: on_progress("Loading knowledge", done, total),
     )
     if suite.knowledge_base is None or suite.policy is None:
-        msg = "squad2 is asked of a knowledge base, by a policy"
-        raise TypeError(msg)
+        raise TypeError("squad2 is asked of a knowledge base, by a policy")
     lessons = read_lessons(training.data, training.articles, training.exclude_articles)
     found: list[Lessoned] = []
     rows = with_notes(

@@ -20,8 +20,7 @@ from probes.verifier.scoring import Verifier
 from qa.evaluation.metrics.intervals import clusters_of, differences, mean
 from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import TrainingDataError
-from qa.inference.blended_reranker import VERIFIER, measured
-from qa.inference.verifier import load_verifier
+from qa.inference.verifier import VERIFIER, load_verifier, measured
 
 from .held_out import figure
 from .labelled_questions import LabelledQuestion

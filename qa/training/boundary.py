@@ -135,25 +135,6 @@ def train_boundary(
     return Trained(probe_files(probe, training.settings, card), metrics)
 
 
-def carry_out(
-    wanted: Questions,
-    training: BoundaryTraining,
-    *,
-    promote: bool,
-    note: str,
-    on_progress: OnProgress = lambda _what, _done, _all: None,
-) -> Outcome:
-    questions = read_questions(wanted)
-    return train_on(
-        questions,
-        training,
-        notes=wanted.notes,
-        promote=promote,
-        note=note,
-        on_progress=on_progress,
-    )
-
-
 def train_on(
     questions: Sequence[LabelledQuestion],
     training: BoundaryTraining,

@@ -48,11 +48,10 @@ def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
     """
     sizes = np.bincount(clusters) if len(clusters) else np.zeros(0, dtype=np.intp)
     if not 2 <= count <= len(sizes):
-        msg = (
+        raise EvaluationDataError(
             f"{len(sizes)} articles can't be dealt out to {count} folds: use runs over "
             "more articles, or between 2 and that many folds."
         )
-        raise EvaluationDataError(msg)
     order = np.random.default_rng(seed).permutation(len(sizes))
     # The largest first: what comes last evens out the folds.
     order = order[np.argsort(-sizes[order], kind="stable")]
@@ -71,11 +70,10 @@ def held_out(rows: Rows, clusters: Rows, share: float, seed: int) -> tuple[Rows,
     inside = clusters[rows]
     names = np.unique(inside)
     if len(names) < 2:
-        msg = (
+        raise EvaluationDataError(
             "All answers to fit on are about one article, so none can be held out: use "
             "runs over more articles."
         )
-        raise EvaluationDataError(msg)
     order = np.random.default_rng(seed).permutation(names)
     sizes = np.array([(inside == name).sum() for name in order])
     enough = int(np.searchsorted(np.cumsum(sizes), share * len(rows))) + 1
@@ -94,11 +92,10 @@ def out_of_fold(fit: Fit, folds: Rows) -> Scores:
 def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
     numbers = np.unique(folds).tolist()
     if len(numbers) < 3:
-        msg = (
+        raise EvaluationDataError(
             f"{len(numbers)} folds leave nothing to fit on where two are left out, as a "
             "joint score needs it: use at least 3."
         )
-        raise EvaluationDataError(msg)
     apart = {fold: np.full(len(folds), np.nan) for fold in numbers}
     for one, other in combinations(numbers, 2):
         scorer = fit(np.flatnonzero((folds != one) & (folds != other)))

@@ -1,10 +1,15 @@
-"""From files of statements to directions in the registry, and what they are worth."""
+"""From files of statements to directions in the registry, and what they are worth.
+
+The monitor's threshold is measured with them and set when they are activated: confidence is
+in their units, so that the default never stopped an answer of another model.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from django.contrib.auth.models import User
 
 from accounts.ids import digest
 from probes.cards import Json, ProbeFiles, ProbeKind
@@ -18,9 +23,18 @@ from probes.directions.statements import (
 )
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
+from probes.models import Probe
+from qa.calibration.adaptive_thresholds import best_threshold, monitor_auroc, watch
+from qa.evaluation.cases import Case
 from qa.evaluation.metrics.selective import auroc
-
-from .probe import new_card
+from qa.inference.monitored_writer import SteeredWriter
+from qa.inference.policy_models import own_knowledge_fingerprint
+from qa.pipeline.policy import RetrievalTiming, default
+from qa.policies.models import Policy
+from qa.policies.services import activate, new_version
+from qa.training.held_out import figure
+from qa.training.labelled_questions import LabelledQuestion
+from qa.training.probe import OnProgress, new_card
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +126,67 @@ def _sounding(
     scores = np.concatenate([directions.confidence_of(row) for row in read])
     sounds_unsure = [number >= len(statements.confident) for number in range(len(rows))]
     return auroc(scores.tolist(), sounds_unsure)
+
+
+# Half of them choose the threshold, half measure it.
+MIN_QUESTIONS = 20
+
+
+def measured_threshold(
+    model: WhiteBoxModel,
+    directions: DirectionSet,
+    questions: Sequence[LabelledQuestion],
+    on_progress: OnProgress,
+) -> dict[str, Json]:
+    """Return the threshold that best separates right answers from wrong ones, if any.
+
+    Nothing where there are too few questions, or all answers are alike.
+    """
+    if len(questions) < MIN_QUESTIONS:
+        return {}
+    writer = SteeredWriter(model, directions, fingerprint="")
+    cases = [
+        Case(str(at), one.question, is_answerable=True, references=one.references)
+        for at, one in enumerate(questions)
+    ]
+    watched = watch(
+        writer,
+        cases,
+        steering=float(default("steering")),
+        by_answer=True,
+        on_progress=lambda done, total: on_progress("Watching answers", done, total),
+    )
+    if len({one.is_positive for one in watched}) == 1 or all(
+        one.weakest is None for one in watched[::2]
+    ):
+        return {}
+    return {
+        "min_token_confidence": best_threshold(watched[::2]),
+        "monitor_auroc": figure(*monitor_auroc(watched[1::2])),
+    }
+
+
+def apply_threshold(probe: Probe, *, by: User | None) -> list[Policy]:
+    """Let active policies that monitor answers stop at the active directions' threshold.
+
+    Each gets a new version, which is activated; none where no threshold was measured.
+    """
+    threshold = probe.metrics.get("min_token_confidence")
+    rows = Policy.objects.filter(
+        is_active=True, retrieval_timing=RetrievalTiming.MONITORED
+    )
+    if not isinstance(threshold, float) or not rows.exists():
+        return []
+    runs = own_knowledge_fingerprint(RetrievalTiming.MONITORED)
+    return [
+        activate(
+            new_version(
+                policy,
+                by=by,
+                min_token_confidence=threshold,
+                calibrated_own_knowledge=runs,
+            ),
+            by=by,
+        )
+        for policy in rows.select_related("knowledge_base")
+    ]

@@ -1,87 +1,183 @@
 """Background jobs: "probes.train" trains any kind, "qa.retrain" a probe on reviews alone."""
 
-import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AbstractBaseUser
 
 from jobs.run import JobRun
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
 from probes.cards import ProbeKind, answer_kind
 from probes.exceptions import ModelError
 from probes.models import Probe
 from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.reviews.labels import Part
 from qa.training import retraining as retrainings
+from qa.training.labelled_questions import LabelledQuestion, question_of
+from qa.training.labels import drafts_of_reviews, weights_of_drafts
 from qa.training.models import Retraining
 
-from .labels import drafts_of_reviews, weights_of_drafts
-from .method_jobs import METHOD_KINDS, train_method
-
 if TYPE_CHECKING:
-    from .request import TrainingRequest
+    from qa.training.request import TrainingRequest
 
-KIND: Final = "probes.train"
-COMPARING: Final = "Reading golden answers"
-_STEP_SECONDS: Final = 1.0
 
 OnProgress = Callable[[str, int, int], None]
 
+METHOD_KINDS: Final = (ProbeKind.BOUNDARY, ProbeKind.RERANKER, ProbeKind.DIRECTIONS)
+NOTES: Final = {ProbeKind.BOUNDARY: 3, ProbeKind.RERANKER: 8}
+# What a person says in a sentence.
+_MAX_STATEMENT: Final = 300
+_MAX_STATEMENTS: Final = 1_000
 
-def progress_of(run: JobRun) -> OnProgress:
-    """Return what stores a job's progress each second, and stops it on demand."""
-    stored_what, stored_at = "", 0.0
 
-    def on_progress(what: str, done: int, total: int) -> None:
-        nonlocal stored_what, stored_at
-        now = time.monotonic()
-        if what == stored_what and now - stored_at < _STEP_SECONDS and done < total:
-            return
-        stored_what, stored_at = what, now
-        with run.step() as step:
-            step.advance(done=done, total=total, cursor={"doing": what})
+def train_method(
+    kind: ProbeKind,
+    given: Mapping[str, Any],
+    *,
+    by: AbstractBaseUser | None,
+    on_progress: OnProgress,
+) -> tuple[Probe, int]:
+    """Train a boundary, reranker or directions; return it and of how many it learnt.
 
-    return on_progress
+    Questions come from a knowledge base's reviews, from an uploaded file, or both; true
+    statements are a knowledge base's verified entries, and the questions measure the
+    monitor's threshold.
+    """
+    note, promote = str(given.get("note", "")), given.get("promote") is True
+    if kind is ProbeKind.DIRECTIONS:
+        return _directions(
+            given, note=note, promote=promote, by=by, on_progress=on_progress
+        )
+    questions = [
+        replace(one, notes=one.notes[: NOTES[kind]]) for one in _questions(given)
+    ]
+    if not questions:
+        raise TrainingDataError(
+            "There is nothing to train on: no reviewed question has a right answer. "
+            "Review more, or upload labelled questions."
+        )
+    if kind is ProbeKind.RERANKER:
+        from qa.training.blend import train_blend  # noqa: PLC0415  # torch
+        from qa.training.probe import keep  # noqa: PLC0415
+
+        trained = train_blend(questions, on_progress=on_progress)
+        return keep(trained.files, by=by, note=note, activate=promote), len(questions)
+    from qa.training.boundary import SETTINGS, BoundaryTraining, train_on  # noqa: PLC0415
+
+    outcome = train_on(
+        questions,
+        BoundaryTraining(
+            layer=given.get("layer"),
+            settings=replace(SETTINGS, seed=int(given.get("seed", 0))),
+            folds=int(given.get("folds", 5)),
+        ),
+        notes=NOTES[kind],
+        promote=promote,
+        note=note,
+        by=by,
+        on_progress=on_progress,
+    )
+    return outcome.probe, outcome.count
+
+
+def _questions(given: Mapping[str, Any]) -> list[LabelledQuestion]:
+    from qa.training.labelled_questions import reviewed_questions  # noqa: PLC0415
+
+    rows = given.get("questions", [])
+    found = [question_of(row) for row in rows] if isinstance(rows, list) else []
+    if slug := given.get("knowledge_base"):
+        found += reviewed_questions(_knowledge_base(slug))
+    return found
+
+
+def _directions(
+    given: Mapping[str, Any],
+    *,
+    note: str,
+    promote: bool,
+    by: AbstractBaseUser | None,
+    on_progress: OnProgress,
+) -> tuple[Probe, int]:
+    from probes.directions.sets import DirectionSettings  # noqa: PLC0415  # torch
+    from probes.directions.statements import read_confident_statements  # noqa: PLC0415
+    from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
+    from qa.training.directions import (  # noqa: PLC0415
+        DirectionStatements,
+        measured_threshold,
+        train_directions,
+    )
+    from qa.training.probe import keep  # noqa: PLC0415
+
+    base = _knowledge_base(given.get("knowledge_base"))
+    texts = (
+        Entry.objects.filter(knowledge_base=base, state=Entry.State.VERIFIED)
+        .order_by("pk")
+        .values_list("text", flat=True)
+    )
+    true = [text for text in texts.iterator() if len(text) <= _MAX_STATEMENT]
+    confident, unconfident = read_confident_statements()
+    model, questions = load_closed_book_form().model, _questions(given)
+    trained = train_directions(
+        model,
+        DirectionStatements(true[:_MAX_STATEMENTS], confident, unconfident),
+        DirectionSettings(
+            pairs=int(given.get("pairs", 512)), seed=int(given.get("seed", 0))
+        ),
+        measure=lambda found: measured_threshold(model, found, questions, on_progress),
+        on_progress=on_progress,
+    )
+    return keep(trained.files, by=by, note=note, activate=promote), len(true)
+
+
+def _knowledge_base(slug: object) -> KnowledgeBase:
+    found = KnowledgeBase.objects.filter(slug=slug).first()
+    if found is None:
+        raise TrainingDataError(f"There is no knowledge base {slug!r}.")
+    return found
+
+
+KIND: Final = "probes.train"
+COMPARING: Final = "Reading golden answers"
 
 
 def train_in_background(run: JobRun) -> dict[str, object]:
     """Train a probe, or what CBDR and CtrlA need, and register it; handler of `KIND`.
 
-    For `METHOD_KINDS` see `train_method`. For probes of answers the parameters are `kind` and `runs`, and as for the command `layer`, `part`,
-    `network`, `folds`, `seed`, `any_model`, `reviews`, `promote` and `note`.
-    Activations are kept on disk for another attempt; fits are repeated.
+    For `METHOD_KINDS` see `train_method`; for probes of answers the parameters are those
+    that `request_of` reads. Activations are kept on disk for another attempt; fits are
+    repeated.
     """
     # Pulls in torch, which a process that only names the kind does without.
-    from .request import carry_out, request_of  # noqa: PLC0415
+    from qa.training.request import carry_out, request_of  # noqa: PLC0415
 
-    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
+    owner, on_progress = run.owner, run.reporter()
     kind = str(run.parameters.get("kind"))
     if kind in METHOD_KINDS:
         probe, count = train_method(
-            ProbeKind(kind), run.parameters, by=owner, on_progress=progress_of(run)
+            ProbeKind(kind), run.parameters, by=owner, on_progress=on_progress
         )
-        return {
-            "probe": probe.pk,
-            "fingerprint": probe.fingerprint,
-            "state": probe.state,
-            "learnt_from": count,
-            "metrics": dict(probe.metrics),
+        counts = {"learnt_from": count}
+    else:
+        outcome = carry_out(
+            request_of(run.parameters), by=owner, on_progress=on_progress
+        )
+        probe = outcome.probe
+        counts = {
+            "answers": outcome.count,
+            "right": outcome.right,
+            "too_long": outcome.too_long,
+            "known_by_adapter": outcome.known,
         }
-    outcome = carry_out(
-        request_of(run.parameters), by=owner, on_progress=progress_of(run)
-    )
-    probe = outcome.probe
     return {
         "probe": probe.pk,
         "fingerprint": probe.fingerprint,
         "state": probe.state,
-        "answers": outcome.count,
-        "right": outcome.right,
-        "too_long": outcome.too_long,
-        "known_by_adapter": outcome.known,
-        "metrics": dict(outcome.metrics),
+        **counts,
+        "metrics": dict(probe.metrics),
     }
 
 
@@ -96,10 +192,9 @@ def retrain_in_background(run: JobRun) -> dict[str, object]:
         raise TrainingDataError(
             f"The parameters are no retraining: {error}."
         ) from error
-    owner = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
-    retraining = retrainings.begin(kind, job_id=run.job_id, by=owner)
+    retraining = retrainings.begin(kind, job_id=run.job_id, by=run.owner)
     try:
-        _carry_out(retraining, kind, progress_of(run))
+        _carry_out(retraining, kind, run.reporter())
     except (EvaluationDataError, ModelError, TrainingDataError) as error:
         retrainings.fail(retraining, str(error))
     return {"retraining": retraining.pk, "state": retraining.state}
@@ -111,13 +206,12 @@ def _carry_out(
     # The same: torch.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
     from qa.inference.white_box import form_of  # noqa: PLC0415
-
-    from .compare_probes import (  # noqa: PLC0415
+    from qa.training.compare_probes import (  # noqa: PLC0415
         compare_probes,
         is_enough,
         require_golden,
     )
-    from .request import carry_out, model_to_train_on  # noqa: PLC0415
+    from qa.training.request import carry_out, model_to_train_on  # noqa: PLC0415
 
     language_model = load_language_model()
     model = model_to_train_on(language_model)
@@ -160,8 +254,7 @@ def _carry_out(
 def _request(kind: ProbeKind, champion: Probe | None) -> "TrainingRequest":
     from probes.abstention.files import settings_of  # noqa: PLC0415  # torch
     from probes.taps import Part as TapPart  # noqa: PLC0415
-
-    from .request import TrainingRequest  # noqa: PLC0415
+    from qa.training.request import TrainingRequest  # noqa: PLC0415
 
     note = "Retrained from reviews."
     if champion is None or kind is ProbeKind.JOINT:

@@ -1,19 +1,25 @@
-"""Labelled questions of files, with notes that are theirs or that are searched for."""
+"""Labelled questions of files, and of reviews with the evidence that experts marked."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Prefetch
 
+from kb.documents.models import KnowledgeBase
 from qa.answers.asking import find_knowledge_base
+from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.past_question_models import PastQuestion
 from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.cases import as_text, as_texts, read_lines
 from qa.evaluation.metrics.text import normalised
 from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.policies.services import active_policy
+from qa.reviews.models import Review
+from qa.training.past_questions import references_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,22 +104,63 @@ def _found(
 
 def _question(row: Mapping[str, Any]) -> LabelledQuestion:
     if not isinstance(row, dict):
-        msg = f"it is {type(row).__name__}, not an object"
-        raise TypeError(msg)
+        raise TypeError(f"it is {type(row).__name__}, not an object")
     given = row["answers"] if "answers" in row else row["answer"]
     if isinstance(given, str):
         given = json.loads(given) if given.startswith("[") else [given]
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        msg = f"{given!r} is no list of texts"
-        raise TypeError(msg)
+        raise TypeError(f"{given!r} is no list of texts")
     # A reference of signs alone is in every answer, or in none.
     references = tuple(one for one in given if normalised(one))
     if not references:
-        msg = f"no answer among {given!r}"
-        raise ValueError(msg)
+        raise ValueError(f"no answer among {given!r}")
     return LabelledQuestion(
         question=as_text(row["question"]),
         references=references,
         notes=as_texts(row.get("notes", [])),
         group=as_text(row["group"]) if row.get("group") else "",
+    )
+
+
+# The newest: what experts judged long ago may be about knowledge that is gone.
+_MAX: Final = 5_000
+
+
+def reviewed_questions(knowledge_base: KnowledgeBase) -> list[LabelledQuestion]:
+    """Return the reviewed questions to which something right is known.
+
+    Notes are the pieces of evidence as they were found, best first; marked are those that
+    a reviewer named as supporting the right answer. Questions in the same words are one
+    group.
+    """
+    pieces = AnswerEvidence.objects.select_related("revision").order_by("rank")
+    rows = (
+        PastQuestion.objects.filter(knowledge_base=knowledge_base)
+        .exclude(answer__channel=Answer.Channel.EVALUATION)
+        .select_related("answer")
+        .prefetch_related(
+            Prefetch("answer__evidence", pieces),
+            Prefetch("answer__reviews", Review.objects.done().select_related("entry")),
+        )
+        .order_by("-labelled_at", "-pk")[:_MAX]
+    )
+    return [one for row in rows if (one := _labelled(row))]
+
+
+def _labelled(row: PastQuestion) -> LabelledQuestion | None:
+    references = references_of(row)
+    if not references:
+        return None
+    used = {key for review in row.answer.reviews.all() for key in review.evidence_used}
+    notes: dict[str, bool] = {}
+    for piece in row.answer.evidence.all():
+        if piece.revision is not None:
+            text = f"{piece.revision.question} {piece.revision.text}".strip()
+            notes[text] = notes.get(text, False) or piece.pk in used
+    return LabelledQuestion(
+        row.answer.question,
+        tuple(references),
+        tuple(notes),
+        normalised(row.answer.question),
+        tuple(text for text, is_marked in notes.items() if is_marked),
     )

@@ -25,7 +25,7 @@ from probes.services import promote, retire, roll_back
 from qa.evaluation.report import svg_charts as charts
 from qa.training.held_out import FIGURES, as_text, rows_of
 
-from .method_pages import OWN_FIGURES, MethodPages, active_beside, own_figures
+from .probe_pages import OWN_FIGURES, MethodPages, active_beside, own_figures
 
 _COLOURS = {
     Probe.State.ACTIVE: "success",
@@ -230,7 +230,7 @@ def _said_of(probe: Probe, by: User) -> str:
     if probe.kind != ProbeKind.DIRECTIONS or probe.state != Probe.State.ACTIVE:
         return said
     # Pulls in torch, which a process that serves pages does without.
-    from .monitor import apply_threshold  # noqa: PLC0415
+    from .directions import apply_threshold  # noqa: PLC0415
 
     made = ", ".join(map(str, apply_threshold(probe, by=by)))
     return f"{said} Active with its threshold: {made}." if made else said

@@ -173,6 +173,5 @@ def _whole(given: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        msg = f"{name} is {value!r}, not a whole number from 0 on"
-        raise ValueError(msg)
+        raise ValueError(f"{name} is {value!r}, not a whole number from 0 on")
     return value

@@ -6,23 +6,89 @@ until an administrator has approved it, and the former probe can be activated ag
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from math import inf, nextafter
 from uuid import UUID
 
+import numpy as np
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import transaction
 
 from jobs.models import Job
 from jobs.services import enqueue
-from probes.cards import ANSWER_KINDS, ProbeKind
+from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND, ProbeKind
 from probes.models import Probe
 from probes.services import promote
 from qa.answers.models import Answer
 from qa.exceptions import RetrainingNotFoundError, RetrainingStateError
+from qa.pipeline.gates import CONFIDENCES
+from qa.policies.models import Policy
+from qa.policies.services import activate, new_version
 from qa.reviews.models import Review
 from qa.training.models import Retraining, RetrainingStep
 
-from .recalibration import Recalibrated, Score, recalibrate, restore
+Recalibrated = tuple[int, int]
+"""The ids of a policy's version and of the one with a new minimum that replaced it."""
+Score = tuple[float, float, bool, float]
+"""Of a golden answer: both confidences, whether it is right, how many it stands for."""
+
+
+def equally_strict(scores: Sequence[Score], minimum: float) -> float:
+    """Return the second confidence's least minimum that shows no more wrong answers.
+
+    A `minimum`, in [0, 1], belongs to the probe that it was chosen for. Wrong answers are
+    weighted by the strata of the reviews, so a better probe shows more right ones at
+    equal false ones. Where none may be shown, the minimum is above the confidence of the
+    most confident wrong one, and at most 1.
+    """
+    first, second, right, weight = (
+        np.array([row[column] for row in scores], np.float64) for column in range(4)
+    )
+    wrong = weight * (1 - right)
+    allowed = float(wrong[first >= minimum].sum())
+    candidates = np.unique(second)
+    shown = (second >= candidates[:, None]) @ wrong
+    kept = candidates[shown <= allowed + 1e-9]
+    return float(kept[0]) if len(kept) else min(1.0, nextafter(candidates[-1], inf))
+
+
+def recalibrate(
+    champion: Probe, challenger: Probe, scores: Sequence[Score], *, by: User | None
+) -> list[Recalibrated]:
+    """Activate versions of the active policies with minimums for the challenger.
+
+    To be called in the transaction that activates it. Policies that hold no confidence
+    against a minimum, or that are for other probes, stay as they are.
+    """
+    field = CONFIDENCES[CONFIDENCE_BY_KIND[challenger.kind]]
+    found = []
+    rows = Policy.objects.filter(is_active=True, **{f"{field}__gt": 0})
+    for policy in rows.select_related("knowledge_base").order_by("pk"):
+        set_for = policy.calibrated_probes
+        if set_for and champion.fingerprint not in set_for:
+            continue
+        made = new_version(
+            policy,
+            by=by,
+            is_calibrated=policy.is_calibrated,
+            calibrated_probes=set_for.replace(
+                champion.fingerprint, challenger.fingerprint
+            ),
+            **{field: equally_strict(scores, getattr(policy, field))},
+        )
+        activate(made, by=by)
+        found.append((policy.pk, made.pk))
+    return found
+
+
+def restore(recalibrated: Sequence[Recalibrated], *, by: User | None) -> None:
+    """Activate the versions from before again, unless others were activated since."""
+    for old, new in recalibrated:
+        is_active = Policy.objects.filter(pk=new, is_active=True).exists()
+        before = Policy.objects.filter(pk=old).first()
+        if is_active and before is not None:
+            activate(before, by=by, rolls_back=True)
+
 
 KIND = "qa.retrain"
 # What reviews can't say less of, from the start and where an active probe is gone on with.
@@ -177,7 +243,7 @@ def approve(retraining_id: int, *, by: User | None) -> Retraining:
     promote(challenger.pk, Probe.State.ACTIVE, by=by)
     if retraining.champion is not None and retraining.scores:
         made = recalibrate(retraining.champion, challenger, retraining.scores, by=by)
-        retraining.recalibrated = [[each.before, each.after] for each in made]
+        retraining.recalibrated = [[*pair] for pair in made]
         retraining.save(update_fields=["recalibrated"])
     _move(retraining, State.PROMOTED, by=by)
     _renew_joint(retraining.kind, by)
@@ -205,7 +271,7 @@ def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retrain
     if retraining.champion is not None:
         promote(retraining.champion.pk, Probe.State.ACTIVE, by=by)
     promote(challenger.pk, Probe.State.SHADOW, by=by)
-    restore([Recalibrated(*pair) for pair in retraining.recalibrated], by=by)
+    restore(retraining.recalibrated, by=by)
     _move(retraining, State.REVERTED, by=by, note=note)
     _renew_joint(retraining.kind, by)
     return retraining

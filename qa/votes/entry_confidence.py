@@ -103,8 +103,7 @@ def weigh(
         ValueError: `prior` is not in (0, 1).
     """
     if not 0 < prior < 1:
-        msg = f"The prior {prior} is not in (0, 1)."
-        raise ValueError(msg)
+        raise ValueError(f"The prior {prior} is not in (0, 1).")
     weights = _weight_by_rater(ratings, at, rule)
     trimmed = rule.trimmed_of(max(voters, len(weights)))
     up = _trimmed([weight for weight in weights if weight > 0], trimmed)

@@ -12,7 +12,7 @@ from qa.calibration.adaptive_thresholds import (
     watch,
 )
 from qa.evaluation.cases import Case, in_seeded_order
-from qa.evaluation.suites.open_domain import read_selfaware
+from qa.evaluation.suites.question_sets import read_selfaware
 from qa.exceptions import EvaluationDataError
 from qa.inference.monitored_writer import monitored_writer
 from qa.management.base import positive

@@ -6,10 +6,10 @@ from typing import Any
 from django.conf import settings
 
 from kb.embedding.embedder import load_embedder
+from qa.inference.by_history import VerdictForm
 from qa.inference.configured import load_language_model
 from qa.inference.label_judge import LabelPair, read_pair
 from qa.inference.policy_models import load_closed_book_form
-from qa.inference.verdict_by_history import VerdictForm
 from qa.inference.white_box import load_white_box
 from qa.management.base import positive
 from studies.study import OnProgress, Outcome, Study, file_argument

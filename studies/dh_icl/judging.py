@@ -13,10 +13,10 @@ from kb.text.terms import asks_about_now
 from probes.language_model import WhiteBoxModel
 from qa.evaluation.cases import sample
 from qa.evaluation.metrics.text import normalised
-from qa.evaluation.suites.open_domain import read_open_domain
 from qa.evaluation.suites.options import find_file
+from qa.evaluation.suites.question_sets import read_open_domain
+from qa.inference.by_history import EXAMPLES_SHOWN, HistoryForm
 from qa.inference.closed_book_form import ClosedBookForm
-from qa.inference.known_by_history import EXAMPLES_SHOWN, HistoryForm
 from qa.inference.label_judge import LabelJudgement, LabelPair
 from qa.pipeline.history import KnownQuestion
 from studies.cbdr.timing.questions import Part, Sizes, TimedQuestion, select

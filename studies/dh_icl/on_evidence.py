@@ -17,10 +17,10 @@ from qa.evaluation.cases import Case, sample
 from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable
 from qa.evaluation.suites.options import find_file, misread
-from qa.evaluation.suites.squad2 import FILES, NAME, article_cases, read_articles
+from qa.evaluation.suites.question_sets import FILES, NAME, article_cases, read_articles
+from qa.inference.by_history import VERDICTS_SHOWN, VerdictForm
 from qa.inference.evidence_text import flatten, sentence_spans
 from qa.inference.label_judge import LabelJudgement, LabelPair
-from qa.inference.verdict_by_history import EXAMPLES_SHOWN, VerdictForm
 from qa.pipeline.history import JudgedQuestion
 from qa.pipeline.language_model import LanguageModel, Prompt
 from qa.training.labels import piece_of
@@ -90,7 +90,7 @@ def judge_on_evidence(
     nearest = nearest_of(
         embedder.encode([each.question for each in asked]),
         embedder.encode([each.question for each in history]),
-    )[:, :EXAMPLES_SHOWN]
+    )[:, :VERDICTS_SHOWN]
     own: list[float] = []
     found: dict[str, list[LabelJudgement]] = {"fixed examples": [], "past verdicts": []}
     for number, (each, places) in enumerate(zip(asked, nearest, strict=True)):

@@ -20,7 +20,7 @@ from probes.directions.sets import DirectionSettings
 from probes.models import Probe
 from qa.evaluation.report.tables import TextTable, print_tables
 from qa.evaluation.suites.options import SuiteOptions
-from qa.evaluation.suites.squad2 import open_squad2
+from qa.evaluation.suites.question_sets import open_squad2
 from qa.exceptions import EvaluationDataError, LanguageModelUnavailableError
 from qa.inference.configured import load_language_model
 from qa.inference.policy_models import load_closed_book_form
@@ -278,6 +278,5 @@ def _duration(seconds: float) -> str:
 def _scale(text: str) -> float:
     number = float(text)
     if not 0 < number <= 1:
-        msg = f"{text} is not above 0 and at most 1"
-        raise argparse.ArgumentTypeError(msg)
+        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 1")
     return number

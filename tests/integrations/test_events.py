@@ -21,9 +21,8 @@ from accounts.models import AuditEntry
 from accounts.roles import Role
 from integrations.events import delivery as deliveries
 from integrations.events import posting, services
-from integrations.events.exceptions import EndpointStateError
 from integrations.events.models import Delivery, Endpoint, Event, EventType
-from integrations.events.posting import Message, is_public, post
+from integrations.events.posting import EndpointStateError, Message, is_public, post
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.models import Conflict

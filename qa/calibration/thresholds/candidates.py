@@ -26,8 +26,9 @@ def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, SignalRow]:
     for name in signals:
         if name not in THRESHOLDED:
             known = ", ".join(THRESHOLDED)
-            msg = f"The signal {name!r} has no threshold; those that have: {known}."
-            raise CalibrationError(msg)
+            raise CalibrationError(
+                f"The signal {name!r} has no threshold; those that have: {known}."
+            )
     measured = {
         name: THRESHOLDED[name]
         for name in signals
@@ -35,8 +36,9 @@ def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, SignalRow]:
     }
     if not measured:
         named = ", ".join(signals) or "none is named"
-        msg = f"No labelled answer has a signal to calibrate ({named})."
-        raise CalibrationError(msg)
+        raise CalibrationError(
+            f"No labelled answer has a signal to calibrate ({named})."
+        )
     return measured
 
 

@@ -128,8 +128,9 @@ def measured_of(labelled: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
         raise CalibrationError("Two labelled answers have the same id.")
     measured = [answer for answer in labelled if was_measured(answer)]
     if not measured:
-        msg = f"Of {len(labelled)} labelled answers none has stored signals."
-        raise CalibrationError(msg)
+        raise CalibrationError(
+            f"Of {len(labelled)} labelled answers none has stored signals."
+        )
     return measured
 
 
@@ -229,8 +230,9 @@ def choose_by_cost(
     showing a wrong answer and of refusing where the draft was right.
     """
     if min(wrong_cost, refused_cost) < 0 or wrong_cost == refused_cost == 0:
-        msg = f"The costs {wrong_cost} and {refused_cost} are no costs; give positive ones."
-        raise CalibrationError(msg)
+        raise CalibrationError(
+            f"The costs {wrong_cost} and {refused_cost} are no costs; give positive ones."
+        )
     measured = measured_of(labelled)
     table = table_of(measured)
     scores = chosen_scores(table, signals)

@@ -4,19 +4,80 @@ Of thousands of combinations the one with the fewest errors was mostly lucky, so
 what orders them is a model of few parameters. What is tested are counts.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from qa.evaluation.decisions import FloatArray, Table
+from qa.calibration.thresholds.candidates import candidates, testing_order
+from qa.calibration.thresholds.values import (
+    FloatArray,
+    Tested,
+    upper_bound,
+    upper_bounds,
+)
+from qa.evaluation.decisions import Table
 from qa.exceptions import CalibrationError
 from qa.pipeline.policy import Policy
 from qa.pipeline.rules import SignalRow
 
-from .candidates import candidates, testing_order
-from .group_bounds import group_bound, groups_needed
-from .values import Tested, upper_bound, upper_bounds
+_STAKES = np.linspace(0, 1, 65)
+_EDGE = 1e-9
+
+
+def log_capital(
+    shown: FloatArray, wrong: FloatArray, most: int, epsilon: float
+) -> float:
+    """Return the log of what the best bet against "the risk is above epsilon" has won.
+
+    A bet is on each group, whose answers may hang together as they like: it wins on
+    right shown answers and loses on wrong ones, at odds that are fair where the risk, of
+    all that is shown of all groups, is epsilon (Waudby-Smith and Ramdas 2024, "Estimating
+    means of bounded random variables by betting", arXiv 2010.09686). For groups drawn
+    alike and independently, of `most` questions at most, its capital exceeds 1 / delta
+    with probability delta at most, though the stake is chosen with hindsight (Ming, Shen
+    and Wang 2026, "Optimized combination of independent or simultaneous e-values", arXiv
+    2603.10329, theorem 1). A question counts as much in a large group as in a small one.
+    """
+    gains = (epsilon * shown - wrong) / ((1 - epsilon) * most)
+    factors = np.maximum(1 + np.outer(_STAKES, gains), np.finfo(np.float64).tiny)
+    return float(np.log(factors).sum(axis=1).max())
+
+
+def group_bound(
+    shown: FloatArray, wrong: FloatArray, sizes: FloatArray, delta: float
+) -> float:
+    """Return the upper bound on the risk at confidence 1 - delta, from counts by group.
+
+    Of groups of one question it is Clopper and Pearson's.
+    """
+    most = int(sizes.max(initial=1))
+    if most == 1:
+        return upper_bound(wrong.sum(), shown.sum(), delta)
+
+    def missing(risk: float) -> float:
+        return log_capital(shown, wrong, most, risk) + math.log(delta)
+
+    if missing(1 - _EDGE) < 0:
+        return 1.0
+    # A twelfth of the start of every command, and few of them bound a risk.
+    from scipy.optimize import brentq  # noqa: PLC0415
+
+    return float(brentq(missing, _EDGE, 1 - _EDGE, xtol=_EDGE))
+
+
+def groups_needed(
+    shown: FloatArray,
+    wrong: FloatArray,
+    sizes: FloatArray,
+    epsilon: float,
+    delta: float,
+) -> int | None:
+    """Return how many groups like these would keep `group_bound` at epsilon."""
+    won = log_capital(shown, wrong, int(sizes.max(initial=1)), epsilon)
+    return math.ceil(-math.log(delta) / won * len(sizes)) if won > 0 else None
+
 
 _RIDGE = 1.0
 _STEPS = 25
@@ -177,8 +238,9 @@ def select_with_guaranteed_risk(
     """Search the lowest threshold whose bound is at most epsilon, of one signal."""
     if len(scores) != 1:
         named = ", ".join(scores)
-        msg = f"This method finds one threshold, not those of {named}; name one signal."
-        raise CalibrationError(msg)
+        raise CalibrationError(
+            f"This method finds one threshold, not those of {named}; name one signal."
+        )
     policies = candidates(table, base, scores)  # the strictest first
     level = delta / len(policies).bit_length()  # the search takes no more steps
     sequence: list[Tested] = []

@@ -42,8 +42,7 @@ def reliability(
     """
     values, labels = _checked(probabilities, right)
     if bins < 1:
-        msg = f"{bins} bins hold nothing"
-        raise ValueError(msg)
+        raise ValueError(f"{bins} bins hold nothing")
     places = _places(values, binning)
     numbers = np.minimum((places * bins).astype(np.int64), bins - 1)
     return tuple(
@@ -86,8 +85,9 @@ def _checked(
     values = np.asarray(probabilities, dtype=np.float64)
     labels = np.asarray(right, dtype=np.float64)
     if len(values) != len(labels):
-        msg = f"{len(values)} probabilities and {len(labels)} labels do not match"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{len(values)} probabilities and {len(labels)} labels do not match"
+        )
     if not ((values >= 0) & (values <= 1)).all():
         raise ValueError("a probability is outside [0, 1]")
     return values, labels

@@ -34,8 +34,7 @@ def wilson_interval(count: int, total: int) -> tuple[float, float]:
     from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
 
     if total <= 0 or not 0 <= count <= total:
-        msg = f"{count} of {total} is no share"
-        raise ValueError(msg)
+        raise ValueError(f"{count} of {total} is no share")
     low, high = proportion_confint(count, total, method="wilson")
     # Rounding must not put the share itself outside its interval.
     low, high = min(count / total, float(low)), max(count / total, float(high))

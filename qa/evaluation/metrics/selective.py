@@ -73,8 +73,7 @@ class RiskCoverage:
     def risk_at(self, coverage: float) -> float:
         """Return the risk of the first step that shows `coverage`, in (0, 1]."""
         if not 0 < coverage <= 1:
-            msg = f"{coverage} is no coverage in (0, 1]"
-            raise ValueError(msg)
+            raise ValueError(f"{coverage} is no coverage in (0, 1]")
         reached = (
             risk
             for shown, risk in zip(self.coverage, self.risk, strict=True)
@@ -91,8 +90,9 @@ class RiskCoverage:
 def rank(scores: Scores, wrong: Sequence[bool]) -> Ranking:
     """Put answers in order by score; None and NaN are the least trusted."""
     if not len(scores) or len(scores) != len(wrong):
-        msg = f"{len(scores)} scores and {len(wrong)} labels make no ranking"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{len(scores)} scores and {len(wrong)} labels make no ranking"
+        )
     values = np.asarray(scores, dtype=np.float64)  # None becomes NaN
     values = np.where(np.isnan(values), -np.inf, values)
     order = np.argsort(-values, kind="stable")

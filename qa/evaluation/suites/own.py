@@ -80,8 +80,9 @@ def _loaded(slug: str) -> KnowledgeBase:
     try:
         return find_knowledge_base(slug)
     except KnowledgeBaseNotFoundError as error:
-        msg = f"{error} Load the demonstration first: manage.py load_demonstration"
-        raise EvaluationDataError(msg) from error
+        raise EvaluationDataError(
+            f"{error} Load the demonstration first: manage.py load_demonstration"
+        ) from error
 
 
 def _entries(knowledge: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
@@ -166,8 +167,7 @@ def _source(facts: Sequence[Fact]) -> Source:
 def _fact(row: Mapping[str, object]) -> Fact:
     confidence = row.get("confidence")
     if confidence is not None and not isinstance(confidence, float | int):
-        msg = f"confidence {confidence!r} is no number"
-        raise TypeError(msg)
+        raise TypeError(f"confidence {confidence!r} is no number")
     return Fact(
         text=as_text(row["text"]).strip(),
         question=as_text(row["question"]).strip() if row.get("question") else "",

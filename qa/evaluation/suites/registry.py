@@ -13,11 +13,10 @@ from qa.exceptions import EvaluationDataError
 from qa.policies.models import Policy
 
 from .golden import GOLDEN_NAME, open_golden
-from .open_domain import OPEN_DOMAIN, open_clinc, open_selfaware
 from .options import SuiteFactory, SuiteOptions
 from .own import open_demo, open_own
+from .question_sets import OPEN_DOMAIN, open_clinc, open_selfaware, open_squad2
 from .scifact import open_scifact
-from .squad2 import open_squad2
 
 _SUITES: dict[str, SuiteFactory] = {
     "demo": open_demo,

@@ -61,8 +61,7 @@ def _discounted(gains: Sequence[float]) -> float:
 
 def _check(ranked: Sequence[str], relevant: Collection[str], k: int) -> None:
     if not relevant or k < 1:
-        msg = f"{len(relevant)} relevant ids and k {k} give no measure"
-        raise ValueError(msg)
+        raise ValueError(f"{len(relevant)} relevant ids and k {k} give no measure")
     if len(set(ranked)) != len(ranked):
         raise ValueError("an id is ranked twice")
 

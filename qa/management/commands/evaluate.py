@@ -171,6 +171,7 @@ def _suite(text: str) -> str:
     known = suites()
     for name in text.split(JOIN):
         if name not in known:
-            msg = f"there is no suite {name!r}; there are: {', '.join(sorted(known))}"
-            raise argparse.ArgumentTypeError(msg)
+            raise argparse.ArgumentTypeError(
+                f"there is no suite {name!r}; there are: {', '.join(sorted(known))}"
+            )
     return text

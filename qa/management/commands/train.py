@@ -111,6 +111,7 @@ def _train_boundary_probe(command: base.Command, options: dict[str, Any]) -> Non
     """
     from probes.abstention.probe import Kind  # noqa: PLC0415
     from qa.training import boundary  # noqa: PLC0415
+    from qa.training.labelled_questions import read_questions  # noqa: PLC0415
 
     fitted = replace(
         boundary.SETTINGS,
@@ -119,9 +120,10 @@ def _train_boundary_probe(command: base.Command, options: dict[str, Any]) -> Non
         **base.probe_fitting(options),
     )
     with Bars(command.errors) as bars:
-        outcome = boundary.carry_out(
-            base.get_questions(options),
+        outcome = boundary.train_on(
+            read_questions(base.get_questions(options)),
             boundary.BoundaryTraining(options["layer"], fitted, options["folds"]),
+            notes=options["notes"],
             promote=options["promote"],
             note=options["note"],
             on_progress=bars.at,

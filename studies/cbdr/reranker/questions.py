@@ -17,7 +17,7 @@ import numpy as np
 from kb.embedding.embedder import Embedder
 from qa.evaluation.metrics.text import normalised
 from qa.evaluation.suites.options import digest_of, find_file, misread
-from qa.evaluation.suites.squad2 import (
+from qa.evaluation.suites.question_sets import (
     FILES,
     article_cases,
     read_articles,

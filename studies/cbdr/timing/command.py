@@ -11,8 +11,8 @@ from django.conf import settings
 from kb.embedding.embedder import load_embedder
 from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.knowledge import asked_of, evaluation_user
+from qa.inference.by_history import SelfKnowledgeByHistory
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
-from qa.inference.known_by_history import SelfKnowledgeByHistory
 from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.inference.monitored_writer import monitored_writer
 from qa.inference.policy_models import history_form, load_closed_book_form

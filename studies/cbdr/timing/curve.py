@@ -105,11 +105,10 @@ def timing(
     if not len(known_probability) or not len(known_probability) == len(alone) == len(
         retrieving
     ):
-        msg = (
+        raise ValueError(
             f"{len(known_probability)} numbers, {len(alone)} answers alone and {len(retrieving)} "
             "with evidence make no curve"
         )
-        raise ValueError(msg)
     values = np.array([_value(value) for value in known_probability])
     order = np.argsort(values, kind="stable")
     ordered = values[order]

@@ -11,7 +11,7 @@ from kb.documents.models import KnowledgeBase
 from qa.evaluation.cases import read_lines
 from qa.evaluation.knowledge import Fact, Loading, Source, ensure_knowledge
 from qa.evaluation.suites.options import find_file, misread
-from qa.evaluation.suites.squad2 import FILES, read_articles
+from qa.evaluation.suites.question_sets import FILES, read_articles
 from qa.inference.evidence_text import flatten, sentence_spans
 
 from .questions import TimedQuestion

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from qa.evaluation.cases import Case, in_seeded_order, read_lines, sample
 from qa.evaluation.metrics.text import contains_gold, normalised, rouge_l
-from qa.evaluation.suites.open_domain import read_open_domain, read_selfaware
 from qa.evaluation.suites.options import digest_of, find_file, misread
+from qa.evaluation.suites.question_sets import read_open_domain, read_selfaware
 from qa.exceptions import EvaluationDataError
 
 _FRESHQA: Final = "freshqa"

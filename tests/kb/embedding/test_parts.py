@@ -13,7 +13,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from kb.documents.services import SectionNode, edit_document
 from kb.embedding.embedder import load_embedder
-from kb.embedding.parts import Embedded
+from kb.embedding.services import Embedded
 from kb.embedding.switch import KIND, embed_and_switch, enqueue_where_stale
 from kb.entries.bulk import Action, BulkChange, change_entries
 from kb.entries.services import edit_entry

@@ -9,8 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.embedding.embedder import EmbedderUnavailableError, get_embedder, load_embedder
-from kb.embedding.parts import DIGEST_SQL, PLACE_SQL, embedded
-from kb.embedding.services import active_model, embed_question
+from kb.embedding.services import (
+    DIGEST_SQL,
+    PLACE_SQL,
+    active_model,
+    embed_question,
+    embedded,
+)
 from kb.models import EmbeddingModel, Entry, Section
 from tests.factories import make_document, make_entry
 from tests.kb.embedding.tiny_embedder import DIMENSIONS, save_tiny_embedder

@@ -20,8 +20,7 @@ from jobs.services import enqueue, request_cancel, retry
 from kb.embedding import switch as embedding
 from kb.embedding import vector_index
 from kb.embedding.embedder import load_embedder
-from kb.embedding.parts import embedded
-from kb.embedding.services import active_model
+from kb.embedding.services import active_model, embedded
 from kb.entries.services import edit_entry
 from kb.models import EmbeddingModel, Entry, EntryEmbedding
 from kb.search import embed_question, search

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kb.documents.services import SectionNode, create_document, edit_document
-from kb.embedding.parts import embedded
+from kb.embedding.services import embedded
 from kb.entries.services import edit_entry
 from kb.entries.states import restore_revision, retire_entry
 from kb.exceptions import (

@@ -8,7 +8,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.roles import Role
-from qa.dashboard.daily_counts import count_days
+from qa.dashboard.traffic import count_days
 from qa.models import Escalation, Gap, GapQuestion, Review, Vote
 from tests.factories import make_knowledge_base, make_user, set_role
 from tests.qa.answer_rows import make_answer

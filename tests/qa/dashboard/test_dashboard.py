@@ -10,9 +10,8 @@ from django.utils import timezone
 
 from accounts.roles import Role
 from kb.models import Tag
-from qa.dashboard.daily_counts import count_days
 from qa.dashboard.services import read_quality
-from qa.dashboard.traffic import Scope, last_days
+from qa.dashboard.traffic import Scope, count_days, last_days
 from qa.models import Answer, DriftReading, Review, ReviewSample, ReviewStratum, Vote
 from qa.policies.services import activate, ensure_default_policy
 from tests.factories import make_entry, make_knowledge_base, make_user, set_role

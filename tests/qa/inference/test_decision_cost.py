@@ -1,7 +1,7 @@
 """What the benchmark of deciding asks is what serves."""
 
 from benchmarks.decision_cost import GivenHistory, asked
-from qa.inference.known_by_history import EXAMPLES_SHOWN
+from qa.inference.by_history import EXAMPLES_SHOWN
 from qa.pipeline.values import Question
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kb.text.terms import asks_about_now
 from probes.exceptions import TooManyTokensError
 from probes.language_model import load_model
-from qa.inference.known_by_history import (
+from qa.inference.by_history import (
     EXAMPLES,
     INSTRUCTION,
     HistoryForm,

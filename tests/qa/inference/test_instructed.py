@@ -19,6 +19,7 @@ from probes.taps import Tap
 from qa.answers import sources
 from qa.answers.sources import active_probes
 from qa.inference import configured, grounded_form, instructed_form
+from qa.inference.by_history import VerdictByHistory, VerdictForm
 from qa.inference.configured import load_language_model
 from qa.inference.grounded import GroundedLanguageModel
 from qa.inference.guided import GuidedLanguageModel
@@ -32,7 +33,6 @@ from qa.inference.instructed_form import (
 )
 from qa.inference.label_judge import LabelPair
 from qa.inference.server_reply import INSTRUCTIONS, SCHEMA, printable, user_message
-from qa.inference.verdict_by_history import VerdictByHistory, VerdictForm
 from qa.inference.white_box import form_of, load_white_box
 from qa.pipeline.gates import Reason
 from qa.pipeline.language_model import Capture, NoProbes, Prompt

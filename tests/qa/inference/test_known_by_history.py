@@ -9,9 +9,9 @@ from rest_framework.test import APIClient
 from accounts.roles import Role
 from nescio.warm_up import prepare_policies
 from qa.answers.asking import ask
+from qa.inference.by_history import HistoryForm, SelfKnowledgeByHistory
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
 from qa.inference.configured import load_language_model
-from qa.inference.known_by_history import HistoryForm, SelfKnowledgeByHistory
 from qa.inference.label_judge import LabelPair
 from qa.inference.policy_models import load_closed_book_form
 from qa.models import PastQuestion

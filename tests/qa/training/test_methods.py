@@ -20,11 +20,10 @@ from qa.inference.policy_models import (
 from qa.models import Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import active_policy, new_version
-from qa.training.labelled_questions import LabelledQuestion
-from qa.training.monitor import apply_threshold
+from qa.training.directions import apply_threshold
+from qa.training.labelled_questions import LabelledQuestion, reviewed_questions
 from qa.training.past_questions import KIND
 from qa.training.preferences import Shifts, cannot_tell, preferences_of
-from qa.training.reviewed_questions import reviewed_questions
 from tests.factories import make_entry, make_knowledge_base, put_in_force
 from tests.probes import tiny_models
 from tests.probes.direction_files import direction_probe_files, random_directions
@@ -157,7 +156,7 @@ def test_active_directions_bring_their_own_threshold(form):
     ],
 )
 def test_a_training_says_what_is_missing(parameters, said):
-    from qa.training.method_jobs import train_method
+    from qa.training.jobs import train_method
 
     with pytest.raises(TrainingDataError, match=said):
         train_method(

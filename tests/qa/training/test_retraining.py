@@ -18,7 +18,6 @@ from qa.exceptions import (
 )
 from qa.models import Retraining
 from qa.policies.services import activate, active_policy, new_version
-from qa.training.recalibration import equally_strict
 from qa.training.retraining import (
     KIND,
     Comparison,
@@ -28,6 +27,7 @@ from qa.training.retraining import (
     decline,
     enqueue_due,
     enqueue_retraining,
+    equally_strict,
     fail,
     take_back,
 )

@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.calibration.own_questions.rewording import (
+from qa.calibration.own_questions.drawing import (
     frequencies_in,
     key_words,
     mistype,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from qa.calibration.thresholds import Certified, NotCertified, calibrate
-from qa.calibration.thresholds.group_bounds import (
+from qa.calibration.thresholds.learn_then_test import (
     group_bound,
     groups_needed,
     log_capital,

@@ -190,12 +190,14 @@ def test_a_file_that_is_laid_out_otherwise_is_named(tmp_path):
 
 @public_data
 def test_the_public_file_is_read_whole():
-    from qa.evaluation.suites import squad2
+    from qa.evaluation.suites import question_sets
 
     file = next(Path(PUBLIC).glob("squad/squad-v2*.json"))
-    articles = squad2.read_articles(file)
+    articles = question_sets.read_articles(file)
     cases = [
-        c for title, rows in articles.items() for c in squad2.article_cases(title, rows)
+        c
+        for title, rows in articles.items()
+        for c in question_sets.article_cases(title, rows)
     ]
 
     assert len(articles) == 24

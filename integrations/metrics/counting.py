@@ -1,10 +1,40 @@
-"""What is counted of questions, from each answer as it was stored."""
+"""What is counted: questions, from each answer as it was stored, and requests."""
+
+import time
+from collections.abc import Callable
 
 from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponseBase
 from prometheus_client import Counter, Histogram
 
 from qa.answers.models import Answer
 from qa.answers.recording import answer_stored
+
+REQUEST_SECONDS = Histogram(
+    "nescio_http_request_seconds",
+    "Time of a request; of a stream, until it begins.",
+    ["method", "route", "status"],
+    buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120),
+)
+# The client chooses the method and the address: neither may make a series of its own.
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+class RequestMetricsMiddleware:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        began = time.perf_counter()
+        response = self._get_response(request)
+        match = request.resolver_match
+        REQUEST_SECONDS.labels(
+            request.method if request.method in _METHODS else "other",
+            match.route if match else "none",
+            response.status_code,
+        ).observe(time.perf_counter() - began)
+        return response
+
 
 _SECONDS = (
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120,
