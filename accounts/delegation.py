@@ -1,6 +1,7 @@
 """A service account's token may ask for a named user: with that user's entitlement.
 
-What it asks is kept, found and counted as that user's; the service's name is in the log.
+What it asks is kept, found and counted as that user's; the service's name stands in the
+log, with the answer and in the audit.
 """
 
 import logging
@@ -16,12 +17,19 @@ from accounts.authentication import (
     remember_groups,
     remembered_groups,
 )
+from accounts.exceptions import NescioError
 from accounts.models import ApiToken
 
 logger = logging.getLogger(__name__)
 
 HEADER = "X-Nescio-On-Behalf-Of"
 _SERVICE = "_service"
+
+
+class UnknownUserError(NescioError):
+    """Whom the header names is nobody."""
+
+    code = "unknown_user"
 
 
 class DelegatingTokenAuthentication(ApiTokenAuthentication):
@@ -59,19 +67,24 @@ class DelegatingTokenAuthentication(ApiTokenAuthentication):
 
 
 def _find_user(name: str) -> User:
-    user = (
-        find_user(username=name, is_active=True, is_superuser=False)
-        if "\0" not in name
-        else None
-    )
+    user = find_user(username=name, is_active=True) if "\0" not in name else None
     if user is None:
+        raise UnknownUserError(
+            f"{HEADER} is {name[:150]!r}, and there is no active user of this name."
+        )
+    if user.is_superuser:
         raise PermissionDenied(
-            f"There is no active user {name[:150]!r} whom a token may act for; "
-            "superusers are never acted for."
+            f"{user.username!r} is a superuser, and superusers are never acted for."
         )
     return user
 
 
 def is_delegated(user: object) -> bool:
     """Tell whether a service acts for this user."""
-    return hasattr(user, _SERVICE)
+    return bool(acting_service(user))
+
+
+def acting_service(user: object) -> str:
+    """Return the name of the service that acts for this user; empty: none does."""
+    name: str = getattr(user, _SERVICE, "")
+    return name

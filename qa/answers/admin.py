@@ -190,7 +190,8 @@ class AnswerAdmin(ReadOnlyAdmin):
             "Record",
             {
                 "fields": [
-                    "id", "typed_text", "conversation_id", "asker", "channel", "knowledge_base", "language", "gate",
+                    "id", "typed_text", "conversation_id", "asker", "service", "channel", "knowledge_base",
+                    "language", "gate",
                     "why_refused", "shown_reason", "policy", "calibration", "embedder",
                     "language_model", "probes", "draft", "error", "created_at",
                     "decided_at",

@@ -17,6 +17,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from accounts.acting import each_as, reading_as, user_reader
+from accounts.delegation import acting_service
 from accounts.exceptions import UnavailableError
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
@@ -300,6 +301,7 @@ def new_question(
     return Answer(
         knowledge_base=base,
         asker=asker if isinstance(asker, User) else None,
+        service=acting_service(asker),
         channel=Answer.Channel(channel),
         question=question,
         typed=typed if question != typed else "",

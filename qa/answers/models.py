@@ -194,6 +194,13 @@ class Answer(models.Model):
         KnowledgeBase, on_delete=models.PROTECT, related_name="answers"
     )
     asker = optional_user("answers")
+    service = models.CharField(
+        max_length=150,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The service account that asked for the asker; empty: they asked.",
+    )
     channel = models.CharField(max_length=10, choices=Channel.choices)
     question = models.TextField()
     typed = models.TextField(

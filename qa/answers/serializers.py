@@ -196,6 +196,9 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     )
     language = serializers.CharField()
     asker = username_field("asker")
+    service = serializers.CharField(
+        help_text="The service account that asked for the asker; empty: they asked."
+    )
     outcome = serializers.ChoiceField(Answer.Outcome.choices)
     answered = serializers.SerializerMethodField()
     gate = serializers.SerializerMethodField()

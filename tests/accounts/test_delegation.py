@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from rest_framework.test import APIClient
 
+from accounts.models import AuditEntry
 from accounts.roles import Role
 from accounts.services import create_token
 from qa.models import Answer
@@ -49,7 +50,12 @@ def test_what_is_asked_for_a_user_is_answered_and_kept_as_theirs(service, caplog
     assert (outside["answered"], outside["asker"]) == (False, "bob")
     assert (own["answered"], own["asker"]) == (False, "portal")
     assert "Zwirbel" not in str(outside) + str(own)
-    assert Answer.objects.filter(asker__username="ädä").count() == 1
+    kept = Answer.objects.get(asker__username="ädä")
+    assert kept.service == inside["service"] == "portal"
+    assert own["service"] == ""
+    used = AuditEntry.objects.filter(kind="question for", actor="portal")
+    assert {each.subject for each in used} == {"ädä", "bob"}
+    assert used.get(subject="ädä").changes == {"answer": [None, str(kept.pk)]}
     assert "of portal acts for ädä: POST /api/v1/ask" in caplog.text
 
 
@@ -67,10 +73,11 @@ def test_nobody_is_acted_for_with_more_than_an_agents_role(service):
     assert service.get("/api/v1/tokens", headers=for_boss).status_code == 403
     assert service.get("/api/v1/tokens").status_code == 200
     assert ask(service, "guest").status_code == 403
-    for name in ("root", "nobody", "", "a%00b"):
+    assert ask(service, "root").status_code == 403
+    for name in ("nobody", "", "a%00b"):
         response = ask(service, name)
-        assert response.status_code == 403
-        assert "no active user" in response.json()["error"]["message"]
+        assert response.status_code == 400
+        assert response.json()["error"]["code"] == "unknown_user"
 
 
 def test_only_a_token_made_for_it_acts_for_others(service):

@@ -16,7 +16,7 @@ from qa.models import Answer, AnswerEvidence, RefusalWording
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 
 KEYS = {
-    "id", "conversation", "question", "typed", "language", "asker", "outcome", "answered", "gate", "reason",
+    "id", "conversation", "question", "typed", "language", "asker", "service", "outcome", "answered", "gate", "reason",
     "text", "withheld", "unsourced", "segments", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "disagreements", "not_compared", "signals",
     "effective", "milliseconds", "vote", "created_at",
 }  # fmt: skip
