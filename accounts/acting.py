@@ -42,6 +42,8 @@ class Acting:
 
 
 NOBODY = Acting(f"{_PREFIX}nobody".encode())
+# Who is signed in by the identity provider: it may read no knowledge, and the audit names it.
+SIGN_IN = Acting(f"{_PREFIX}sign-in".encode())
 _UNSAID = Acting(f"{_PREFIX}unsaid".encode())
 _reader: ContextVar[Reader] = ContextVar("reader", default=_UNSAID)
 

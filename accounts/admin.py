@@ -6,6 +6,7 @@ Superusers, their flags and single permissions are a superuser's business alone.
 from typing import Any, ClassVar
 
 from django import forms
+from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
@@ -13,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
+from unfold.admin import StackedInline
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import (
@@ -20,11 +22,12 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+from accounts.acting import SIGN_IN
 from accounts.admin_parts import ReadOnlyAdmin, table
 from accounts.base_admin import BaseAdmin, nobody
-from accounts.models import ApiToken, AuditEntry
-from accounts.roles import Role, has_role
-from accounts.services import revocable_tokens
+from accounts.models import ApiToken, AuditEntry, ProviderAccount, ProviderGroup
+from accounts.roles import Role
+from accounts.services import end_access, revocable_tokens, update_staff
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -52,8 +55,33 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has
         return user
 
 
+class GroupBoxes:
+    """Groups as boxes to tick, with what each opens."""
+
+    def formfield_for_manytomany(
+        self,
+        db_field: Any,  # noqa: ANN401  # Django's
+        request: HttpRequest,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> forms.ModelMultipleChoiceField:  # type: ignore[type-arg]  # not subscriptable when it runs
+        options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget
+        field: Any = super().formfield_for_manytomany(db_field, request, **options)  # type: ignore[misc]  # the page's
+        field.help_text = (
+            "agent asks; sme also reviews; curator also writes and verifies; admin also "
+            "manages policies and users. Other groups open audiences."
+        )
+        return field  # type: ignore[no-any-return]  # unfold ships no types
+
+
+class ProviderAccountInline(StackedInline):  # type: ignore[misc]  # unfold ships no types
+    model = ProviderAccount
+    verbose_name = "sign-in by the identity provider"
+    fields = ["issuer", "subject"]
+    extra = 0
+
+
 @admin.register(User)
-class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
+class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = PasswordForm
@@ -75,6 +103,9 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         return super().get_queryset(request).prefetch_related("groups")
 
+    def get_inlines(self, request: HttpRequest, obj: User | None) -> list[Any]:
+        return [ProviderAccountInline] if settings.OIDC_ISSUER and obj else []
+
     @admin.display(description="groups")
     def roles(self, user: User) -> str:
         names = ["superuser"] if user.is_superuser else []
@@ -86,20 +117,6 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
         fields = [*super().get_readonly_fields(request, obj)]
         return fields if _is_superuser(request) else [*fields, "is_superuser"]
 
-    def formfield_for_manytomany(
-        self,
-        db_field: Any,  # noqa: ANN401  # Django's
-        request: HttpRequest,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> forms.ModelMultipleChoiceField:  # type: ignore[type-arg]  # not subscriptable when it runs
-        options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget
-        field: Any = super().formfield_for_manytomany(db_field, request, **options)
-        field.help_text = (
-            "agent asks; sme also reviews; curator also writes and verifies; admin also "
-            "manages policies and users. Other groups open audiences."
-        )
-        return field  # type: ignore[no-any-return]  # unfold ships no types
-
     def save_related(
         self,
         request: HttpRequest,
@@ -108,9 +125,9 @@ class AccountAdmin(UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subsc
         change: bool,
     ) -> None:
         super().save_related(request, form, formsets, change)
-        user = form.instance
-        user.is_staff = has_role(user, Role.SME)
-        user.save(update_fields=["is_staff"])
+        update_staff(form.instance)
+        if not form.instance.is_active:
+            end_access(form.instance)
 
     def has_change_permission(
         self, request: HttpRequest, obj: User | None = None
@@ -155,6 +172,50 @@ class RoleAdmin(GroupAdmin, BaseAdmin):
         return super().has_delete_permission(request, obj)
 
 
+@admin.register(ProviderGroup)
+class ProviderGroupAdmin(GroupBoxes, BaseAdmin):
+    """What the identity provider's groups open: roles, and through groups audiences."""
+
+    list_display = ["name", "opens", "audiences", "is_superuser"]
+    search_fields = ["name"]
+    fields = ["name", "groups", "is_superuser"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ProviderGroup]:
+        rows: QuerySet[ProviderGroup] = super().get_queryset(request)
+        return rows.prefetch_related("groups__audiences")
+
+    @admin.display(description="opens")
+    def opens(self, row: ProviderGroup) -> str:
+        return ", ".join(group.name for group in row.groups.all())
+
+    @admin.display(description="audiences")
+    def audiences(self, row: ProviderGroup) -> str:
+        names = {
+            str(each) for group in row.groups.all() for each in group.audiences.all()
+        }
+        return ", ".join(sorted(names))
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: ProviderGroup | None = None
+    ) -> list[str]:
+        return [] if _is_superuser(request) else ["is_superuser"]
+
+    def _may_touch(self, request: HttpRequest, row: ProviderGroup | None) -> bool:
+        return row is None or not row.is_superuser or _is_superuser(request)
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: ProviderGroup | None = None
+    ) -> bool:
+        allowed: bool = super().has_change_permission(request, obj)
+        return allowed and self._may_touch(request, obj)
+
+    def has_delete_permission(
+        self, request: HttpRequest, obj: ProviderGroup | None = None
+    ) -> bool:
+        allowed: bool = super().has_delete_permission(request, obj)
+        return allowed and self._may_touch(request, obj)
+
+
 @admin.register(ApiToken)
 class ApiTokenAdmin(BaseAdmin):
     """Tokens: seen and revoked here, made by their owners or by `create_token`.
@@ -196,6 +257,8 @@ class AuditEntryAdmin(ReadOnlyAdmin):
 
     @admin.display(description="by", ordering="actor")
     def by(self, entry: AuditEntry) -> str:
+        if entry.reader == SIGN_IN.label.decode():
+            return "the identity provider, at a sign-in"
         return entry.actor or "no user: a job or a command"
 
     @admin.display(description="fields")

@@ -32,7 +32,8 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
     class Meta:
         model = ApiToken
         fields = [
-            "id", "name", "user", "may_act_for_others", "created_at", "expires_at",
+            "id", "name", "user", "may_act_for_others", "may_manage_users",
+            "created_at", "expires_at",
         ]  # fmt: skip
         read_only_fields = fields
 

@@ -97,7 +97,24 @@ def _live_token(digest: str) -> WrittenQuery:
 # sessions.
 
 
-class ThrottledModelBackend(ModelBackend):
+class AccountBackend(ModelBackend):
+    """Sessions and permissions of active users; it lets nobody in."""
+
+    def authenticate(
+        self,
+        request: HttpRequest | None,
+        username: str | None = None,
+        password: str | None = None,
+        **kwargs: object,
+    ) -> User | None:
+        return None
+
+    def get_user(self, user_id: int) -> User | None:
+        user = find_user(pk=user_id)
+        return user if user and self.user_can_authenticate(user) else None
+
+
+class ThrottledModelBackend(AccountBackend):
     """Checks a password unless too many were tried, right or wrong."""
 
     def authenticate(
@@ -117,8 +134,4 @@ class ThrottledModelBackend(ModelBackend):
                 )
             if "\0" in username:  # PostgreSQL can't compare it
                 return None
-        return super().authenticate(request, username, password, **kwargs)
-
-    def get_user(self, user_id: int) -> User | None:
-        user = find_user(pk=user_id)
-        return user if user and self.user_can_authenticate(user) else None
+        return ModelBackend.authenticate(self, request, username, password, **kwargs)

@@ -92,5 +92,11 @@ class InvalidCredentialsError(NescioError):
     status = 401
 
 
+class LocalSignInOffError(ForbiddenError):
+    """Passwords that are kept here count for nothing."""
+
+    code = "local_sign_in_off"
+
+
 class TokenNotFoundError(NotFoundError):
     code = "token_not_found"

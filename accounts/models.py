@@ -1,7 +1,7 @@
 import uuid
 from typing import Any, Self, TypeVar
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.db import models
 from django.db.models.functions import Now
 from knox.models import AbstractAuthToken, AuthTokenManager
@@ -33,6 +33,10 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
         default=False,
         help_text="Its requests may name another user, whose entitlement then counts.",
     )
+    may_manage_users = models.BooleanField(
+        default=False,
+        help_text="It may make, change and close accounts over REST, for an admin's user.",
+    )
 
     objects = ApiTokenManager()
 
@@ -44,6 +48,54 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
 
     def __str__(self) -> str:
         return self.name or f"{self.token_key}…"
+
+
+class ProviderAccount(models.Model):
+    """Whose account it is at the identity provider; equal names or mails link nothing."""
+
+    user = models.OneToOneField(User, models.CASCADE, related_name="provider_account")
+    issuer = models.CharField(
+        max_length=500, help_text="The provider, as NESCIO_OIDC_ISSUER names it."
+    )
+    subject = models.CharField(
+        max_length=255, help_text="The claim sub: the person's number at the provider."
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["issuer", "subject"], name="provider_account_by_subject"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.subject
+
+
+class ProviderGroup(models.Model):
+    """What a group of the identity provider opens here."""
+
+    EVERYONE = "*"
+
+    name = models.CharField(
+        max_length=255,
+        unique=True,
+        help_text="As the provider sends it, often a number; * is everybody it signs in.",
+    )
+    groups = models.ManyToManyField(
+        Group, blank=True, related_name="provider_groups", verbose_name="opens"
+    )
+    is_superuser = models.BooleanField(
+        "makes superusers",
+        default=False,
+        help_text="Its members may do and see everything. Set by superusers alone.",
+    )
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class AuditEntry(models.Model):

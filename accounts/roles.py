@@ -143,7 +143,12 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "qa": {"confidencemove": _READ, "reviewsample": ("view", "add")},
     },
     Role.ADMIN: {
-        "accounts": {"apitoken": ("view", "delete"), "auditentry": _READ},
+        "accounts": {
+            "apitoken": ("view", "delete"),
+            "auditentry": _READ,
+            "provideraccount": _ALL,
+            "providergroup": _ALL,
+        },
         "admin": {"logentry": _READ},
         "auth": {"user": _WRITE, "group": _WRITE},
         "integrations": {"endpoint": _ALL, "delivery": _READ},

@@ -1,18 +1,25 @@
-"""Writes: the tokens of users."""
+"""Writes: the tokens, groups and sessions of users."""
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
-from django.contrib.auth import authenticate
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY, authenticate
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.contrib.sessions.models import Session
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from knox.settings import knox_settings
 
 from accounts.acting import acting_for
-from accounts.exceptions import InvalidCredentialsError, TokenNotFoundError
+from accounts.exceptions import (
+    InvalidCredentialsError,
+    LocalSignInOffError,
+    TokenNotFoundError,
+)
 from accounts.models import ApiToken
 from accounts.roles import Role, has_role
 
@@ -35,13 +42,27 @@ def create_token(
     name: str = "",
     expires_in: Lifetime = "default",
     may_act_for_others: bool = False,
+    may_manage_users: bool = False,
 ) -> IssuedToken:
     """Make a token for `user`; it works until it expires, is revoked or the user is inactive."""
     expiry = knox_settings.TOKEN_TTL if expires_in == "default" else expires_in
     row, secret = ApiToken.objects.create(
-        user=user, expiry=expiry, name=name, may_act_for_others=may_act_for_others
+        user=user,
+        expiry=expiry,
+        name=name,
+        may_act_for_others=may_act_for_others,
+        may_manage_users=may_manage_users,
     )
     return IssuedToken(row=row, secret=secret)
+
+
+def refuse_local_sign_in() -> None:
+    """Raise `LocalSignInOffError` where passwords count for nothing."""
+    if not settings.LOCAL_SIGN_IN:
+        raise LocalSignInOffError(
+            f"Passwords are switched off here. Sign in with {settings.OIDC_NAME}; tokens "
+            "for programs are made on the page API tokens."
+        )
 
 
 def sign_in_for_token(
@@ -52,6 +73,7 @@ def sign_in_for_token(
     name: str = "",
     expires_in: Lifetime = "default",
 ) -> IssuedToken:
+    refuse_local_sign_in()
     user = authenticate(request, username=username, password=password)
     if not isinstance(user, User):
         raise InvalidCredentialsError(
@@ -76,3 +98,25 @@ def revoke_token(*, token_id: uuid.UUID, by: AbstractBaseUser | AnonymousUser) -
     deleted, _ = revocable_tokens(by).filter(pk=token_id).delete()
     if not deleted:
         raise TokenNotFoundError(f"There is no token {token_id} that you may revoke.")
+
+
+def set_groups(user: User, groups: Iterable[Group]) -> None:
+    """Make `groups` all that the user has; from the role sme on the admin is open."""
+    user.groups.set(groups)
+    update_staff(user)
+
+
+def update_staff(user: User) -> None:
+    """Open the admin to who may use it, after a change of role."""
+    is_staff = has_role(user, Role.SME)
+    if user.is_staff != is_staff:
+        user.is_staff = is_staff
+        user.save(update_fields=["is_staff"])
+
+
+def end_access(user: User) -> None:
+    """End the user's sessions and tokens for good: none works again with the account."""
+    ApiToken.objects.owned_by(user).delete()
+    for session in Session.objects.iterator():
+        if session.get_decoded().get(SESSION_KEY) == str(user.pk):
+            session.delete()

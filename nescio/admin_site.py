@@ -170,6 +170,7 @@ UNFOLD: dict[str, Any] = {
                 "Access",
                 _item("Users", "person", "auth_user"),
                 _item("Roles", "shield_person", "auth_group"),
+                _item("Provider groups", "badge", "accounts_providergroup"),
                 _item("API tokens", "key", "accounts_apitoken"),
                 _item("Audit", "history", "accounts_auditentry"),
             ),

@@ -8,7 +8,7 @@ versioned policy, stored with every answer.
 import os
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -138,7 +138,6 @@ STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 # Names carry no content hash: pages work before `collectstatic` ran.
 WHITENOISE_USE_FINDERS = True
-AUTHENTICATION_BACKENDS = ["accounts.authentication.ThrottledModelBackend"]
 _VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"{_VALIDATION}.UserAttributeSimilarityValidator"},
@@ -151,6 +150,65 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "ask"
 LOGOUT_REDIRECT_URL = "login"
+
+# --- Sign-in -------------------------------------------------------------------------
+# Whether passwords that are kept here open pages, admin and REST.
+LOCAL_SIGN_IN = env.bool("NESCIO_LOCAL_SIGN_IN", default=True)
+PASSWORD_RESET_TIMEOUT = 600  # of the links of manage.py sign_in_link, in seconds
+# An OpenID Connect provider by its issuer, which its discovery document repeats. What
+# begins with OIDC_RP is read by the library, the rest of the names are ours.
+OIDC_ISSUER = env.str("NESCIO_OIDC_ISSUER", default="")
+OIDC_NAME = env.str("NESCIO_OIDC_NAME", default="your organisation")
+OIDC_RP_CLIENT_ID = env.str("NESCIO_OIDC_CLIENT_ID", default="")
+OIDC_RP_CLIENT_SECRET = env.str("NESCIO_OIDC_CLIENT_SECRET", default="")
+_secret_file = env.str("NESCIO_OIDC_CLIENT_SECRET_FILE", default="")
+OIDC_RP_SCOPES = env.str("NESCIO_OIDC_SCOPES", default="openid profile email")
+OIDC_RP_SIGN_ALGO = env.str("NESCIO_OIDC_ALGORITHM", default="RS256")
+OIDC_USERNAME_CLAIM = env.str(
+    "NESCIO_OIDC_USERNAME_CLAIM", default="preferred_username"
+)
+OIDC_GROUPS_CLAIM = env.str("NESCIO_OIDC_GROUPS_CLAIM", default="groups")
+OIDC_SESSION = timedelta(hours=env.int("NESCIO_OIDC_SESSION_HOURS", default=12))
+OIDC_USE_PKCE = True
+OIDC_TIMEOUT = 10  # seconds for each request to the provider
+OIDC_AUTHENTICATION_CALLBACK_URL = "login-provider-callback"
+AUTHENTICATION_BACKENDS = [
+    "accounts.authentication.ThrottledModelBackend"
+    if LOCAL_SIGN_IN
+    else "accounts.authentication.AccountBackend"
+]
+_require_one_of(
+    "NESCIO_OIDC_ALGORITHM",
+    OIDC_RP_SIGN_ALGO,
+    *("RS256", "RS384", "RS512", "ES256", "ES384", "ES512"),
+)
+if OIDC_ISSUER:
+    AUTHENTICATION_BACKENDS.append("accounts.provider.protocol.ProviderBackend")
+    if _secret_file:
+        try:
+            OIDC_RP_CLIENT_SECRET = Path(_secret_file).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(
+                f"NESCIO_OIDC_CLIENT_SECRET_FILE is {_secret_file!r}, which can not be "
+                f"read: {error.strerror}."
+            ) from error
+    _issuer = urlsplit(OIDC_ISSUER)
+    _is_local = _issuer.hostname in {"localhost", "127.0.0.1", "::1"}
+    if _issuer.scheme != "https" and not (_issuer.scheme == "http" and _is_local):
+        raise ImproperlyConfigured(
+            f"NESCIO_OIDC_ISSUER is {OIDC_ISSUER!r}; it must begin with https://."
+        )
+    if not (OIDC_RP_CLIENT_ID and OIDC_RP_CLIENT_SECRET):
+        raise ImproperlyConfigured(
+            "NESCIO_OIDC_ISSUER needs NESCIO_OIDC_CLIENT_ID and "
+            "NESCIO_OIDC_CLIENT_SECRET, or NESCIO_OIDC_CLIENT_SECRET_FILE. The provider "
+            "gives both where Nescio is registered as a client."
+        )
+elif not LOCAL_SIGN_IN:
+    raise ImproperlyConfigured(
+        "NESCIO_LOCAL_SIGN_IN is off and NESCIO_OIDC_ISSUER is empty: nobody could sign "
+        "in. Set one of them."
+    )
 
 # --- Database ------------------------------------------------------------------------
 _database = env.db_url_config(DATABASE_URL)

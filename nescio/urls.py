@@ -1,5 +1,4 @@
 from django.contrib import admin
-from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
@@ -7,6 +6,8 @@ from rest_framework.routers import SimpleRouter
 
 from accounts import pages
 from accounts.api import TokenViewSet
+from accounts.provider import pages as sign_in
+from accounts.provider.provisioning import UserViewSet
 from jobs.api import JobViewSet
 from nescio import health
 from qa.dashboard.admin import dashboard_page
@@ -15,6 +16,7 @@ from qa.privacy.pages import person_page
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("jobs", JobViewSet, "jobs")
 router.register("tokens", TokenViewSet, "tokens")
+router.register("users", UserViewSet, "users")
 
 api: list[URLPattern | URLResolver] = [
     path("", include(router.urls)),
@@ -46,11 +48,19 @@ urlpatterns = [
         admin.site.admin_view(person_page),
         name="admin-person",
     ),
+    path("admin/login/", sign_in.admin_sign_in),
     path("admin/", admin.site.urls),
     path("healthz", health.ready, name="healthz"),
     path("healthz/live", health.live, name="healthz-live"),
-    path("login", LoginView.as_view(redirect_authenticated_user=True), name="login"),
-    path("logout", LogoutView.as_view(), name="logout"),
+    path("login", sign_in.SignInPage.as_view(), name="login"),
+    path("login/provider", sign_in.provider_start, name="login-provider"),
+    path(
+        "login/provider/callback",
+        sign_in.provider_callback,
+        name="login-provider-callback",
+    ),
+    path("login/link/<str:user_id>/<str:token>", sign_in.link, name="login-link"),
+    path("logout", sign_in.SignOutPage.as_view(), name="logout"),
     path("tokens", pages.tokens, name="own-tokens"),
     path("tokens/<uuid:token_id>/revoke", pages.revoke, name="own-token-revoke"),
     path("", include("qa.desk.urls")),

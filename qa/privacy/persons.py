@@ -11,14 +11,14 @@ from typing import Any, Final
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.contrib.contenttypes.models import ContentType
-from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.acting import as_owner
 from accounts.exceptions import ConflictError, NotFoundError
-from accounts.models import ApiToken, AuditEntry
+from accounts.models import ApiToken, AuditEntry, ProviderAccount
+from accounts.services import end_access
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -31,6 +31,7 @@ from qa.votes.models import Vote
 
 KIND: Final = "qa.erase_person"
 _NAMES: Final = ("username", "first_name", "last_name", "email")
+_SUBJECT: Final = "subject"  # their number at the identity provider
 _MASK: Final = ["…", "…"]
 _PERSON: Final = (*_NAMES, "is_active", "date_joined", "last_login")
 
@@ -85,6 +86,9 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
             "kind", "answer_id", "entry_id", "created_at", "read_at"
         ),
         "tokens": ApiToken.objects.filter(**mine).values("name", "created", "expiry"),
+        "provider_accounts": ProviderAccount.objects.filter(**mine).values(
+            "issuer", "subject"
+        ),
         "webhook_endpoints": person.endpoints.values("name", "url", "created_at"),
         "revisions_written": Revision.objects.filter(author=person).values(
             "entry_id", "number", "reason", "created_at"
@@ -151,10 +155,8 @@ def _lock_out(person: User) -> None:
     person.is_active = person.is_staff = False
     person.set_unusable_password()
     person.save(update_fields=["is_active", "is_staff", "password"])
-    ApiToken.objects.filter(user=person).delete()
-    for session in Session.objects.iterator():
-        if session.get_decoded().get("_auth_user_id") == str(person.pk):
-            session.delete()
+    end_access(person)
+    ProviderAccount.objects.filter(user=person).delete()
     person.endpoints.update(is_active=False)
     # Nobody waits any more for what is being decided.
     pending = Answer.objects.filter(asker=person, outcome=Answer.Outcome.PENDING)
@@ -203,6 +205,7 @@ def _erase_from_audit(name: str, pseudonym: str) -> None:
         if not {name, pseudonym} & {*parts}:
             continue
         entry.subject = ", ".join(pseudonym if part == name else part for part in parts)
-        if entry.kind == "user":
-            entry.changes |= {key: _MASK for key in _NAMES if key in entry.changes}
+        named_by = {"user": _NAMES, "sign-in account": (_SUBJECT,)}
+        masked = [key for key in named_by.get(entry.kind, ()) if key in entry.changes]
+        entry.changes |= dict.fromkeys(masked, _MASK)
         entry.save(update_fields=["subject", "changes"])

@@ -275,6 +275,8 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "job_id": ABSENT,
         "token_id": ABSENT,
         "user_id": 1,
+        "token": "x",
+        "username": "x",
         "answer_id": ABSENT,
         "slug": "vault",
         "name": "curve",

@@ -19,6 +19,12 @@ class Command(BaseCommand):
             help="Its requests may name any user but superusers, whose entitlement then "
             "counts (X-Nescio-On-Behalf-Of).",
         )
+        parser.add_argument(
+            "--manages-users",
+            action="store_true",
+            help="It may make, change and close accounts at /api/v1/users, if its user "
+            "has the role admin.",
+        )
         ends = parser.add_mutually_exclusive_group()
         ends.add_argument(
             "--days",
@@ -35,6 +41,7 @@ class Command(BaseCommand):
         days: int | None,
         never_expires: bool,
         acts_for_others: bool,
+        manages_users: bool,
         **_: object,
     ) -> None:
         if days is not None and not 1 <= days <= MAX_TOKEN_DAYS:
@@ -56,5 +63,6 @@ class Command(BaseCommand):
             name=name,
             expires_in=expires_in,
             may_act_for_others=acts_for_others,
+            may_manage_users=manages_users,
         )
         self.stdout.write(issued.secret)

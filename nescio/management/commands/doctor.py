@@ -25,6 +25,7 @@ _REMEDIES = {
     "settings": "docs/how-to/run-and-deploy.md; manage.py check --deploy says more.",
     "migrations": "Run: manage.py migrate",
     "clock": "Set the time by NTP on both machines: leases and validity depend on it.",
+    "sign-in": "docs/how-to/sign-in-with-your-identity-provider.md",
     "vectors": "Start workers; what is not embedded is not found.",
 }
 
@@ -82,6 +83,10 @@ def _findings(*, with_models: bool) -> Iterator[Finding]:
     if any(each.name == "migrations" and not each.ok for each in known):
         return
     yield _tried("clock", _clock)
+    if settings.OIDC_ISSUER:
+        # Who is signed in stays so, and a password may do too.
+        is_vital = not settings.LOCAL_SIGN_IN
+        yield replace(_tried("sign-in", _identity_provider), is_vital=is_vital)
     yield _tried("vectors", _vectors)
     yield _tried("vector index", _vector_index)
     if with_models:
@@ -115,6 +120,21 @@ def _clock() -> tuple[bool, str]:
     ((database,),) = execute("SELECT clock_timestamp()")
     seconds = abs((datetime.now(UTC) - database).total_seconds())
     return seconds <= _MAX_CLOCK_SECONDS, f"{seconds:.1f} s from the database's"
+
+
+def _identity_provider() -> tuple[bool, str]:
+    """Read the discovery document, and whether it can what sign-in takes."""
+    from accounts.models import ProviderGroup  # noqa: PLC0415
+    from accounts.provider.protocol import discovery  # noqa: PLC0415
+
+    said = discovery()
+    wanted = settings.OIDC_RP_SIGN_ALGO
+    if wanted not in (can := said.get("id_token_signing_alg_values_supported", [])):
+        listed = ", ".join(can) or "none"
+        return False, f"NESCIO_OIDC_ALGORITHM is {wanted}; it signs by: {listed}"
+    if settings.OIDC_GROUPS_CLAIM and not ProviderGroup.objects.exists():
+        return False, "no provider group opens anything yet: admin, Provider groups"
+    return True, f"{said['issuer']}, {wanted}"
 
 
 def _vectors() -> tuple[bool, str]:

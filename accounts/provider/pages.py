@@ -1,0 +1,186 @@
+"""Sign-in and sign-out in the browser: by password, by the provider, by a link."""
+
+import logging
+import math
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth import BACKEND_SESSION_KEY, login
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.contrib.auth.views import LoginView, LogoutView
+from django.core.exceptions import SuspiciousOperation
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from jwt import PyJWTError
+from mozilla_django_oidc.views import (
+    OIDCAuthenticationCallbackView,
+    OIDCAuthenticationRequestView,
+)
+from requests import RequestException
+
+from accounts.authentication import find_user
+from accounts.exceptions import ForbiddenError, ThrottledError
+from accounts.ids import number_in
+from accounts.provider.linking import SignInRefusedError
+from accounts.provider.protocol import (
+    ProviderBackend,
+    ProviderUnavailableError,
+    discovery,
+    setting,
+)
+from accounts.services import refuse_local_sign_in
+from accounts.throttles import client_address, seconds_to_wait
+
+logger = logging.getLogger(__name__)
+
+_BACKEND = f"{ProviderBackend.__module__}.{ProviderBackend.__qualname__}"
+_LEFT_PROVIDER = "left_provider"
+
+
+class SignInPage(LoginView):
+    redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # noqa: ANN401  # Django's
+        refuse_local_sign_in()
+        return super().post(request, *args, **kwargs)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401  # Django's
+        following = self.get_redirect_url()
+        query = f"?{urlencode({'next': following})}" if following else ""
+        return {
+            **super().get_context_data(**kwargs),
+            "by_password": settings.LOCAL_SIGN_IN,
+            "provider": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
+            "provider_address": reverse("login-provider") + query,
+            "end_session": _end_session(self.request),
+        }
+
+
+class SignOutPage(LogoutView):
+    """Ends the session here; the page that follows offers to end the provider's too.
+
+    A form's answer may lead to no other site by the content policy, a link may.
+    """
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # Django's
+        by_provider = request.session.get(BACKEND_SESSION_KEY) == _BACKEND
+        response = super().post(request, *args, **kwargs)
+        if by_provider:
+            request.session[_LEFT_PROVIDER] = True
+        return response
+
+
+def _end_session(request: HttpRequest) -> str:
+    """Return the provider's sign-out address after a sign-out here, once; else nothing."""
+    if not request.session.pop(_LEFT_PROVIDER, False) or not settings.OIDC_ISSUER:
+        return ""
+    try:
+        address: str = discovery().get("end_session_endpoint", "")
+    except ProviderUnavailableError:
+        return ""
+    back = request.build_absolute_uri(reverse("login"))
+    client = settings.OIDC_RP_CLIENT_ID
+    query = urlencode({"client_id": client, "post_logout_redirect_uri": back})
+    return f"{address}?{query}" if address else ""
+
+
+@never_cache
+def admin_sign_in(request: HttpRequest) -> HttpResponse:
+    """Send strangers to the one sign-in page where there is a provider."""
+    if settings.OIDC_ISSUER and not request.user.is_authenticated:
+        following = request.GET.get("next", reverse("admin:index"))
+        return redirect(f"{reverse('login')}?{urlencode({'next': following})}")
+    return admin.site.login(request)
+
+
+class _Start(OIDCAuthenticationRequestView):  # type: ignore[misc]  # the library ships no types
+    get_settings = staticmethod(setting)
+
+
+class _Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the library ships no types
+    get_settings = staticmethod(setting)
+
+    def login_success(self) -> HttpResponse:
+        response: HttpResponse = super().login_success()
+        self.request.session.set_expiry(settings.OIDC_SESSION)
+        return response
+
+    def login_failure(self) -> HttpResponse:
+        said = self.request.GET.get("error_description") or self.request.GET.get(
+            "error", "this browser began no sign-in here"
+        )
+        raise SignInRefusedError(f"Sign-in was broken off: {said[:300]}. {_AGAIN}")
+
+
+_AGAIN = "Begin again at the sign-in page."
+
+
+@never_cache
+def provider_start(request: HttpRequest) -> HttpResponseBase:
+    """Send the browser to the provider, with state, nonce and PKCE's challenge."""
+    if not settings.OIDC_ISSUER:
+        return redirect("login")
+    _count(request)
+    response: HttpResponseBase = _Start.as_view()(request)
+    return response
+
+
+@never_cache
+def provider_callback(request: HttpRequest) -> HttpResponseBase:
+    """Take the code that the provider sent the browser back with.
+
+    Raises:
+        SignInRefusedError: What came back or was exchanged for it does not hold.
+    """
+    if not settings.OIDC_ISSUER or not {"state", "error"} & request.GET.keys():
+        return redirect("login")
+    try:
+        response: HttpResponseBase = _Callback.as_view()(request)
+    # A key without `kid`, in the library.
+    except (SuspiciousOperation, PyJWTError, RequestException, KeyError) as error:
+        logger.warning("A sign-in by the provider failed: %r", error)
+        raise SignInRefusedError(
+            f"The sign-in could not be checked ({type(error).__name__}), so it does not "
+            f"count. {_AGAIN} The log says more."
+        ) from error
+    return response
+
+
+def _count(request: HttpRequest) -> None:
+    wait = seconds_to_wait("login_address", client_address(request))
+    if wait is not None:
+        raise ThrottledError(
+            "Too many attempts to sign in from this address. "
+            f"Try again in {math.ceil(wait)} s.",
+            wait,
+        )
+
+
+class _LinkTokens(PasswordResetTokenGenerator):
+    """Tokens that end with the next sign-in, or after `PASSWORD_RESET_TIMEOUT`."""
+
+    key_salt = "accounts.provider.pages.sign_in_link"
+
+
+def sign_in_path(user: User) -> str:
+    """Return the path that signs `user` in once, for operators: manage.py sign_in_link."""
+    return reverse("login-link", args=[user.pk, _LinkTokens().make_token(user)])
+
+
+@never_cache
+def link(request: HttpRequest, user_id: str, token: str) -> HttpResponse:
+    _count(request)
+    user = find_user(pk=number_in(user_id) or 0, is_active=True)
+    if user is None or not _LinkTokens().check_token(user, token):
+        raise ForbiddenError(
+            "This link was used, is too old, or is nobody's. "
+            "Make another: manage.py sign_in_link NAME"
+        )
+    logger.warning("%s signs in by a link of manage.py sign_in_link", user.username)
+    login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return redirect("ask")

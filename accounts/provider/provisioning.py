@@ -1,0 +1,187 @@
+"""Accounts made, changed and closed over REST by another system, such as a directory's.
+
+As much of SCIM as its clients need: no protocol of its own, one token with a right of its
+own. Superusers are out of its reach.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from rest_framework import serializers, status
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts import rest
+from accounts.exceptions import ConflictError, NescioError
+from accounts.models import ApiToken, ProviderAccount
+from accounts.roles import IsAdmin
+from accounts.services import end_access, set_groups
+
+_TAKEN = OpenApiResponse(description="The name or the subject is another account's.")
+
+
+class NoProviderError(NescioError):
+    code = "no_identity_provider"
+
+
+class MayProvision(IsAdmin):
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        allowed = super().has_permission(request, view)
+        self.message = (
+            "This needs a token of a user with the role admin, made by "
+            "manage.py create_token --manages-users."
+        )
+        token = request.auth
+        return allowed and isinstance(token, ApiToken) and token.may_manage_users
+
+
+@transaction.atomic
+def write_account(user: User, changes: Mapping[str, Any]) -> User:
+    """Make or change an account; who is set inactive loses sessions and tokens.
+
+    Args:
+        user: Of the database, or new with a name that is valid.
+        changes: Fields of the user, `groups` to have from now on, and `subject` at the
+            configured identity provider.
+
+    Raises:
+        ConflictError: The name or the subject is another account's.
+        NoProviderError: There is a subject and no identity provider.
+    """
+    changes = {**changes}
+    groups, subject = changes.pop("groups", None), changes.pop("subject", None)
+    if user._state.adding:
+        user.set_unusable_password()
+        if User.objects.filter(username__iexact=user.username).exists():
+            raise ConflictError(f"There is an account {user.username!r} already.")
+    for name, value in changes.items():
+        setattr(user, name, value)
+    try:
+        with transaction.atomic():
+            user.save()
+            if subject is not None:
+                _connect(user, subject)
+    except IntegrityError as error:
+        raise ConflictError(
+            f"The name {user.username!r} or the subject {subject!r} is another account's."
+        ) from error
+    if groups is not None:
+        set_groups(user, groups)
+    if not user.is_active:
+        end_access(user)
+    return user
+
+
+def _connect(user: User, subject: str) -> None:
+    if not settings.OIDC_ISSUER:
+        raise NoProviderError(
+            "A subject is somebody's number at an identity provider, and none is set: "
+            "NESCIO_OIDC_ISSUER."
+        )
+    values = {"issuer": settings.OIDC_ISSUER, "subject": subject}
+    ProviderAccount.objects.update_or_create(user=user, defaults=values)
+
+
+class UserSerializer(serializers.ModelSerializer[User]):
+    """An account."""
+
+    groups = serializers.SlugRelatedField[Group](
+        slug_field="name", many=True, read_only=True
+    )
+    subject = rest.optional_text(
+        "provider_account.subject", help_text="Their number at the identity provider."
+    )
+
+    class Meta:
+        model = User
+        fields = [
+            "username", "first_name", "last_name", "email", "is_active", "groups",
+            "subject", "last_login",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class UserChangesSerializer(rest.StrictModelSerializer):
+    """What to change; what is left out stays."""
+
+    groups = rest.StrictSlugListField(
+        queryset=Group.objects.all(),
+        slug_field="name",
+        required=False,
+        max_length=1000,
+        help_text="Names of all groups to have from now on; roles are groups.",
+    )
+    subject = rest.StrictCharField(
+        max_length=255, required=False, help_text="The claim sub of their sign-ins."
+    )
+
+    class Meta:
+        model = User
+        fields = ["first_name", "last_name", "email", "is_active", "groups", "subject"]
+
+
+class NewUserSerializer(UserChangesSerializer):
+    """An account to be made; it has no password."""
+
+    username = rest.StrictCharField(
+        max_length=150, validators=[UnicodeUsernameValidator()]
+    )
+
+    class Meta(UserChangesSerializer.Meta):
+        fields = [*UserChangesSerializer.Meta.fields, "username"]
+
+
+@extend_schema_view(
+    list=extend_schema(summary="List accounts"),
+    retrieve=extend_schema(summary="Read an account"),
+)
+class UserViewSet(ListModelMixin, RetrieveModelMixin, rest.ResourceViewSet[User]):
+    """Accounts, newest first, without superusers: for a token that manages users."""
+
+    permission_classes = [MayProvision]
+    serializer_class = UserSerializer
+    ordering = ("-date_joined", "-pk")
+    filter_backends = []
+    lookup_field = "username"
+    lookup_value_converter = "str"
+
+    def get_queryset(self) -> QuerySet[User]:
+        users = User.objects.filter(is_superuser=False)
+        return users.select_related("provider_account").prefetch_related("groups")
+
+    def get_object(self) -> User:
+        self.kwargs["username"] = self.kwargs["username"].replace("\0", "�")
+        return super().get_object()
+
+    @extend_schema(
+        summary="Make an account",
+        request=NewUserSerializer,
+        responses={201: UserSerializer, 409: _TAKEN},
+    )
+    def create(self, request: Request) -> Response:
+        """Make an account without a password."""
+        given = self.validated(NewUserSerializer)
+        user = User(username=User.normalize_username(given.pop("username")))
+        write_account(user, given)
+        return Response(self._shown(user), status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change or close an account",
+        request=UserChangesSerializer,
+        responses={200: UserSerializer, 409: _TAKEN},
+    )
+    def partial_update(self, request: Request, username: str) -> Response:
+        """Change what is given; one that becomes inactive loses its sessions and tokens."""
+        user = write_account(self.get_object(), self.validated(UserChangesSerializer))
+        return Response(self._shown(user))
+
+    def _shown(self, user: User) -> Any:  # noqa: ANN401  # the library's
+        return UserSerializer(self.get_queryset().get(pk=user.pk)).data
