@@ -127,6 +127,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "policy": _READ,
             "certificate": _READ,
             "refusalwording": _READ,
+            "savedcase": _WRITE,
         },
     },
     Role.CURATOR: {
@@ -140,7 +141,11 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "import": ("view", "add"),
             "tag": _WRITE,
         },
-        "qa": {"confidencemove": _READ, "reviewsample": ("view", "add")},
+        "qa": {
+            "confidencemove": _READ,
+            "reviewsample": ("view", "add"),
+            "savedcase": _ALL,
+        },
     },
     Role.ADMIN: {
         "accounts": {

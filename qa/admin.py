@@ -3,6 +3,7 @@
 from qa.answers.admin import AnswerAdmin
 from qa.calibration.admin import DriftReadingAdmin
 from qa.evaluation.admin import EvaluationRunAdmin
+from qa.evaluation.case_admin import SavedCaseAdmin
 from qa.gaps.admin import EscalationAdmin, GapAdmin
 from qa.policies.admin import PolicyAdmin, RefusalWordingAdmin
 from qa.reviews.admin import ReviewAdmin
@@ -24,5 +25,6 @@ __all__ = [
     "RetrainingAdmin",
     "ReviewAdmin",
     "ReviewSampleAdmin",
+    "SavedCaseAdmin",
     "VoteAdmin",
 ]

@@ -9,7 +9,7 @@ from qa.calibration.models import (
     SelfCalibrationSettings,
 )
 from qa.dashboard.models import ChangedDay, CountedDay, DailyCount, DailyLatency
-from qa.evaluation.models import EvaluationResult, EvaluationRun
+from qa.evaluation.models import EvaluationResult, EvaluationRun, SavedCase
 from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Gap, GapCursor, GapQuestion, Repeat
 from qa.policies.models import Policy, PolicyActivation, RefusalWording
@@ -48,6 +48,7 @@ __all__ = [
     "ReviewQuerySet",
     "ReviewSample",
     "ReviewStratum",
+    "SavedCase",
     "SelfCalibration",
     "SelfCalibrationSettings",
     "UseCursor",

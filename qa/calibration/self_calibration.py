@@ -18,6 +18,7 @@ from kb.enrichment.forms import Writer
 from kb.search import METHOD
 from qa.answers.sources import configured_verifier
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
+from qa.evaluation.activation import check_of
 from qa.exceptions import CalibrationError
 from qa.pipeline.gates import CONFIDENCES, THRESHOLDED
 from qa.pipeline.policy import default
@@ -205,6 +206,9 @@ def _write(
         base.refresh_from_db(fields=["is_active"])
         kept.not_activated = _why_not(base, choice, mode, is_asked=is_asked)
         kept.policy = _version(base, choice, by)
+        if not (kept.not_activated or kept.policy.is_active):
+            check = check_of(kept.policy)
+            kept.not_activated = check.in_words if check.needs_reason else ""
         kept.save(force_insert=True)
         if not kept.not_activated:
             activate(kept.policy, by=by)

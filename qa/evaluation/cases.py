@@ -33,6 +33,7 @@ class LabelledAnswer:
 Row = TypeVar("Row")
 
 MAX_NAME = 200  # characters of an id, a group or a key
+GROUPS_JOIN = "+"  # between the groups of an asker
 ANSWERED = "answered"
 REFUSED = "refused"
 
@@ -81,11 +82,27 @@ def read_lines(
                 continue
             try:
                 made = read(json.loads(line))
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise EvaluationDataError(
                     f"{file.name}, line {number}: {error!r} in {line.strip()[:120]!r}."
                 ) from error
             yield number, made
+
+
+def as_row(case: Case) -> dict[str, object]:
+    """Return a case as a file of cases holds it, without what makes no claim."""
+    expected = ANSWERED if case.is_answerable else REFUSED
+    row: dict[str, object] = {"id": case.id, "question": case.question, "expect": expected}  # fmt: skip
+    claims = {
+        "evidence": list(case.evidence),
+        "answer_contains": list(case.answer_contains),
+        "references": list(case.references),
+        "gate": case.gate.value if case.gate else "",
+        "reason": case.reason.value if case.reason else "",
+        "as": case.asker,
+        "group": case.group,
+    }
+    return row | {name: claim for name, claim in claims.items() if claim}
 
 
 def _case(row: Mapping[str, object]) -> Case:

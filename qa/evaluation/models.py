@@ -1,9 +1,17 @@
+from typing import Self
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
+from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
 from qa.answers.models import Answer
+from qa.pipeline.gates import Gate, Reason
 from qa.policies.models import Policy
 
 
@@ -101,3 +109,90 @@ class EvaluationResult(models.Model):
 
     def __str__(self) -> str:
         return self.case_id
+
+
+class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those whose entries an expert may see, asked by who sees no more than the expert.
+
+        A question says what its asker knows to exist, and may be written from an entry.
+        """
+        if not has_role(user, Role.SME):
+            return self.none()
+        entries = Entry.objects.always_visible_to(user).values("pk")
+        # By the rows between: an entry that is hidden from the reader is not found itself.
+        named = SavedCase.entries.through.objects.filter(savedcase=OuterRef("pk"))
+        audiences = Audience.objects.visible_to(user).values("pk")
+        beyond = Audience.objects.exclude(pk__in=audiences)
+        askers = beyond.filter(groups__saved_cases=OuterRef("pk"))
+        return self.filter(~Exists(named.exclude(entry__in=entries)), ~Exists(askers))
+
+
+class SavedCase(models.Model):
+    """A question and what should become of it, asked before a policy is activated.
+
+    Its columns are the fields of `Case`, which says what each claims.
+    """
+
+    class Expect(models.TextChoices):
+        ANSWERED = "answered", "answered"
+        REFUSED = "refused", "refused"
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="saved_cases"
+    )
+    key = models.CharField(
+        max_length=200, help_text="Its id in files; unique in the knowledge base."
+    )
+    question = models.TextField(max_length=2000)
+    expect = models.CharField(max_length=8, choices=Expect.choices)
+    entries = models.ManyToManyField(
+        Entry,
+        blank=True,
+        related_name="saved_cases",
+        help_text="One of them must be cited; none: any may be.",
+    )
+    answer_contains = ArrayField(
+        models.CharField(max_length=500),
+        default=list,
+        blank=True,
+        help_text="One of these must be in the answer.",
+    )
+    references = ArrayField(
+        models.CharField(max_length=500), default=list, blank=True,
+        help_text="Right answers, one of which must be in the answer.",
+    )  # fmt: skip
+    gate = models.CharField(
+        max_length=12, blank=True, choices=[(g.value, g.value) for g in Gate],
+        help_text="Where it must be decided.",
+    )  # fmt: skip
+    reason = models.CharField(
+        max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason],
+        help_text="The reason that its asker must be shown.",
+    )  # fmt: skip
+    group = models.CharField(
+        max_length=200, blank=True, help_text="What resampling keeps together."
+    )
+    groups = models.ManyToManyField(
+        Group,
+        blank=True,
+        related_name="saved_cases",
+        help_text="Of the asker, beside the role agent.",
+    )
+    created_by = optional_user("saved_cases")
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = SavedCaseQuerySet.as_manager()
+
+    class Meta:
+        verbose_name = "test case"
+        ordering = ["knowledge_base", "question", "pk"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["knowledge_base", "key"], name="saved_case_key_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.question[:80]

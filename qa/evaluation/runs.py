@@ -26,6 +26,7 @@ from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.evaluation.suites.options import SuiteOptions, find_policy
 from qa.evaluation.suites.registry import open_suite
 from qa.exceptions import EvaluationBusyError, EvaluationDataError
+from qa.policies.models import Policy
 
 from .cases import LabelledAnswer
 from .judging import Judged, Suite, thresholds_of
@@ -184,7 +185,7 @@ def evaluate_in_background(run: JobRun) -> dict[str, object]:
     """Ask a suite's questions and return the report, without its single results.
 
     The parameters are `suite`, and as for the command `data`, `limit`, `seed`,
-    `shadow`, `policy` and `knowledge_base`. Each question's rows and the job's progress
+    `shadow`, `policy` (or `policy_id`) and `knowledge_base`. Each question's rows and the job's progress
     are written in one step: whatever happens, the run goes on behind the last of them.
     """
     suite = _suite(run)
@@ -239,6 +240,8 @@ def _suite(run: JobRun) -> Suite:
         options["knowledge_base"] = slug
     if policy := str(given.get("policy") or ""):
         options["policy"] = find_policy(policy)
+    elif version := given.get("policy_id"):
+        options["policy"] = Policy.objects.get(pk=version)
     return open_suite(str(given.get("suite", "")), **options)
 
 

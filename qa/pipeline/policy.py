@@ -60,6 +60,7 @@ class Section(StrEnum):
     SHOWN = "What is shown, and when"
     REVIEWS = "What reviews count"
     TIMING = "When evidence is looked for"
+    ACTIVATION = "Activation"
     RECORD = "Record"
 
 
@@ -269,6 +270,10 @@ class Policy:
     debias_verdict: bool = _field(
         False, Section.SOFT_REFUSAL, "verdict corrected by past ones",
         "Correct the model's verdict by what it says about past questions that experts judged.",
+    )  # fmt: skip
+    test_cases_must_pass: bool = _field(
+        False, Section.ACTIVATION, "test cases must pass",
+        "While it is active, or to activate it, every saved test case of the knowledge base must pass. Off: a stated reason is enough.",
     )  # fmt: skip
     # Fingerprints, several separated by spaces: what the thresholds were set for.
     calibrated_embedder: str = _field(

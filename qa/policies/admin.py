@@ -3,10 +3,12 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
+from django.views.decorators.http import require_http_methods
 from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed, tell_of_job
@@ -15,10 +17,12 @@ from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from jobs.services import enqueue
 from qa.calibration import versions as words
+from qa.calibration.activation_pages import activation
 from qa.calibration.admin import CalibrationPages
 from qa.calibration.forms import author_of
 from qa.calibration.threshold_effects import has_drifted
 from qa.calibration.versions import Running, current_fingerprints
+from qa.calibration.wording_pages import preview
 from qa.pipeline.policy import CHOSEN, DECLARED, RetrievalTiming, Scope, Section
 from qa.policies import services
 from qa.policies.models import Policy, RefusalWording
@@ -32,6 +36,22 @@ class RefusalWordingAdmin(BaseAdmin):
     list_filter = ["knowledge_base", "language", "reason"]
     list_select_related = ["knowledge_base"]
     search_fields = ["text"]
+    actions_list: ClassVar = ["open_preview"]
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(require_http_methods(["GET", "HEAD", "POST"])(self.preview))  # fmt: skip
+        urls: list[URLPattern] = super().get_urls()
+        return [path("preview/", view, name="qa_refusalwording_preview"), *urls]
+
+    def preview(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        site = self.admin_site.each_context(request) | {"opts": self.opts}
+        return preview(request, site)
+
+    @action(description="Preview", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def open_preview(self, request: HttpRequest) -> HttpResponse:
+        return redirect("admin:qa_refusalwording_preview")
 
     @admin.display(description="reason", ordering="reason")
     def shown_reason(self, wording: RefusalWording) -> str:
@@ -221,19 +241,10 @@ class PolicyAdmin(BaseAdmin):
         return redirect(f"{reverse('admin:qa_policy_add')}?source={object_id}")
 
     @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    @confirmed("Let this policy decide every question of its knowledge base?")
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         policy = self.found(request, object_id)
-        try:
-            services.activate(policy, by=author_of(request))
-        except NescioError as error:
-            self.message_user(request, str(error), messages.ERROR)
-            return redirect("admin:qa_policy_change", object_id)
-        message = f"{policy} decides every question of {policy.knowledge_base} now."
-        self.message_user(request, message, messages.SUCCESS)
-        if missing := services.lacking(policy):
-            self.message_user(request, missing, messages.WARNING)
-        return redirect("admin:qa_policy_change", object_id)
+        site = self.admin_site.each_context(request) | {"opts": self.opts}
+        return activation(request, policy, site)
 
     @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Let the version that decided before this one decide again?")

@@ -80,6 +80,7 @@ class Policy(models.Model):
     min_token_confidence = models.FloatField(**_declared("min_token_confidence"))
     rerank = models.BooleanField(**_declared("rerank"))
     debias_verdict = models.BooleanField(**_declared("debias_verdict"))
+    test_cases_must_pass = models.BooleanField(**_declared("test_cases_must_pass"))
     calibrated_embedder = models.CharField(max_length=64, blank=True)
     calibrated_language_model = models.CharField(max_length=200, blank=True)
     calibrated_retrieval = models.CharField(max_length=100, blank=True)
@@ -170,6 +171,15 @@ class PolicyActivation(models.Model):
     )
     is_rollback = models.BooleanField(
         default=False, help_text="Whether it undid an activation."
+    )
+    reason = models.TextField(
+        blank=True,
+        default="",
+        max_length=1000,
+        help_text="Why it was activated although test cases failed or were not asked.",
+    )
+    failed_cases = models.PositiveIntegerField(
+        null=True, help_text="Of the test cases; empty where they were not asked."
     )
     by = optional_user("policy_activations")
     at = models.DateTimeField(auto_now_add=True)

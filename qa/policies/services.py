@@ -1,5 +1,6 @@
 """Versions of a knowledge base's policy: made, activated, rolled back, never changed."""
 
+from copy import copy
 from typing import Any
 
 from django.conf import settings
@@ -126,10 +127,39 @@ def new_version(
     return made
 
 
+def tried_version(policy: Policy, **changes: object) -> Policy:
+    """Return a copy with some values set otherwise, to try questions by: never to be saved.
+
+    Whether there is knowledge that an asker may not see it tells only where the active
+    version does: a version that anybody can choose must not.
+
+    Raises:
+        PolicyError: A value is out of its range, or does not go with another.
+    """
+    active = active_policy(policy.knowledge_base)
+    tried = copy(policy)
+    tried.pk, tried.is_active = None, False
+    tried.reveal_not_entitled &= active.reveal_not_entitled
+    changed = {k: v for k, v in changes.items() if v != getattr(policy, k)}
+    if changed:
+        tried.name, tried.is_calibrated = f"changed {policy.name}"[:100], False
+        for name, value in changed.items():
+            setattr(tried, name, value)
+        _check(tried)
+    return tried
+
+
 def activate(
-    policy: Policy, *, by: AbstractBaseUser | None = None, rolls_back: bool = False
+    policy: Policy,
+    *,
+    by: AbstractBaseUser | None = None,
+    rolls_back: bool = False,
+    reason: str = "",
+    failed_cases: int | None = None,
 ) -> Policy:
     """Let this version decide from now on, in place of the one before; kept on record.
+
+    `qa.evaluation.activation` asks the test cases first, for whoever activates by hand.
 
     Raises:
         PolicyError: It would answer by what a language model knows, and nobody calibrated
@@ -149,6 +179,8 @@ def activate(
                 policy=policy,
                 replaced=before,
                 is_rollback=rolls_back,
+                reason=reason,
+                failed_cases=failed_cases,
                 by=by if isinstance(by, User) else None,
             )
     policy.is_active = True

@@ -11,7 +11,7 @@ from accounts.ids import digest
 from accounts.roles import Role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
-from qa.evaluation.cases import Case
+from qa.evaluation.cases import GROUPS_JOIN, Case
 from qa.evaluation.judging import Draft, Score, Suite, by_expectation
 from qa.evaluation.knowledge import evaluation_user, given_or_empty
 from qa.exceptions import EvaluationDataError
@@ -26,7 +26,6 @@ from qa.reviews.labels import (
 from .options import PROTOCOLS, SuiteOptions, refuse_others, sampled_suite
 
 GOLDEN_NAME: Final = "golden"
-_GROUPS: Final = "+"  # between the groups of an asker
 
 
 def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
@@ -75,7 +74,7 @@ def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
         data=_digest(cases),
     )
     names = {case.asker for case in cases if case.asker}
-    suite.askers = {name: evaluation_user(name.split(_GROUPS)) for name in names}
+    suite.askers = {name: evaluation_user(name.split(GROUPS_JOIN)) for name in names}
     return suite
 
 
@@ -128,7 +127,7 @@ def _groups(questions: Iterable[ReviewedQuestion]) -> Mapping[int, str]:
     found: dict[int, list[str]] = {}
     for user, name in rows.order_by("name").values_list("user", "name"):
         found.setdefault(user, []).append(name)
-    return {user: _GROUPS.join(names) for user, names in found.items()}
+    return {user: GROUPS_JOIN.join(names) for user, names in found.items()}
 
 
 def _digest(cases: Iterable[Case]) -> str:

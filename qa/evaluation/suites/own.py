@@ -12,7 +12,13 @@ from kb.demonstration import KNOWLEDGE
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from qa.answers.asking import find_knowledge_base
-from qa.evaluation.cases import as_text, read_cases, read_lines
+from qa.evaluation.cases import (
+    GROUPS_JOIN,
+    Case,
+    as_text,
+    read_cases,
+    read_lines,
+)
 from qa.evaluation.judging import Suite, by_expectation
 from qa.evaluation.knowledge import (
     Fact,
@@ -23,6 +29,7 @@ from qa.evaluation.knowledge import (
     given_or_empty,
 )
 from qa.evaluation.question_suite import AskedSuite
+from qa.evaluation.saved_cases import cases_of, digest_of_cases
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 
 from .options import (
@@ -97,15 +104,17 @@ def _entries(knowledge: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 OWN_NAME = "own"
-_GROUPS = "+"  # between the groups of an asker
 _DOCUMENT = "Facts"
 
 
 def open_own(**options: Unpack[SuiteOptions]) -> Suite:
+    """Open a file's questions or, where none is named, those saved of the knowledge base."""
     refuse_others(OWN_NAME, options, frozenset({"knowledge", "knowledge_base"}))
+    knowledge, slug = options.get("knowledge"), options.get("knowledge_base", "")
+    if slug and not knowledge and options.get("data") is None:
+        return open_saved(given_or_empty(slug), options)
     file = find_file(OWN_NAME, options.get("data"), "*.jsonl")
     cases = read_cases(file)
-    knowledge, slug = options.get("knowledge"), options.get("knowledge_base", "")
     if knowledge and slug:
         raise EvaluationDataError(
             "Give a file of knowledge or a knowledge base that is there, not both."
@@ -115,6 +124,45 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
         knowledge_base, keys = _load(knowledge, options)
     else:
         knowledge_base = given_or_empty(slug)
+    suite = _suite(
+        knowledge_base,
+        cases,
+        options,
+        questions=file.name,
+        knowledge=knowledge.name if knowledge else knowledge_base.slug,
+        data=digest_of(file),
+    )
+    suite.keys = keys
+    return suite
+
+
+def open_saved(knowledge_base: KnowledgeBase, options: SuiteOptions) -> AskedSuite:
+    """Open the test cases that are saved of a knowledge base."""
+    cases = [case for _, case in cases_of(knowledge_base)]
+    if not cases:
+        raise EvaluationDataError(
+            f"No test case of {knowledge_base.slug} is saved yet: save some on the "
+            "playground, or name a file with --data."
+        )
+    return _suite(
+        knowledge_base,
+        cases,
+        options,
+        questions="the saved test cases",
+        knowledge=knowledge_base.slug,
+        data=digest_of_cases(cases),
+    )
+
+
+def _suite(
+    knowledge_base: KnowledgeBase,
+    cases: Sequence[Case],
+    options: SuiteOptions,
+    *,
+    questions: str,
+    knowledge: str,
+    data: str,
+) -> AskedSuite:
     names = {case.asker for case in cases if case.asker}
     own = set(
         Entry.objects.filter(knowledge_base=knowledge_base)
@@ -122,16 +170,14 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
         .values_list("question", flat=True)
     )
     protocol = PROTOCOLS["own"].format(
-        questions=file.name,
-        knowledge=knowledge.name if knowledge else knowledge_base.slug,
+        questions=questions,
+        knowledge=knowledge,
         overlap=sum(case.question in own for case in cases),
     )
-    data = digest_of(file)
     suite = sampled_suite(
         OWN_NAME, protocol, knowledge_base, cases, by_expectation, options, data=data
     )
-    suite.askers = {name: evaluation_user(name.split(_GROUPS)) for name in names}
-    suite.keys = keys
+    suite.askers = {name: evaluation_user(name.split(GROUPS_JOIN)) for name in names}
     return suite
 
 

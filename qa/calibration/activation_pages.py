@@ -1,0 +1,140 @@
+"""The page before a version is activated: what changes, and what the test cases say of it."""
+
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import format_html
+
+from accounts.exceptions import NescioError
+from accounts.roles import caller
+from qa.evaluation.activation import (
+    CaseCheck,
+    CaseState,
+    CheckedCase,
+    activate_checked,
+    ask_cases,
+    check_of,
+    must_pass,
+)
+from qa.evaluation.models import SavedCase
+from qa.pipeline.gates import Reason
+from qa.policies.models import Policy
+from qa.policies.services import active_policy, lacking
+from qa.policies.wording import REASONS
+
+from .versions import policy_rows
+
+_MAX_REASON = 1000
+
+
+def activation(
+    request: HttpRequest, policy: Policy, site: dict[str, Any]
+) -> HttpResponse:
+    """Show what activating a version would change; ask the test cases, or activate it.
+
+    `site` is the admin's context.
+    """
+    if request.method in ("GET", "HEAD"):
+        return _page(request, policy, site)
+    if request.method != "POST":
+        return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+    if request.POST.get("then") == "ask":
+        return _ask(request, policy)
+    reason = request.POST.get("reason", "")
+    try:
+        activate_checked(policy, by=caller(request), reason=reason)
+    except NescioError as error:
+        messages.error(request, str(error))
+        return _page(request, policy, site, reason=reason)
+    text = f"{policy} decides every question of {policy.knowledge_base} now."
+    messages.success(request, text)
+    if missing := lacking(policy):
+        messages.warning(request, missing)
+    return redirect("admin:qa_policy_change", policy.pk)
+
+
+def _ask(request: HttpRequest, policy: Policy) -> HttpResponse:
+    address = reverse("admin:qa_policy_activate_this", args=[policy.pk])
+    try:
+        job = ask_cases(policy, by=caller(request))
+    except NescioError as error:
+        messages.error(request, str(error))
+        return redirect(address)
+    said = (
+        'The test cases are being asked; <a href="{}">the job</a> shows how far it is.'
+    )
+    link = reverse("admin:jobs_job_change", args=[job.pk])
+    messages.success(request, format_html(said, link))
+    return redirect(f"{address}?{urlencode({'asked': 1})}")
+
+
+def _page(
+    request: HttpRequest, policy: Policy, site: dict[str, Any], reason: str = ""
+) -> HttpResponse:
+    check, active = check_of(policy), active_policy(policy.knowledge_base)
+    rows = policy_rows([active, policy]) if active != policy else ()
+    visible = set(
+        SavedCase.objects.visible_to(request.user)
+        .filter(knowledge_base=policy.knowledge_base)
+        .values_list("pk", flat=True)
+    )
+    shown = [each for each in check.cases if each.saved.pk in visible]
+    hidden = [each for each in check.cases if each.saved.pk not in visible]
+    context = {
+        "title": f"Let {policy} decide every question of {policy.knowledge_base}?",
+        "policy": policy,
+        "active": active,
+        "differences": [row for row in rows if row.differs],
+        "check": check,
+        "must_pass": must_pass(policy),
+        "cases": sorted(map(_in_words, shown), key=lambda each: each["order"]),
+        "hidden": len(hidden),
+        "hidden_failed": sum(each.passes is False for each in hidden),
+        "changed": sum(each.has_changed for each in check.cases),
+        "is_asking": _is_asking(request, check),
+        "is_blocked": check.needs_reason and must_pass(policy),
+        "reason": reason[:_MAX_REASON],
+        "back": reverse("admin:qa_policy_change", args=[policy.pk]),
+    }
+    return render(request, "admin/qa/policy/activate.html", site | context)
+
+
+def _is_asking(request: HttpRequest, check: CaseCheck) -> bool:
+    """Tell whether results are awaited: who just had them asked sees them come."""
+    if check.state is CaseState.RUNNING:
+        return True
+    return check.state is CaseState.UNASKED and "asked" in request.GET
+
+
+def _in_words(checked: CheckedCase) -> dict[str, Any]:
+    case, result = checked.case, checked.result
+    wanted = "Answered" if case.is_answerable else "Refused"
+    if case.evidence:
+        wanted += f" by entry {' or '.join(case.evidence)}"
+    came = "Not asked"
+    if result is not None:
+        came = "Answered"
+        if not result.is_answered:
+            reason = result.reason
+            known = reason in REASONS
+            came = f"Refused: {REASONS[Reason(reason)].title if known else reason}"
+        elif checked.passes is False and result.is_correct is False:
+            came = "Answered, by other evidence or in other words"
+    verdict = {True: "passes", False: "fails", None: "not asked"}
+    return {
+        "saved": checked.saved,
+        "case": case,
+        "wanted": wanted,
+        "came": came,
+        "answer": result.answer_id if result else None,
+        "verdict": verdict[checked.passes],
+        "tone": {True: "good", False: "bad", None: "plain"}[checked.passes],
+        "before": verdict[checked.before] if checked.before is not None else "",
+        "has_changed": checked.has_changed,
+        # What fails first, of these what the version before did right.
+        "order": (checked.passes is not False, not checked.has_changed, case.question),
+    }

@@ -1,0 +1,207 @@
+"""What a version does with the saved test cases, looked at before it is activated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from django.contrib.auth.models import User
+
+from jobs.models import Job
+from jobs.services import enqueue
+from qa.exceptions import PolicyError
+from qa.policies.models import Policy
+from qa.policies.services import activate, active_policy
+
+from .cases import Case
+from .knowledge import asked_of
+from .models import EvaluationResult, EvaluationRun, SavedCase
+from .runs import KIND
+from .saved_cases import cases_of, digest_of_cases
+from .suites.own import OWN_NAME
+
+
+class CaseState(StrEnum):
+    """How far the test cases are under a version."""
+
+    NONE = "none"  # none are saved
+    UNASKED = "unasked"
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCase:
+    """A test case, what came of it, and whether it passes; None where it was not asked.
+
+    `before` is whether it passed under the version that is active.
+    """
+
+    saved: SavedCase
+    case: Case
+    result: EvaluationResult | None
+    passes: bool | None
+    before: bool | None
+
+    @property
+    def has_changed(self) -> bool:
+        return None not in (self.passes, self.before) and self.passes != self.before
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCheck:
+    """All test cases under one version; `asked` and `total` count those of a run."""
+
+    state: CaseState
+    cases: tuple[CheckedCase, ...]
+    run: EvaluationRun | None
+    asked: int = 0
+    is_outdated: bool = False  # entries have changed since
+
+    @property
+    def failed(self) -> int:
+        return sum(each.passes is False for each in self.cases)
+
+    @property
+    def needs_reason(self) -> bool:
+        return self.state not in (CaseState.NONE, CaseState.PASSED)
+
+    @property
+    def in_words(self) -> str:
+        total = len(self.cases)
+        match self.state:
+            case CaseState.NONE:
+                return "No test case is saved."
+            case CaseState.UNASKED:
+                return f"{total} test cases are saved and were not asked."
+            case CaseState.RUNNING:
+                return f"{self.asked} of {total} test cases are asked."
+            case CaseState.PASSED:
+                return f"All {total} test cases pass."
+            case CaseState.FAILED:
+                return f"{self.failed} of {total} test cases fail."
+
+
+def check_of(policy: Policy) -> CaseCheck:
+    """Return the newest run of today's test cases under a version, case by case."""
+    saved = cases_of(policy.knowledge_base)
+    if not saved:
+        return CaseCheck(CaseState.NONE, (), None)
+    data = digest_of_cases(case for _, case in saved)
+    run = _newest(policy, data)
+    active = active_policy(policy.knowledge_base)
+    results = _results(run)
+    before = _results(_newest(active, data)) if active != policy else {}
+    rows = tuple(
+        CheckedCase(
+            saved=row,
+            case=case,
+            result=results.get(case.id),
+            passes=_passes(results.get(case.id)),
+            before=_passes(before.get(case.id)),
+        )
+        for row, case in saved
+    )
+    return CaseCheck(
+        state=_state(run, rows),
+        cases=rows,
+        run=run,
+        asked=len(results),
+        is_outdated=run is not None
+        and run.parameters.get("knowledge")
+        != asked_of(policy.knowledge_base)["knowledge"],
+    )
+
+
+def ask_cases(policy: Policy, *, by: User | None) -> Job:
+    """Ask the test cases under a version in the background, and first under the active one.
+
+    The active one's results tell what would change.
+    """
+    active = active_policy(policy.knowledge_base)
+    data = digest_of_cases(case for _, case in cases_of(policy.knowledge_base))
+    if active != policy and _newest(active, data) is None:
+        _enqueue(active, data, by)
+    return _enqueue(policy, data, by)
+
+
+def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Policy:
+    """Activate a version whose test cases pass, or for a stated reason; see `activate`.
+
+    Raises:
+        PolicyError: Test cases fail or were not asked, and no reason is given, or the
+            version, or the active one, says that they must pass.
+    """
+    check = check_of(policy)
+    why = reason.strip()
+    if check.needs_reason and not policy.is_active:
+        if must_pass(policy):
+            raise PolicyError(
+                f"{policy} can't be activated: {check.in_words} The policy says that they "
+                "must pass. Ask them, and correct the thresholds or the test cases."
+            )
+        if not why:
+            raise PolicyError(
+                f"{check.in_words} Ask them, or state the reason why {policy} is to be "
+                "activated all the same."
+            )
+    is_told = check.state in (CaseState.PASSED, CaseState.FAILED)
+    return activate(
+        policy,
+        by=by,
+        reason=why[:1000] if check.needs_reason else "",
+        failed_cases=check.failed if is_told else None,
+    )
+
+
+def must_pass(policy: Policy) -> bool:
+    """Tell whether this version, or the one that it would replace, says that cases must pass."""
+    active = active_policy(policy.knowledge_base)
+    return policy.test_cases_must_pass or active.test_cases_must_pass
+
+
+def _enqueue(policy: Policy, data: str, by: User | None) -> Job:
+    return enqueue(
+        KIND,
+        {
+            "suite": OWN_NAME,
+            "knowledge_base": policy.knowledge_base.slug,
+            "policy_id": policy.pk,
+        },
+        owner=by,
+        idempotency_key=f"{KIND} cases {policy.pk} {data}"[:200],
+    )
+
+
+def _newest(policy: Policy, data: str) -> EvaluationRun | None:
+    runs = EvaluationRun.objects.filter(
+        suite=OWN_NAME,
+        policy=policy,
+        parameters__contains={"data": data, "limit": None, "shadow": False},
+    )
+    return runs.order_by("-started_at").first()
+
+
+def _results(run: EvaluationRun | None) -> Mapping[str, EvaluationResult]:
+    rows = run.results.select_related("answer") if run else ()
+    return {row.case_id: row for row in rows}
+
+
+def _state(run: EvaluationRun | None, rows: tuple[CheckedCase, ...]) -> CaseState:
+    if run is None:
+        return CaseState.UNASKED
+    if run.state == EvaluationRun.State.RUNNING:
+        return CaseState.RUNNING
+    failed = any(each.passes is not True for each in rows)
+    return CaseState.FAILED if failed else CaseState.PASSED
+
+
+def _passes(result: EvaluationResult | None) -> bool | None:
+    if result is None:
+        return None
+    expected = [
+        value for name, value in result.measures.items() if name.startswith("expected_")
+    ]
+    if not result.is_answerable:
+        return not result.is_answered and all(expected)
+    return bool(result.is_answered and result.is_correct and all(expected))

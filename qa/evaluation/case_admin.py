@@ -1,0 +1,226 @@
+"""The saved test cases: listed, edited, brought from a file and taken as one."""
+
+import tempfile
+from pathlib import Path
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth.models import Group, User
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from unfold.decorators import action
+from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextareaWidget
+
+from accounts.admin_parts import StyledForm, form_page
+from accounts.base_admin import BaseAdmin, badge, holders_of
+from accounts.exceptions import NescioError
+from accounts.roles import Role, caller
+from kb.documents.models import KnowledgeBase
+from qa.evaluation.cases import GROUPS_JOIN, Case
+from qa.evaluation.models import SavedCase
+from qa.evaluation.saved_cases import (
+    as_lines,
+    check_cases,
+    import_cases,
+    key_of,
+    visible_cases,
+    write_cases,
+)
+from qa.pipeline.gates import Gate, Reason
+
+_MAX_BYTES = 2_000_000
+
+
+class BringCasesForm(StyledForm):
+    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
+    file = forms.FileField(
+        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".jsonl"}),
+        help_text="JSON Lines as for manage.py evaluate own; evidence holds ids of "
+        "entries. A known id is changed.",
+    )
+
+    def clean_file(self) -> Any:  # noqa: ANN401  # an uploaded file
+        file = self.cleaned_data["file"]
+        if file.size > _MAX_BYTES:
+            raise forms.ValidationError(
+                f"The file has {file.size:,} bytes and may have {_MAX_BYTES:,}; split it."
+            )
+        try:
+            file.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            msg = f"The file is no text in UTF-8: {error}. Save it as UTF-8."
+            raise forms.ValidationError(msg) from error
+        file.seek(0)
+        return file
+
+
+class LinesField(forms.CharField):
+    """Texts, one a line."""
+
+    widget = UnfoldAdminTextareaWidget({"rows": 2})
+
+    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  # a list, or what was sent
+        return "\n".join(value) if isinstance(value, list) else value
+
+    def clean(self, value: Any) -> list[str]:  # noqa: ANN401  # what was sent
+        lines = (line.strip() for line in super().clean(value).splitlines())
+        return [line for line in lines if line]
+
+    def has_changed(self, initial: Any, data: Any) -> bool:  # noqa: ANN401  # Django's
+        return super().has_changed(self.prepare_value(initial), data)
+
+
+class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    user: User  # who edits; set by the admin
+    answer_contains = LinesField(
+        required=False, help_text="One of these lines must be in the answer."
+    )
+    references = LinesField(
+        required=False,
+        help_text="Right answers, one a line; one must be in the answer.",
+    )
+
+    class Meta:
+        model = SavedCase
+        fields = (
+            "knowledge_base", "question", "expect", "entries", "answer_contains",
+            "groups", "references", "gate", "reason", "group",
+        )  # fmt: skip
+        labels: ClassVar = {
+            "groups": "Asked as a member of",
+            "group": "Kept together as",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+        super().__init__(*args, **kwargs)
+        if "groups" in self.fields:
+            field: Any = self.fields["groups"]
+            field.queryset = Group.objects.exclude(name__in=[*Role])
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or {}
+        if not self.errors:
+            try:
+                check_cases([self.as_case()], knowledge_base=self.base, by=self.user)
+            except NescioError as error:
+                self.add_error(None, str(error))
+        return cleaned
+
+    @property
+    def base(self) -> KnowledgeBase:
+        base: KnowledgeBase = (
+            self.cleaned_data.get("knowledge_base") or self.instance.knowledge_base
+        )
+        return base
+
+    def as_case(self) -> Case:
+        given = self.cleaned_data
+        names = sorted(group.name for group in given["groups"])
+        return Case(
+            id=self.instance.key or key_of(given["question"], names),
+            question=given["question"],
+            is_answerable=given["expect"] == SavedCase.Expect.ANSWERED,
+            gate=Gate(given["gate"]) if given["gate"] else None,
+            reason=Reason(given["reason"]) if given["reason"] else None,
+            evidence=tuple(str(entry.pk) for entry in given["entries"]),
+            answer_contains=tuple(given["answer_contains"]),
+            asker=GROUPS_JOIN.join(names),
+            references=tuple(given["references"]),
+            group=given["group"],
+        )
+
+
+@admin.register(SavedCase)
+class SavedCaseAdmin(BaseAdmin):
+    form = SavedCaseForm
+    list_display: ClassVar = [
+        "__str__", "shown_expect", "knowledge_base", "created_by", "updated_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["knowledge_base", "expect"]
+    list_select_related: ClassVar = ["knowledge_base", "created_by"]
+    search_fields: ClassVar = ["question"]
+    autocomplete_fields: ClassVar = ["entries"]
+    filter_horizontal: ClassVar = ["groups"]
+    actions_list: ClassVar = ["bring", "take"]
+    fixed_fields = ("knowledge_base",)
+    readonly_fields: ClassVar = ["key", "created_by", "created_at", "updated_at"]
+    has_bring_permission = holders_of("qa.add_savedcase")
+    has_take_permission = holders_of("qa.view_savedcase")
+    shown_expect = badge("expect", {"answered": "success", "refused": "info"})
+    fieldsets: ClassVar = [
+        (
+            None,
+            {
+                "fields": [
+                    "knowledge_base", "question", "expect", "entries",
+                    "answer_contains", "groups",
+                ]
+            },
+        ),
+        (
+            "Further claims",
+            {
+                "fields": ["references", "gate", "reason", "group"],
+                "classes": ["collapse"],
+            },
+        ),
+        ("Record", {"fields": ["key", "created_by", "created_at", "updated_at"]}),
+    ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[SavedCase]:
+        return super().get_queryset(request).visible_to(request.user)  # type: ignore[no-any-return]  # a SavedCaseQuerySet
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Any = None,  # noqa: ANN401  # a row
+        change: bool = False,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> type[forms.ModelForm]:  # type: ignore[type-arg]  # not at run time
+        made = super().get_form(request, obj, change, **options)
+        return type("FormOfUser", (made,), {"user": caller(request)})
+
+    def save_model(
+        self, request: HttpRequest, obj: SavedCase, form: SavedCaseForm, change: bool
+    ) -> None:
+        (saved,) = write_cases(
+            [form.as_case()], knowledge_base=form.base, by=caller(request)
+        )
+        obj.pk = saved.pk
+        obj.refresh_from_db()
+
+    @action(description="Import test cases", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def bring(self, request: HttpRequest) -> HttpResponse:
+        form = BringCasesForm(request.POST or None, request.FILES or None)
+        if form.is_valid():
+            given = form.cleaned_data
+            try:
+                count = _import(given["file"], given["knowledge_base"], caller(request))
+            except NescioError as error:
+                form.add_error("file", str(error))
+            else:
+                said = f"{count} test {'case is' if count == 1 else 'cases are'} saved."
+                self.message_user(request, said, messages.SUCCESS)
+                return redirect("admin:qa_savedcase_changelist")
+        return form_page(
+            self, request, form, "Import test cases", form_id="bring-cases"
+        )
+
+    @action(description="Export as JSON Lines", permissions=["take"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def take(self, request: HttpRequest) -> HttpResponse:
+        bases = KnowledgeBase.objects.order_by("pk")
+        found = [
+            case for base in bases for _, case in visible_cases(base, caller(request))
+        ]
+        response = HttpResponse(as_lines(found), content_type="application/jsonl")
+        response["Content-Disposition"] = 'attachment; filename="test-cases.jsonl"'
+        return response
+
+
+def _import(file: Any, knowledge_base: KnowledgeBase, by: User) -> int:  # noqa: ANN401  # an uploaded file
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / (Path(file.name).name or "cases.jsonl")
+        path.write_bytes(file.read())
+        return import_cases(path, knowledge_base=knowledge_base, by=by)

@@ -1,0 +1,269 @@
+"""Test cases that are kept with a knowledge base: saved, imported, exported, as cases.
+
+Files are those of the suite own: one JSON object a line.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from django.conf import settings
+from django.contrib.auth.models import Group, User
+from django.db import transaction
+
+from accounts.ids import digest, number_in
+from accounts.roles import Role
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from qa.exceptions import EvaluationDataError
+from qa.pipeline.gates import Gate, Reason
+from qa.pipeline.values import clean_text
+
+from .cases import GROUPS_JOIN, Case, as_row, question_id, read_cases
+from .models import SavedCase
+
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+_LONGEST = 500
+MAX_CASES = 500
+"""Of one knowledge base: they are asked before every activation."""
+
+
+def cases_of(knowledge_base: KnowledgeBase) -> list[tuple[SavedCase, Case]]:
+    """Return all test cases with what they claim, whoever reads (three queries)."""
+    rows = SavedCase.objects.filter(knowledge_base=knowledge_base)
+    return _as_cases(list(rows.prefetch_related("groups")))
+
+
+def visible_cases(
+    knowledge_base: KnowledgeBase, reader: User
+) -> list[tuple[SavedCase, Case]]:
+    rows = SavedCase.objects.visible_to(reader).filter(knowledge_base=knowledge_base)
+    return _as_cases(list(rows.prefetch_related("groups")))
+
+
+def digest_of_cases(cases: Iterable[Case]) -> str:
+    rows = sorted((as_row(case) for case in cases), key=lambda row: str(row["id"]))
+    return digest(json.dumps(rows, sort_keys=True))
+
+
+def as_lines(cases: Iterable[Case]) -> str:
+    """Return cases as JSON Lines, which `evaluate own` and `import_cases` read."""
+    return "".join(
+        f"{json.dumps(as_row(each), ensure_ascii=False)}\n" for each in cases
+    )
+
+
+def save_case(
+    question: str,
+    *,
+    knowledge_base: KnowledgeBase,
+    expects_answer: bool,
+    entries: Sequence[int],
+    asker: User,
+    by: User,
+) -> SavedCase:
+    """Save what should become of a question of `asker`'s; once more changes the one saved.
+
+    Raises:
+        EvaluationDataError: No question, or an entry that `by` may not see, or too many.
+    """
+    text = clean_text(question)
+    groups = _groups_of(asker)
+    if asker.is_superuser:  # who sees everything is asked for by who sees these
+        found = Audience.objects.filter(entries__in=entries, everyone=False)
+        groups |= set(Group.objects.filter(audiences__in=found))
+    names = sorted(group.name for group in groups)
+    case = Case(
+        id=key_of(text, names),
+        question=text,
+        is_answerable=expects_answer,
+        evidence=tuple(map(str, entries)) if expects_answer else (),
+        asker=GROUPS_JOIN.join(names),
+    )
+    (saved,) = write_cases([case], knowledge_base=knowledge_base, by=by)
+    return saved
+
+
+def key_of(question: str, groups: Sequence[str]) -> str:
+    """Return the id of a question as members of these groups ask it."""
+    key = question_id(question)
+    return f"{key}-{digest(*sorted(groups))[:8]}" if groups else key
+
+
+def import_cases(file: Path, *, knowledge_base: KnowledgeBase, by: User) -> int:
+    """Save all cases of a file, or none; those with a known id are changed.
+
+    Raises:
+        EvaluationDataError: A line is no case, or names an entry or a group that is not
+            there for `by`.
+    """
+    cases = read_cases(file)
+    return len(write_cases(cases, knowledge_base=knowledge_base, by=by))
+
+
+@transaction.atomic
+def write_cases(
+    cases: Sequence[Case], *, knowledge_base: KnowledgeBase, by: User
+) -> list[SavedCase]:
+    """Save cases, all or none; see `check_cases` for what is refused."""
+    # Who saves at the same time waits: the bound holds.
+    KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
+    there = check_cases(cases, knowledge_base=knowledge_base, by=by)
+    groups = _known_groups(cases, by)
+    entries = _known_entries(cases, knowledge_base, by)
+    return [
+        _write(
+            there.get(case.id)
+            or SavedCase(knowledge_base=knowledge_base, key=case.id, created_by=by),
+            case,
+            [entries[number] for number in case.evidence],
+            [groups[name] for name in _names(case)],
+        )
+        for case in cases
+    ]
+
+
+def check_cases(
+    cases: Sequence[Case], *, knowledge_base: KnowledgeBase, by: User
+) -> dict[str, SavedCase]:
+    """Return what is saved already, by id, if these can be saved.
+
+    Raises:
+        EvaluationDataError: One claims what can't be, names an entry or a group that is not
+            there for `by`, or they are too many.
+    """
+    known = SavedCase.objects.filter(knowledge_base=knowledge_base)
+    there = {case.key: case for case in known}
+    editable = set(known.visible_to(by).values_list("key", flat=True))
+    _known_groups(cases, by)
+    _known_entries(cases, knowledge_base, by)
+    if len(there.keys() | {case.id for case in cases}) > MAX_CASES:
+        raise EvaluationDataError(
+            f"A knowledge base keeps up to {MAX_CASES} test cases: they are asked before "
+            "every activation. Delete some first."
+        )
+    for case in cases:
+        _check(case)
+        if case.id in there and case.id not in editable:
+            raise EvaluationDataError(
+                f"The id {case.id!r} is taken by a test case that you may not see; "
+                "choose another."
+            )
+    return there
+
+
+def _write(
+    row: SavedCase, case: Case, entries: Sequence[Entry], groups: Sequence[Group]
+) -> SavedCase:
+    expect = SavedCase.Expect
+    row.question = clean_text(case.question)
+    row.expect = expect.ANSWERED if case.is_answerable else expect.REFUSED
+    row.answer_contains = list(case.answer_contains)
+    row.references = list(case.references)
+    row.gate = case.gate.value if case.gate else ""
+    row.reason = case.reason.value if case.reason else ""
+    row.group = case.group
+    row.save()
+    row.entries.set(entries)
+    row.groups.set(groups)
+    return row
+
+
+def _check(case: Case) -> None:
+    limit = settings.QUESTION_MAX_CHARACTERS
+    if not any(map(str.isalnum, case.question)):
+        raise EvaluationDataError("Type a question first.")
+    if len(case.question) > limit:
+        raise EvaluationDataError(
+            f"The question of {case.id!r} has {len(case.question):,} characters and may "
+            f"have {limit:,}; shorten it."
+        )
+    if not case.is_answerable and (case.evidence or case.answer_contains):
+        raise EvaluationDataError(
+            f"{case.id!r} is to be refused, so that nothing can be cited or said; leave "
+            "evidence and answer_contains out."
+        )
+    said = (*case.answer_contains, *case.references)
+    for text in (case.question, *said):
+        if found := _NO_TEXT.search(text):
+            raise EvaluationDataError(
+                f"{case.id!r} contains U+{ord(found[0]):04X}, which is not text; remove it."
+            )
+    long = [text for text in said if len(text) > _LONGEST]
+    if long:
+        raise EvaluationDataError(
+            f"{case.id!r}: {long[0][:40]!r}… has more than {_LONGEST} characters; "
+            "shorten it."
+        )
+
+
+def _known_groups(cases: Iterable[Case], by: User) -> dict[str, Group]:
+    """Return the groups that askers are in, none of whom may see more than `by`."""
+    wanted = {name for case in cases for name in _names(case)}
+    found = {group.name: group for group in Group.objects.filter(name__in=wanted)}
+    hidden = Audience.objects.exclude(
+        pk__in=Audience.objects.visible_to(by).values("pk")
+    )
+    beyond = Group.objects.filter(name__in=wanted, audiences__in=hidden)
+    refused = set(beyond.values_list("name", flat=True))
+    if missing := sorted((wanted - found.keys()) | refused):
+        raise EvaluationDataError(
+            f"There is no group {missing[0]!r} whose members see no more than you do; "
+            "name others under as."
+        )
+    return found
+
+
+def _known_entries(
+    cases: Iterable[Case], knowledge_base: KnowledgeBase, by: User
+) -> dict[str, Entry]:
+    wanted = {name: number_in(name) for case in cases for name in case.evidence}
+    numbers = [number for number in wanted.values() if number is not None]
+    rows = Entry.objects.visible_to(by).filter(knowledge_base=knowledge_base)
+    found = rows.only("pk").in_bulk(numbers)
+    for name, number in wanted.items():
+        if number not in found:
+            raise EvaluationDataError(
+                f"There is no entry {name[:40]!r} in {knowledge_base.slug} that you may "
+                "see; evidence holds ids of entries."
+            )
+    return {
+        name: found[number] for name, number in wanted.items() if number is not None
+    }
+
+
+def _groups_of(user: User) -> set[Group]:
+    return set(user.groups.exclude(name__in=[*Role]))
+
+
+def _names(case: Case) -> list[str]:
+    return case.asker.split(GROUPS_JOIN) if case.asker else []
+
+
+def _as_cases(saved: Sequence[SavedCase]) -> list[tuple[SavedCase, Case]]:
+    # By the rows between: which are named does not depend on who reads.
+    rows = SavedCase.entries.through.objects.filter(savedcase__in=saved)
+    named: dict[int, list[int]] = defaultdict(list)
+    for case, entry in rows.order_by("entry_id").values_list(
+        "savedcase_id", "entry_id"
+    ):
+        named[case].append(entry)
+    return [(each, _as_case(each, named[each.pk])) for each in saved]
+
+
+def _as_case(saved: SavedCase, entries: Sequence[int]) -> Case:
+    return Case(
+        id=saved.key,
+        question=saved.question,
+        is_answerable=saved.expect == SavedCase.Expect.ANSWERED,
+        gate=Gate(saved.gate) if saved.gate else None,
+        reason=Reason(saved.reason) if saved.reason else None,
+        evidence=tuple(map(str, entries)),
+        answer_contains=tuple(saved.answer_contains),
+        asker=GROUPS_JOIN.join(sorted(group.name for group in saved.groups.all())),
+        references=tuple(saved.references),
+        group=saved.group,
+    )
