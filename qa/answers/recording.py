@@ -54,6 +54,11 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
     answer_stored.send_robust(Answer, answer=answer)
 
 
+def fill_in(answer: Answer, outcome: Outcome, policy: Policy) -> None:
+    """Let a row say what its question came to, without writing anything."""
+    _set(answer, _fields(answer, outcome, policy))
+
+
 def record_failure(answer: Answer, error: Exception | str) -> None:
     """Keep a question that could not be decided, with the reason, to be tried again."""
     _write(answer, {"outcome": Answer.Outcome.FAILED, "error": str(error)})
@@ -89,10 +94,14 @@ def _write(answer: Answer, fields: dict[str, Any]) -> None:
             raise AnswerDecidedError(
                 f"Question {answer.pk} was decided by another request meanwhile."
             )
-    for name, value in fields.items():
-        setattr(answer, name, value)
+    _set(answer, fields)
     if is_new:
         answer.save(force_insert=True)
+
+
+def _set(answer: Answer, fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        setattr(answer, name, value)
 
 
 def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from . import answer_pages, ask_pages, knowledge_pages
+from . import answer_pages, ask_pages, knowledge_pages, playground_pages
 
 urlpatterns = [
     path("", ask_pages.ask, name="ask"),
@@ -23,6 +23,8 @@ urlpatterns = [
         name="document",
     ),
     path("knowledge/entries/<int:entry_id>", knowledge_pages.entry, name="entry"),
+    path("playground", playground_pages.playground, name="playground"),
+    path("playground/cases", playground_pages.save_tried, name="playground-cases"),
     path("notices", answer_pages.notices, name="notices"),
     path("notices/unread", answer_pages.unread, name="notices-unread"),
     path("notices/read", answer_pages.read_all, name="notices-read"),

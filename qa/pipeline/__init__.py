@@ -130,6 +130,7 @@ def _verify(
         retrieval=replace(trace.retrieval, evidence=by.evidence),
         entries=by.matches,
         verifier=by.verifier,
+        odds=by.odds,
         decisions=(*trace.decisions, decision),
     )
 

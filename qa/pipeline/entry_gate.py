@@ -6,7 +6,7 @@ that is shown whole, the sentence that tells the answer is marked.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kb.text.terms import is_reversed, terms
@@ -42,12 +42,14 @@ class Verification:
     Attributes:
         evidence: The best `policy.top_k`, the likeliest to answer first.
         matches: The verified entries that answer by themselves, the likeliest first.
+        odds: {entry: log-odds that it answers against that none does}, of all.
     """
 
     evidence: tuple[Evidence, ...]
     matches: tuple[Evidence, ...]
     verifier: str
     decision: Decision
+    odds: Mapping[int, float]
 
 
 def verify(
@@ -76,6 +78,7 @@ def verify(
         matches=matches,
         verifier=by.fingerprint,
         decision=decision,
+        odds={piece.entry_id: odds for odds, piece in weighed.pieces},
     )
 
 

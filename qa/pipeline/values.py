@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
 from typing import ParamSpec, Protocol, TypeVar
@@ -189,6 +189,7 @@ class Trace:
         entries: The verified entries that the verifier found to answer by themselves, the
             likeliest first; empty where none does.
         verifier: Its fingerprint; "" where none was asked.
+        odds: {entry: log-odds, by the verifier, that it answers against that none does}.
         telling: Of each of `matches` the sentence that tells the answer; "" where none
             stands out.
         language_model: Fingerprint of the one that was asked to answer from evidence.
@@ -203,6 +204,7 @@ class Trace:
     verbatim: VerbatimMatch = NO_MATCH
     entries: tuple[Evidence, ...] = ()
     verifier: str = ""
+    odds: Mapping[int, float] = field(default_factory=dict)
     telling: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
     generation: Generation | None = None

@@ -20,7 +20,8 @@ from tests.probes.probe_files import activation_files
 pytestmark = pytest.mark.django_db
 OPENS_A_PAGE = {
     "bring", "draw", "export", "make_new_version", "open_calibration", "open_data",
-    "open_deliveries", "open_exports", "propose", "start", "train", "train_method", "try_this", "upload",
+    "open_deliveries", "open_exports", "open_preview", "propose", "start", "take", "train",
+    "train_method", "try_this", "upload",
 }  # fmt: skip
 
 

@@ -40,6 +40,19 @@
     }
   });
 
+  // A slider beside a number; the number is what is sent, and empty where nothing was moved.
+  document.addEventListener("input", (event) => {
+    const moved = event.target.dataset.moves;
+    if (moved) {
+      document.getElementById(moved).value = event.target.value;
+    } else {
+      const slider = document.querySelector(`[data-moves="${event.target.id}"]`);
+      if (slider) {
+        slider.value = event.target.value || event.target.placeholder;
+      }
+    }
+  });
+
   // The browser's own words for an empty field say nothing of a question.
   document.addEventListener("invalid", (event) => {
     if (asks(event.target) && event.target.validity.valueMissing) {

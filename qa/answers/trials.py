@@ -1,0 +1,154 @@
+"""A question tried by any version of a policy, as somebody, as far as it goes.
+
+Nothing is kept: it is the code that answers, with a row that is never written.
+"""
+
+import math
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from django.contrib.auth.models import User
+from django.db.models import QuerySet
+
+from accounts.acting import acting_for
+from accounts.roles import Role, holders
+from kb.audiences.models import Audience
+from kb.types import Evidence
+from qa import pipeline
+from qa.answers.models import Answer
+from qa.pipeline.hard_gate import bound
+from qa.pipeline.policy import Policy as PolicyValue
+from qa.pipeline.policy import Scope
+from qa.pipeline.values import Outcome, Retrieval, Trace
+from qa.policies.models import Policy
+
+from .asking import look, new_question, sources_for
+from .recording import fill_in
+from .sources import before_the_model
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An entry that the search found, and how far it came.
+
+    Attributes:
+        limit: Below which distance / confidence covers the question.
+        answers: Probability in [0, 1], by the verifier, that it answers; None where none
+            was asked.
+        fate: "cited", "read", "near" (of a refusal), "kept" or "left out".
+    """
+
+    evidence: Evidence
+    limit: float
+    answers: float | None
+    fate: str
+
+    @property
+    def is_covering(self) -> bool:
+        return self.evidence.ratio < self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a question came to; of one that ended before the model the answer is pending."""
+
+    answer: Answer
+    candidates: tuple[Candidate, ...]
+    reads: tuple[int, ...]  # entries that were cited or near, best first
+
+
+def askers_seen_by(caller: User) -> QuerySet[User]:
+    """Return whom a caller may try questions as: who may see no more than the caller.
+
+    Nobody who belongs to an audience to which the caller does not belong, and superusers
+    for superusers alone.
+    """
+    if caller.is_superuser:
+        return holders(Role.AGENT)
+    hidden = Audience.objects.exclude(
+        pk__in=Audience.objects.visible_to(caller).values("pk")
+    )
+    members = User.groups.through.objects.filter(group__audiences__in=hidden)
+    rows = holders(Role.AGENT).exclude(is_superuser=True)
+    return rows.exclude(pk__in=members.values("user_id"))
+
+
+def try_question(
+    text: str, *, asker: User, policy: Policy, asks_model: bool = True
+) -> Trial:
+    """Decide a question as `asker`, by a version that need not be active or saved.
+
+    Args:
+        asks_model: Whether a language model may be asked; else what reaches it ends there.
+
+    Raises:
+        InvalidQuestionError: The text is no question.
+        UnavailableError: A model is down, or too many questions wait for it.
+    """
+    answer = new_question(
+        text,
+        asker=asker,
+        channel=Answer.Channel.PAGE,
+        knowledge_base=policy.knowledge_base,
+    )
+    frozen = policy.as_value()
+    found: list[Evidence] = []
+    with acting_for(asker), ExitStack() as place:
+        sources = sources_for(answer, frozen)
+        if not asks_model:
+            sources = replace(sources, closed_book=None)
+        is_waiting = asks_model and frozen.scope is Scope.ADAPTIVE
+        if is_waiting:
+            place.enter_context(before_the_model.take())
+        trace = _noting(look(answer, sources, frozen), found)
+        is_ended = not (trace.is_decided or asks_model)
+        if not (trace.is_decided or is_ended):
+            if not is_waiting:
+                place.enter_context(before_the_model.take())
+            trace = _noting(pipeline.write(trace, sources), found)
+        outcome = pipeline.conclude(trace)
+        fill_in(answer, outcome, policy)
+    if is_ended:
+        answer.outcome, answer.gate, answer.text = Answer.Outcome.PENDING, "", ""
+    named = [c.entry_id for c in outcome.citations if not is_ended]
+    return Trial(
+        answer=answer,
+        candidates=tuple(_candidates(trace, outcome, found, frozen)),
+        reads=tuple(named or [piece.entry_id for piece in outcome.near_misses]),
+    )
+
+
+def _noting(steps: pipeline.Steps, found: list[Evidence]) -> Trace:
+    """Run all steps; add to `found` what each look found."""
+    while True:
+        try:
+            value = next(steps)
+        except StopIteration as end:
+            trace: Trace = end.value
+            return trace
+        if isinstance(value, Retrieval):
+            found += value.evidence
+
+
+def _candidates(
+    trace: Trace, outcome: Outcome, found: Iterable[Evidence], policy: PolicyValue
+) -> Iterable[Candidate]:
+    cited = {citation.entry_id for citation in outcome.citations}
+    read = {piece.entry_id for piece in outcome.evidence}
+    near = {piece.entry_id for piece in outcome.near_misses}
+    kept = {piece.entry_id for piece in trace.retrieval.evidence}
+    fates = (("cited", cited), ("near", near), ("read", read), ("kept", kept))
+    pieces = {piece.entry_id: piece for piece in (*found, *outcome.evidence)}
+    for entry, piece in pieces.items():
+        odds = trace.odds.get(entry)
+        yield Candidate(
+            evidence=piece,
+            limit=bound(piece, policy),
+            answers=None if odds is None else _probability(odds),
+            fate=next((name for name, of in fates if entry in of), "left out"),
+        )
+
+
+def _probability(odds: float) -> float:
+    return 0.0 if odds < -700 else 1 / (1 + math.exp(-odds))

@@ -1,0 +1,352 @@
+"""The playground: a question under one or two versions of a policy, as somebody, not kept."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib.auth.models import User
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from accounts.exceptions import NescioError, ThrottledError
+from accounts.ids import number_in
+from accounts.roles import caller
+from accounts.throttles import seconds_to_wait
+from kb.documents.models import KnowledgeBase
+from qa.answers.models import Answer
+from qa.answers.trials import Candidate, Trial, askers_seen_by, try_question
+from qa.answers.waterfall import (
+    SignalLine,
+    StageTimeLine,
+    Step,
+    recorded_signals,
+    stage_times,
+    total_time,
+    waterfall,
+)
+from qa.calibration.versions import policy_rows
+from qa.calibration.wording import Row
+from qa.evaluation.models import SavedCase
+from qa.evaluation.saved_cases import save_case
+from qa.pipeline.gates import THRESHOLDED, Gate, Reason
+from qa.pipeline.policy import DECLARED
+from qa.pipeline.values import Calibration
+from qa.policies.models import Policy
+from qa.policies.services import active_policy, tried_version
+from qa.policies.wording import REASONS, ReasonWords
+
+from . import parts
+
+_VERSIONS = 50  # that can be chosen, the newest ones
+_OFFERED = 200  # askers in the list of suggestions
+# The main thresholds, in the order of the gates.
+THRESHOLDS = (
+    "verbatim_distance",
+    *(row.threshold for row in THRESHOLDED.values()),
+)
+_FATES: Mapping[str, str] = {
+    "cited": "Cited",
+    "read": "Read, not used",
+    "near": "Near miss",
+    "kept": "Kept",
+    "left out": "Left out",
+}
+
+
+def _threshold(name: str) -> forms.FloatField:
+    declared = DECLARED[name]
+    low, high = declared.limits or (None, None)
+    return forms.FloatField(
+        label=declared.label, required=False, min_value=low, max_value=high
+    )
+
+
+class PlaygroundForm(forms.Form):
+    """What is tried; an empty threshold is that of the version."""
+
+    question = forms.CharField(required=False, strip=False)
+    knowledge_base = forms.SlugField()
+    policy = forms.ModelChoiceField(Policy.objects.none(), required=False)
+    other = forms.ModelChoiceField(Policy.objects.none(), required=False)
+    asker = forms.CharField(required=False, max_length=150)
+    gates_only = forms.BooleanField(required=False)
+
+    def __init__(
+        self,
+        data: Any,  # noqa: ANN401  # a QueryDict
+        *,
+        reader: User,
+        versions: Sequence[Policy],
+    ) -> None:
+        super().__init__(data)
+        self._reader, self._active = reader, versions[0]
+        shown = Policy.objects.filter(pk__in=[each.pk for each in versions])
+        for name in ("policy", "other"):
+            self._field(name).queryset = shown.select_related("knowledge_base")
+        self.fields |= {name: _threshold(name) for name in THRESHOLDS}
+
+    def _field(self, name: str) -> Any:  # noqa: ANN401  # a field of any kind
+        return self.fields[name]
+
+    def clean_asker(self) -> User:
+        name = self.cleaned_data["asker"].strip()
+        if name in ("", self._reader.get_username()):
+            return self._reader
+        found = askers_seen_by(self._reader).filter(username=name).first()
+        if found is None:
+            # Neither who exists nor who sees more is told apart.
+            raise forms.ValidationError(
+                f"You can't ask as “{name}”: choose an active user who sees no more "
+                "than you do, or leave it empty to ask as yourself."
+            )
+        return found
+
+    def sides(self) -> list[Policy]:
+        """Return the version with the thresholds that were set, and the one beside it."""
+        chosen = self.cleaned_data
+        given = {name: chosen[name] for name in THRESHOLDS}
+        changes = {name: value for name, value in given.items() if value is not None}
+        first = tried_version(chosen["policy"] or self._active, **changes)
+        other = chosen["other"]
+        return [first, tried_version(other)] if other else [first]
+
+
+@dataclass(frozen=True, slots=True)
+class TriedSide:
+    """One version's result as the page shows it; `differing` names steps of the waterfall."""
+
+    name: str
+    answer: Answer
+    candidates: tuple[tuple[Candidate, str], ...]
+    waterfall: tuple[Step, ...]
+    recorded: tuple[SignalLine, ...]
+    times: tuple[StageTimeLine, ...]
+    total_time: str
+    reason: ReasonWords | None
+    is_stale: bool
+    is_hand_set: bool
+    reads: tuple[int, ...]
+
+    @property
+    def is_cut(self) -> bool:
+        return self.answer.outcome == Answer.Outcome.PENDING
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@parts.agents_only
+def playground(request: HttpRequest) -> HttpResponseBase:
+    """Show the form; try what is sent, and keep nothing of it."""
+    _require(request, "qa.view_policy")
+    sent = request.POST if request.method == "POST" else request.GET
+    context = _form_part(request, sent)
+    if request.method != "POST" or not context["versions"]:
+        return render(request, "qa/playground.html", context)
+    form: PlaygroundForm = context["form"]
+    if not form.is_valid():
+        return _response(request, context, 400)
+    try:
+        context |= _tried(form, caller(request))
+    except NescioError as error:
+        return _response(request, context | {"error": str(error)}, error.status)
+    return _response(request, context, 200)
+
+
+class CaseForm(forms.Form):
+    """A tried question, and what should become of it."""
+
+    question = forms.CharField(strip=False)
+    expect = forms.ChoiceField(choices=SavedCase.Expect.choices)
+    entries = forms.TypedMultipleChoiceField(coerce=int, required=False)
+
+    def __init__(self, data: QueryDict) -> None:
+        super().__init__(data)
+        chosen: Any = self.fields["entries"]
+        chosen.choices = [
+            (entry, entry)
+            for entry in data.getlist("entries")
+            if number_in(entry) is not None
+        ]
+
+
+@require_POST
+@parts.agents_only
+def save_tried(request: HttpRequest) -> HttpResponseBase:
+    """Save a question as a test case, with what should become of it."""
+    _require(request, "qa.add_savedcase")
+    context = _form_part(request, request.POST)
+    if not context["versions"]:
+        return render(request, "qa/playground.html", context)
+    form, asked = CaseForm(request.POST), context["form"]
+    if not (form.is_valid() and asked.is_valid()):
+        return _response(request, context | {"case_form": form}, 400, saves=True)
+    chosen, user = form.cleaned_data, caller(request)
+    expects_answer = chosen["expect"] == SavedCase.Expect.ANSWERED
+    try:
+        saved = save_case(
+            chosen["question"],
+            knowledge_base=context["base"],
+            expects_answer=expects_answer,
+            entries=chosen["entries"] if expects_answer else (),
+            asker=asked.cleaned_data["asker"],
+            by=user,
+        )
+    except NescioError as error:
+        context["error"] = str(error)
+        return _response(request, context, error.status, saves=True)
+    return _response(request, context | {"saved": saved}, 200, saves=True)
+
+
+def _require(request: HttpRequest, permission: str) -> None:
+    if not request.user.has_perm(permission):
+        msg = "The playground is for experts, curators and administrators."
+        raise PermissionDenied(msg)
+
+
+def _response(
+    request: HttpRequest, context: dict[str, Any], status: int, *, saves: bool = False
+) -> HttpResponse:
+    if not parts.is_live(request):
+        return render(request, "qa/playground.html", context, status=status)
+    part = "qa/_playground_saved.html" if saves else "qa/_playground_result.html"
+    # HTMX shows these alone of all errors.
+    shown = status if status in (200, 400, 429) else 422
+    return render(request, part, context, status=shown)
+
+
+def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN401  # a QueryDict
+    user = caller(request)
+    bases = list(KnowledgeBase.objects.order_by("name"))
+    slug = sent.get("knowledge_base", "")
+    base = (
+        get_object_or_404(KnowledgeBase, slug=slug)
+        if slug and "\0" not in slug
+        else min(bases, key=lambda each: each.pk, default=None)
+    )
+    if base is None:
+        return {"versions": [], "knowledge_bases": bases}
+    active = active_policy(base)
+    others = base.policies.exclude(pk=active.pk).order_by("-created_at", "-pk")
+    versions = [active, *others[: _VERSIONS - 1]]
+    form = PlaygroundForm(sent, reader=user, versions=versions)
+    chosen = next((v for v in versions if str(v.pk) == sent.get("policy")), active)
+    return {
+        "form": form,
+        "base": base,
+        "knowledge_bases": bases,
+        "versions": versions,
+        "chosen": chosen,
+        "thresholds": [
+            (form[name], getattr(chosen, name), _scale(name)) for name in THRESHOLDS
+        ],
+        "is_changed": any(sent.get(name) for name in THRESHOLDS),
+        "askers": askers_seen_by(user).order_by("username")[:_OFFERED],
+    }
+
+
+def _scale(name: str) -> float:
+    limits = DECLARED[name].limits
+    return limits[1] if limits else 1.0
+
+
+def _tried(form: PlaygroundForm, user: User) -> dict[str, Any]:
+    chosen = form.cleaned_data
+    asker: User = chosen["asker"]
+    trials = []
+    for policy in form.sides():
+        wait = seconds_to_wait("ask", f"user {user.pk}")
+        if wait is not None:
+            msg = f"Too many questions in a short time. Try again in {wait:.0f} s."
+            raise ThrottledError(msg, wait)
+        trials.append(
+            try_question(
+                chosen["question"],
+                asker=asker,
+                policy=policy,
+                asks_model=not chosen["gates_only"],
+            )
+        )
+    sides = [_side(trial) for trial in trials]
+    rows = _differences(sides) if len(sides) > 1 else ()
+    return {
+        "sides": sides,
+        "asker": asker if asker != user else None,
+        "differences": rows,
+        "differing": {row.name for row in rows},
+    }
+
+
+def _side(trial: Trial) -> TriedSide:
+    answer = trial.answer
+    return TriedSide(
+        name=str(answer.policy),
+        answer=answer,
+        candidates=tuple((each, _FATES[each.fate]) for each in trial.candidates),
+        waterfall=waterfall(answer),
+        recorded=recorded_signals(answer),
+        times=stage_times(answer.milliseconds),
+        total_time=total_time(answer.milliseconds),
+        reason=REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None,
+        is_stale=answer.calibration == Calibration.STALE,
+        is_hand_set=answer.calibration == Calibration.HAND_SET,
+        reads=trial.reads,
+    )
+
+
+def _differences(sides: Sequence[TriedSide]) -> tuple[Row, ...]:
+    """Return what two results, their gates and their versions do not have in common."""
+    rows = [
+        Row("Result", tuple(_result(side) for side in sides)),
+        Row("Text", tuple(side.answer.text for side in sides)),
+        Row("Entries", tuple(_entries(side) for side in sides)),
+    ]
+    first, second = ({step.name: step for step in side.waterfall} for side in sides)
+    rows += [
+        Row(name, _compared(first.get(name), second.get(name)))
+        for name in dict.fromkeys((*first, *second))
+    ]
+    rows += policy_rows([side.answer.policy for side in sides if side.answer.policy])
+    return tuple(row for row in rows if len(set(row.cells)) > 1)
+
+
+def _result(side: TriedSide) -> str:
+    if side.is_cut:
+        return "Reaches the language model"
+    if side.reason:
+        return f"Not answered: {side.reason.title}"
+    by = {Gate.VERBATIM: ", word for word", Gate.ENTRY: ", by a verified entry"}
+    return f"Answered{by.get(side.answer.gate, '')}"  # type: ignore[call-overload]  # a text equals its Gate
+
+
+def _entries(side: TriedSide) -> str:
+    used = [
+        f"{fate.lower()} {each.evidence.entry_id}"
+        for each, fate in side.candidates
+        if each.fate not in ("left out", "kept")
+    ]
+    return ", ".join(used) or "none"
+
+
+def _compared(first: Step | None, second: Step | None) -> tuple[str, str]:
+    """Return what of a step differs, in words; twice the same where nothing does."""
+    both = [_signals(step) for step in (first, second)]
+    found = [
+        [words for name, words in own.items() if other.get(name) != words]
+        for own, other in (both, both[::-1])
+    ]
+    verdicts = [step.verdict if step else "Not there" for step in (first, second)]
+    one, two = (
+        ". ".join(filter(None, (verdict, *signals)))
+        for verdict, signals in zip(verdicts, found, strict=True)
+    )
+    return one, two
+
+
+def _signals(step: Step | None) -> dict[str, str]:
+    signals = step.signals if step else ()
+    return {
+        each.label: f"{each.label}: {each.value}{each.rule and f', {each.rule}'}"
+        for each in signals
+    }

@@ -1,0 +1,85 @@
+"""The playground by keyboard: compare, save a test case; and what it looks like to whom."""
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.roles import Role
+from kb.models import Entry
+from qa.models import Answer, SavedCase
+from qa.policies.services import active_policy, new_version
+from tests.browser.conftest import make_signed_up
+from tests.browser.test_looks import violations
+from tests.factories import make_knowledge_base
+
+QUESTION = "How do I block a lost card?"
+
+pytestmark = pytest.mark.usefixtures("knowledge")
+
+
+@pytest.fixture
+def expert(transactional_db, knowledge):
+    new_version(
+        active_policy(make_knowledge_base()), by=None, verbatim_distance=0.0, alpha=0.0
+    )
+    return make_signed_up(Role.SME, "berta")
+
+
+def test_a_question_is_compared_and_saved_by_keyboard(desk, expert):
+    desk.log_in("berta")
+    page = desk.open("/playground")
+    page.get_by_label("Compare with").select_option(label="default v2")
+    page.get_by_label("Stop before the language model").press("Space")
+
+    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_label("Question").press("Enter")
+
+    expect(page.get_by_role("heading", name="What differs")).to_be_visible()
+    expect(page.locator(".play-sides article")).to_have_count(2)
+    differing = page.locator(".play-differences")
+    expect(differing).to_contain_text("Answered, word for word")
+    expect(differing).to_contain_text("Not answered")
+
+    page.get_by_role("button", name="Save test case").press("Enter")
+
+    expect(page.locator("#saved")).to_contain_text("is to be answered")
+    case = SavedCase.objects.get()
+    assert list(case.entries.all()) == [Entry.objects.get(question=QUESTION)]
+    assert not Answer.objects.exists()
+
+
+def test_another_version_shows_its_own_thresholds_and_a_slider_fills_a_number(desk, expert):  # fmt: skip
+    desk.log_in("berta")
+    page = desk.open("/playground")
+    distance = page.get_by_label("Maximum distance", exact=True)
+    page.locator("#thresholds summary").press("Enter")
+
+    page.get_by_label("Maximum distance, slider", exact=True).press("ArrowLeft")
+    expect(distance).not_to_have_value("")
+    page.get_by_label("Policy version").select_option(label="default v2")
+
+    expect(page.locator("#thresholds summary")).to_contain_text("default v2")
+    expect(distance).to_have_attribute("placeholder", "0.0")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_everyone_can_use_the_page(make_desk, expert, scheme, width):
+    desk = make_desk(
+        color_scheme=scheme, reduced_motion="reduce",
+        viewport={"width": width, "height": 800},
+    )  # fmt: skip
+    desk.log_in("berta")
+    page = desk.open("/playground")
+    page.locator("#thresholds summary").click()
+    found = {"form": violations(page)}
+    page.get_by_label("Compare with").select_option(label="default v2")
+    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_label("Question").press("Enter")
+    page.locator(".play-sides article").first.wait_for()
+    for details in page.locator("#tried details").all():
+        details.locator("summary").click()
+
+    found["tried"] = violations(page)
+
+    assert found == {"form": [], "tried": []}
+    assert page.evaluate("document.documentElement.scrollWidth") == width
