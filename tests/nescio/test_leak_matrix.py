@@ -344,7 +344,7 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
     for asker in ("", "insider"):
         form = urlencode(tried | {"asker": asker})
         yield "playground", "POST", "/playground", form
-    case = tried | {"expect": "answered", "entries": secret.entry.pk}
+    case = tried | {"expect": "answered", "entries": str(secret.entry.pk)}
     yield "playground/cases", "POST", "/playground/cases", urlencode(case)
     for name in ("document", "section", "audience", "entry"):
         address = f"/api/v1/entries?{name}={parameters(secret, '')['slug'] if name == 'audience' else getattr(secret, name).pk}"

@@ -317,3 +317,27 @@ def test_more_rows_than_are_counted_are_estimated_and_all_can_be_paged_to(
     assert first.result_count >= 4
     shown = [found(client, f"p={number}") for number in (1, 2, 3, 4)]
     assert [len(rows) for rows in shown] == [2, 2, 1, 0]
+
+
+def test_a_refusals_wording_is_previewed_before_it_is_saved(enter):
+    base = make_knowledge_base()
+    RefusalWording.objects.create(knowledge_base=base, language="en", text="Ask Berta.")
+    address = reverse("admin:qa_refusalwording_preview")
+    chosen = {"knowledge_base": base.pk, "language": "en", "reason": "too_far"}
+    client = enter(Role.ADMIN)
+
+    now = client.get(address, chosen).content.decode()
+    tried = client.get(address, chosen | {"text": "Ask <b>Carla</b>."}).content.decode()
+    kept = RefusalWording.objects.count()
+    client.post(address, chosen | {"text": "Ask Carla."})
+
+    assert "own wording for every reason" in now
+    assert "built in" not in now
+    assert "Ask &lt;b&gt;Carla&lt;/b&gt;." in tried
+    assert "Save this wording" in tried
+    assert kept == 1
+    assert RefusalWording.objects.get(reason="too_far").text == "Ask Carla."
+    reader = enter(Role.SME)
+    assert "Save this wording" not in reader.get(address, chosen | {"text": "x"}).content.decode()  # fmt: skip
+    assert reader.post(address, chosen | {"text": "x"}).status_code == 403
+    assert reader.get(address, {"reason": "\0", "language": "xx"}).status_code == 200

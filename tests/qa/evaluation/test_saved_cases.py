@@ -269,7 +269,7 @@ def test_cases_are_edited_brought_and_taken_in_the_admin(policy, entry, page, tm
     page.post(change, form | {"question": "And a lost one?"})
     case.refresh_from_db()
     assert case.question == "And a lost one?"
-    assert case.created_by.username == "admin of pages"
+    assert str(case.created_by) == "admin of pages"
 
     taken = page.get(reverse("admin:qa_savedcase_take"))
     file = tmp_path / "test-cases.jsonl"
