@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
         ("kb", "0006_keep_texts_days"),
-        ("qa", "0021_conversations"),
+        ("qa", "0022_asked_for_others"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
