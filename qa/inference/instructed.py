@@ -22,14 +22,20 @@ from qa.inference.instructed_form import (
     END,
     FORM,
     LEADS,
-    LIMITS,
     fixed_ids,
     parting,
     prompt_ids,
-    value_schema,
     written_value,
 )
-from qa.inference.server_reply import INSTRUCTIONS, SCHEMA, Fault, printable, read_form
+from qa.inference.server_reply import (
+    INSTRUCTIONS,
+    LIMITS,
+    SCHEMA,
+    Fault,
+    printable,
+    read_form,
+    value_schema,
+)
 from qa.inference.white_box import PassingForm, bounded_mean
 from qa.pipeline.language_model import (
     NO_CAPTURE,

@@ -4,7 +4,6 @@ Names and punctuation of the object are ours, and each value is encoded on its o
 where the verdict and the answer are is known and never looked for.
 """
 
-import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -29,32 +28,6 @@ LEADS: Final[Mapping[str, str]] = {
 _LEAD: Final = re.compile(f"({'|'.join(map(re.escape, LEADS.values()))})")
 # What is read where nobody kept what was written before an answer.
 _BARE: Final = f"{LEADS['can_answer'].replace(', ', '{')} true{LEADS['answer']}"
-
-# Characters, so that a reply comes to its end.
-_MAX_QUOTE: Final = 200
-_MAX_REASONING: Final = 300
-_MAX_ANSWER: Final = 1_000
-LIMITS: Final = f"{_MAX_QUOTE} {_MAX_REASONING} {_MAX_ANSWER}"
-
-
-def value_schema(name: str, *, pieces: Sequence[int]) -> dict[str, Any]:
-    """Return the schema of one field's value, bounded to these numbers of pieces."""
-    schema = copy.deepcopy(dict(_FIELDS[name]))
-    if name == "evidence":
-        schema["items"] = {"enum": list(pieces)}
-        schema["maxItems"] = len(pieces)
-    elif name == "quotes" and not pieces:
-        return {"const": []}
-    elif name == "quotes":
-        parts = schema["items"]["properties"]
-        parts["piece"] = {"enum": list(pieces)}
-        parts["quote"] |= {"minLength": 1, "maxLength": _MAX_QUOTE}
-        schema["maxItems"] = len(pieces)
-    else:
-        is_answer = name == "answer"
-        schema["minLength"] = int(is_answer)
-        schema["maxLength"] = _MAX_ANSWER if is_answer else _MAX_REASONING
-    return schema
 
 
 def prompt_ids(

@@ -31,7 +31,12 @@ _SUM_TOLERANCE: Final = 0.05
 _SCHEMA: Final[Mapping[str, object]] = {
     "type": "object",
     "properties": {
-        kind: {"type": "number", "description": "Probability, 0 to 1."}
+        kind: {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "Probability, 0 to 1.",
+        }
         for kind in _KINDS
     },
     "required": list(_KINDS),

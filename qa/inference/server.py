@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from accounts.ids import digest
 from qa.inference.server_reply import (
     INSTRUCTIONS,
-    SCHEMA,
     Fault,
     Form,
     printable,
     read_form,
+    reply_schema,
     text_log_probability,
     user_message,
     verdict,
@@ -87,7 +87,10 @@ class ServerLanguageModel:
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
         began = time.monotonic()
         form, replies = self._ask(
-            INSTRUCTIONS, user_message(prompt), _form, schema=SCHEMA
+            INSTRUCTIONS,
+            user_message(prompt),
+            _form,
+            schema=reply_schema(range(1, len(prompt.evidence) + 1)),
         )
         generation = Generation(
             malformed=isinstance(form, Fault),

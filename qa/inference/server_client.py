@@ -4,7 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 import openai
@@ -19,21 +19,28 @@ _FIRST_PAUSE_SECONDS: Final = 0.5
 _MAX_PAUSE_SECONDS: Final = 8.0
 
 _Feature = Literal[
-    "response_format", "temperature", "logprobs", "max_completion_tokens"
+    "bounds", "response_format", "temperature", "logprobs", "max_completion_tokens"
 ]
 # In the order in which a server that does not say what it dislikes is spared them.
 _FEATURES: Final[tuple[_Feature, ...]] = (
+    "bounds",
     "response_format",
     "logprobs",
     "temperature",
     "max_completion_tokens",
 )
 _PARAMETERS: Final[Mapping[_Feature, Mapping[str, object]]] = {
+    "bounds": {},
     "response_format": {"response_format": {"type": "json_schema"}},
     "logprobs": {"logprobs": True, "top_logprobs": 5},
     "temperature": {"temperature": 0.0},
     "max_completion_tokens": {"max_completion_tokens": _MAX_TOKENS},
 }
+# What bounds lists, texts and numbers in a schema; not every server that takes one takes
+# these too.
+_BOUNDS: Final = frozenset(
+    ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum")
+)
 _PASSING: Final = (
     openai.APIConnectionError,
     openai.InternalServerError,
@@ -45,7 +52,8 @@ _PASSING: Final = (
 class ServerClient:
     """Chat completions of one model on one server.
 
-    What it does not support (a schema, probabilities) is asked for once, then no more.
+    What it does not support (a schema, its bounds, probabilities) is asked for once, then
+    no more.
     """
 
     def __init__(
@@ -98,6 +106,8 @@ class ServerClient:
             for name, value in values.items()
         }
         if "response_format" in parameters:
+            if "bounds" in refused:
+                schema = _unbounded(schema)
             parameters["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "strict": True, "schema": schema},
@@ -158,12 +168,24 @@ def _blamed(
 ) -> _Feature | None:
     said = f"{error.message} {error.body}"
     remaining = [feature for feature in _FEATURES if feature not in refused]
+    if "response_format" in refused and "bounds" in remaining:
+        remaining.remove("bounds")
     named = [
         feature
         for feature in remaining
-        if any(name in said for name in _PARAMETERS[feature])
+        if any(name in said for name in _PARAMETERS[feature] or _BOUNDS)
     ]
     return next(iter([*named, *remaining]), None)
+
+
+def _unbounded(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
+    if isinstance(schema, Mapping):
+        return {
+            name: _unbounded(value)
+            for name, value in schema.items()
+            if name not in _BOUNDS
+        }
+    return schema
 
 
 def _pause_seconds(error: openai.APIError, attempt: int) -> float:

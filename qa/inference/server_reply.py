@@ -3,6 +3,7 @@
 The words and the data, the schema, and a reader that no output can upset.
 """
 
+import copy
 import json
 import math
 import re
@@ -73,6 +74,12 @@ SCHEMA: Final[Mapping[str, Any]] = json.loads(
     Path(__file__).with_name("reply_schema.json").read_text(encoding="utf-8")
 )
 
+# Characters, so that a reply comes to its end.
+_MAX_QUOTE: Final = 200
+_MAX_REASONING: Final = 300
+_MAX_ANSWER: Final = 1_000
+LIMITS: Final = f"{_MAX_QUOTE} {_MAX_REASONING} {_MAX_ANSWER}"
+
 _FIELDS: Final = frozenset(("evidence", "quotes", "reasoning", "can_answer", "answer"))
 _MAX_OUTPUT: Final = 65_536
 _MAX_ATTEMPTS: Final = 64
@@ -93,6 +100,41 @@ class Form:
 
 class Fault(ValueError):  # noqa: N818  # what reading returns; raised inside it alone
     """Why an output is no form, in words that the model can act on."""
+
+
+def reply_schema(pieces: Sequence[int]) -> Mapping[str, Any]:
+    """Return the schema of a reply, each list and text of it bounded.
+
+    A small model otherwise writes until its tokens are spent, and the object never ends.
+    """
+    if not pieces:
+        return SCHEMA
+    fields = {
+        name: value if name == "can_answer" else value_schema(name, pieces=pieces)
+        for name, value in SCHEMA["properties"].items()
+    }
+    fields["answer"]["minLength"] = 0  # of a refusal it is empty
+    return {**SCHEMA, "properties": fields}
+
+
+def value_schema(name: str, *, pieces: Sequence[int]) -> dict[str, Any]:
+    """Return the schema of one field's value, bounded to these numbers of pieces."""
+    schema = copy.deepcopy(dict(SCHEMA["properties"][name]))
+    if name == "evidence":
+        schema["items"] = {"type": "integer", "enum": list(pieces)}
+        schema["maxItems"] = len(pieces)
+    elif name == "quotes" and not pieces:
+        return {"const": []}
+    elif name == "quotes":
+        parts = schema["items"]["properties"]
+        parts["piece"] = {"type": "integer", "enum": list(pieces)}
+        parts["quote"] |= {"minLength": 1, "maxLength": _MAX_QUOTE}
+        schema["maxItems"] = len(pieces)
+    else:
+        is_answer = name == "answer"
+        schema["minLength"] = int(is_answer)
+        schema["maxLength"] = _MAX_ANSWER if is_answer else _MAX_REASONING
+    return schema
 
 
 def read_form(output: str) -> Form | Fault:

@@ -18,7 +18,7 @@ from probes.services import promote, register
 from probes.taps import Tap
 from qa.answers import sources
 from qa.answers.sources import active_probes
-from qa.inference import configured, grounded_form, instructed_form
+from qa.inference import configured, grounded_form, instructed_form, server_reply
 from qa.inference.by_history import VerdictByHistory, VerdictForm
 from qa.inference.configured import load_language_model
 from qa.inference.grounded import GroundedLanguageModel
@@ -68,7 +68,7 @@ OWN = "0" * 64  # the tiny models' fingerprint
 def _short(monkeypatch):
     """Random weights write until they are stopped."""
     for name in ("_MAX_QUOTE", "_MAX_REASONING", "_MAX_ANSWER"):
-        monkeypatch.setattr(instructed_form, name, 24)
+        monkeypatch.setattr(server_reply, name, 24)
     sources._probes.clear()
 
 

@@ -48,6 +48,12 @@ def test_the_request_asks_for_the_schema_and_carries_the_data():
 
     (request,) = server.requests
     assert request["response_format"]["json_schema"]["strict"] is True
+    fields = request["response_format"]["json_schema"]["schema"]["properties"]
+    assert fields["evidence"]["items"] == {"type": "integer", "enum": [1]}
+    assert fields["evidence"]["maxItems"] == fields["quotes"]["maxItems"] == 1
+    assert fields["can_answer"].keys() == {"type", "description"}
+    assert {"maxLength"} <= fields["answer"].keys() & fields["reasoning"].keys()
+    assert fields["answer"]["minLength"] == 0
     assert request["temperature"] == 0
     sent = json.loads(request["messages"][1]["content"])
     assert sent["question"] == PROMPT.question
@@ -168,6 +174,25 @@ def test_a_server_without_schemas_is_asked_in_words_from_then_on():
     assert all("temperature" in request for request in server.requests)
 
 
+def test_a_server_that_takes_no_bounds_is_sent_the_schema_without():
+    refusal = (
+        "Invalid schema for response_format 'answer': 'maxLength' is not permitted."
+    )
+    with running(failure(400, refusal), completion(), completion()) as server:
+        model = client(server.url)
+        model.generate(PROMPT)
+        model.generate(PROMPT)
+
+    bounded = [
+        "maxLength" in json.dumps(request["response_format"])
+        for request in server.requests
+    ]
+    assert bounded == [True, False, False]
+    schema = server.requests[-1]["response_format"]["json_schema"]["schema"]
+    assert schema["required"] == list(schema["properties"])
+    assert all("logprobs" in request for request in server.requests)
+
+
 def test_a_server_that_rejects_everything_is_unavailable_after_few_requests():
     with (
         running(failure(400)) as server,
@@ -175,7 +200,7 @@ def test_a_server_that_rejects_everything_is_unavailable_after_few_requests():
     ):
         client(server.url).generate(PROMPT)
 
-    assert len(server.requests) == 5
+    assert len(server.requests) == 6
 
 
 def test_malformed_output_is_repaired_once():
