@@ -6,11 +6,11 @@ from kb.enrichment.models import Proposal, ProposalQuerySet
 from kb.entries.models import Entry, EntryQuerySet, EntryWords, Revision
 from kb.imports.models import Import, ImportedKey
 from kb.tags.models import Tag, TagQuerySet
-from kb.upkeep.models import Reminder, Upkeep
+from kb.upkeep.models import Flag, Reminder, Upkeep
 
 __all__ = [
     "Audience", "AudienceQuerySet", "Conflict", "ConflictQuerySet", "Document",
-    "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords",
+    "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords", "Flag",
     "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
     "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
     "TagQuerySet", "Upkeep",

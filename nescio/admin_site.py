@@ -113,6 +113,14 @@ UNFOLD: dict[str, Any] = {
                     "link": _lazy_reverse("admin:index"),
                 },
                 {
+                    "title": "Inbox",
+                    "icon": "inbox",
+                    "link": _lazy_reverse("inbox"),
+                    "badge": "qa.inbox.navigation.badge",
+                    "badge_variant": "primary",
+                    "permission": "qa.inbox.navigation.may_open",
+                },
+                {
                     "title": "Ask a question",
                     "icon": "forum",
                     "link": _lazy_reverse("ask"),

@@ -6,16 +6,20 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib.auth.models import User
 from django.db.models import Choices, Count, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.roles import caller
 from integrations.events.models import Endpoint
 from jobs.models import Job
 from kb.entries.due import EXPIRY_NOTICE
 from kb.entries.models import Entry
 from qa.answers.models import Answer, readable_reason
+from qa.inbox.navigation import is_for
+from qa.inbox.services import count_waiting
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
@@ -43,9 +47,9 @@ class Block:
 
 
 def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    blocks = []
+    blocks = [_inbox(caller(request))] if is_for(request.user) else []
     if request.user.has_perm("kb.view_entry"):
-        blocks += [_entries(), _reviews(request), _expiry()]
+        blocks += [_entries(), _expiry()]
     if request.user.has_perm("qa.view_answer"):
         blocks += _questions(request)
     if request.user.has_perm("jobs.view_job"):
@@ -68,18 +72,14 @@ def _entries() -> Block:
     )
 
 
-def _reviews(request: HttpRequest) -> Block:
-    due = Entry.objects.visible_to(request.user).due(timezone.now()).order_by()
-    mine = due.filter(owner_id=request.user.pk)
+def _inbox(user: User) -> Block:
+    counts = count_waiting(user)
     return _block(
-        "Due for review",
-        "The most used come first.",
-        "Nothing is due.",
-        "admin:kb_entry_due",
-        [
-            ("yours", mine.count(), {"whose": "mine"}),
-            ("everybody's", due.count(), {"whose": "all"}),
-        ],
+        "Waiting for you",
+        "Assigned to nobody else, and not snoozed.",
+        "Nothing waits.",
+        "inbox",
+        [(kind.label, count, {"kind": kind.value}) for kind, count in counts.items()],
     )
 
 

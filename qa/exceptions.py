@@ -151,3 +151,11 @@ class RetrainingStateError(ConflictError):
 class LabelPairError(NescioError):
     code = "invalid_labels"
     status = 500
+
+
+class InboxItemNotFoundError(NotFoundError):
+    code = "inbox_item_not_found"
+
+
+class InvalidInboxError(NescioError):
+    code = "invalid_inbox"

@@ -12,6 +12,7 @@ from qa.dashboard.models import ChangedDay, CountedDay, DailyCount, DailyLatency
 from qa.evaluation.models import EvaluationResult, EvaluationRun, SavedCase
 from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Gap, GapCursor, GapQuestion, Repeat
+from qa.inbox.models import InboxMark
 from qa.policies.models import Policy, PolicyActivation, RefusalWording
 from qa.reviews.models import Review, ReviewQuerySet
 from qa.reviews.sample_models import ReviewSample, ReviewStratum
@@ -35,6 +36,7 @@ __all__ = [
     "Gap",
     "GapCursor",
     "GapQuestion",
+    "InboxMark",
     "Notice",
     "PastQuestion",
     "PastQuestionQuerySet",

@@ -100,7 +100,7 @@ def _notice(owner: User, data: _Data) -> Fields | None:
     return {
         **data,
         "user": notice.user.get_username(),
-        "answer": str(notice.answer_id),
+        "answer": str(notice.answer_id) if notice.answer_id else None,
         "new_answer": str(new) if new else None,
         "entry": notice.entry_id,
         "link": notice_link(notice),
@@ -108,14 +108,17 @@ def _notice(owner: User, data: _Data) -> Fields | None:
 
 
 def _sees(owner: User, notice: Notice) -> bool:
-    answers = Answer.objects.visible_to(owner).filter(pk=notice.answer_id)
+    is_seen = []
+    if notice.answer_id is not None:
+        answers = Answer.objects.visible_to(owner).filter(pk=notice.answer_id)
+        is_seen.append(answers.exists())
     if notice.entry_id is not None:
         entries = Entry.objects.visible_to(owner).filter(pk=notice.entry_id)
-        return answers.exists() and entries.exists()
+        is_seen.append(entries.exists())
     if notice.escalation_id is not None:
         sent = Escalation.objects.visible_to(owner).filter(pk=notice.escalation_id)
-        return answers.exists() and sent.exists()
-    return answers.exists()
+        is_seen.append(sent.exists())
+    return all(is_seen)
 
 
 def _test(owner: User, data: _Data) -> Fields:

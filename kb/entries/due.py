@@ -15,6 +15,7 @@ _PLACE_LIMIT = 100
 
 class Reason(StrEnum):
     EXPIRED = "expired"
+    FLAGGED = "flagged"
     VOTED_DOWN = "voted_down"
     OVERDUE = "overdue"
     EXPIRING = "expiring"
@@ -24,6 +25,7 @@ class Reason(StrEnum):
 
 LABELS = {
     Reason.EXPIRED: "expired",
+    Reason.FLAGGED: "flagged as outdated",
     Reason.VOTED_DOWN: "voted down",
     Reason.OVERDUE: "review overdue",
     Reason.EXPIRING: "expires soon",

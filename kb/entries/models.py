@@ -95,6 +95,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         expired_before = at - EXPIRY_NOTICE
         conditions = {
             Reason.EXPIRED: Q(upkeep__expiry_notice_at__lte=expired_before),
+            Reason.FLAGGED: Q(upkeep__flagged_since__lte=at),
             Reason.VOTED_DOWN: Q(upkeep__doubted_since__lte=at),
             Reason.OVERDUE: Q(upkeep__review_due__lte=at),
             Reason.EXPIRING: Q(

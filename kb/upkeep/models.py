@@ -1,4 +1,5 @@
 from datetime import datetime
+from typing import Self
 
 from django.conf import settings
 from django.db import models
@@ -42,6 +43,9 @@ class Upkeep(models.Model):
         null=True,
         help_text="If verified: since when votes call it wrong or out of date.",
     )
+    flagged_since = models.DateTimeField(
+        null=True, help_text="Since when people have flagged it as outdated."
+    )
     postponed_until = models.DateTimeField(null=True)
     postponed_by = optional_user("+")
     due_at = GeneratedField(
@@ -51,7 +55,8 @@ class Upkeep(models.Model):
                 Q(waiting_since__isnull=True)
                 & Q(review_due__isnull=True)
                 & Q(expiry_notice_at__isnull=True)
-                & Q(doubted_since__isnull=True),
+                & Q(doubted_since__isnull=True)
+                & Q(flagged_since__isnull=True),
                 then=Value(None),
             ),
             default=Greatest(
@@ -60,6 +65,7 @@ class Upkeep(models.Model):
                     F("review_due"),
                     F("expiry_notice_at"),
                     F("doubted_since"),
+                    F("flagged_since"),
                 ),
                 F("postponed_until"),
             ),
@@ -103,6 +109,8 @@ class Upkeep(models.Model):
         found = []
         if self.valid_until and self.valid_until <= at:
             found.append(Due(Reason.EXPIRED, self.valid_until))
+        if self.flagged_since and self.flagged_since <= at:
+            found.append(Due(Reason.FLAGGED, self.flagged_since))
         if self.doubted_since and self.doubted_since <= at:
             found.append(Due(Reason.VOTED_DOWN, self.doubted_since))
         if self.review_due and self.review_due <= at:
@@ -112,6 +120,32 @@ class Upkeep(models.Model):
         if self.waiting_since:
             found.append(Due(Reason(self.entry.state), self.waiting_since))
         return tuple(found)
+
+
+class FlagQuerySet(models.QuerySet["Flag"]):
+    def open(self) -> Self:
+        """Those that nobody has verified or retired the entry since."""
+        return self.filter(created_at__gte=F("entry__upkeep__flagged_since"))
+
+
+class Flag(models.Model):
+    """That somebody called an entry outdated, and why; it answers as before meanwhile.
+
+    It stays when who verifies or retires the entry has dealt with it.
+    """
+
+    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="flags")
+    user = optional_user("flags")
+    note = models.TextField(blank=True, max_length=1000)
+    created_at = models.DateTimeField()
+
+    objects = FlagQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["created_at", "pk"]
+
+    def __str__(self) -> str:
+        return f"flag of entry {self.entry_id}"
 
 
 class Reminder(models.Model):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Prefetch, Q
 from django.utils import timezone
 
 from accounts.prepared import execute
@@ -15,16 +15,18 @@ from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
 from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
 from kb.entries.due import Place, Reason
-from kb.entries.models import Entry, EntryQuerySet
+from kb.entries.models import SERVED_STATES, Entry, EntryQuerySet
 from kb.exceptions import (
     EntryNotFoundError,
     InvalidKnowledgeError,
     NeverDueError,
 )
-from kb.upkeep.models import Upkeep
+from kb.text.cleaning import clean_text
+from kb.upkeep.models import Flag, Upkeep
 
 KIND = "kb.keep_upkeep"
 MAX_POSTPONE_DAYS = 365
+FLAG_NOTE_LIMIT = 1_000
 
 _RECKON_ENTRIES = 5_000
 # Both rows are locked, and entries first as everywhere: a verification that commits
@@ -162,6 +164,32 @@ def end_doubts(entry_ids: Collection[int]) -> int:
     return rows.update(doubted_since=None)
 
 
+@transaction.atomic
+def flag_outdated(*, entry_id: int, by: User, note: str = "") -> Flag:
+    """Let an entry be due because `by` calls it outdated; it answers as before.
+
+    Who flags it again before somebody dealt with it changes their note. What was
+    postponed is due at once: this was not known then.
+    """
+    kept = clean_text(note, field="note", limit=FLAG_NOTE_LIMIT, required=False)
+    rows = Entry.objects.readable_by(by).filter(state__in=SERVED_STATES)
+    if not rows.filter(pk=entry_id).exists():
+        raise EntryNotFoundError(
+            f"There is no entry {entry_id} in use that you may see."
+        )
+    row = Upkeep.objects.select_for_update(no_key=True).get(pk=entry_id)
+    mine = Flag.objects.open().filter(entry=entry_id, user=by).first()
+    if mine is not None:
+        mine.note = kept or mine.note
+        mine.save(update_fields=["note"])
+        return mine
+    now = timezone.now()
+    row.flagged_since = row.flagged_since or now
+    row.postponed_until = row.postponed_by = None
+    row.save(update_fields=["flagged_since", "postponed_until", "postponed_by"])
+    return Flag.objects.create(entry_id=entry_id, user=by, note=kept, created_at=now)
+
+
 COUNTED = 1_000  # how far sizes are counted
 
 
@@ -192,7 +220,8 @@ def read_page(entries: EntryQuerySet, *, size: int, after: Place | None) -> Queu
         "upkeep", "owner", "verified_by", "knowledge_base", "audience",
         "document", "section", "product_line", "line_of_business",
     )  # fmt: skip
-    found = tuple(rows.defer("search_vector")[: size + 1])
+    flags = Prefetch("flags", Flag.objects.open().select_related("user"), "open_flags")
+    found = tuple(rows.defer("search_vector").prefetch_related(flags)[: size + 1])
     page = found[:size]
     following = None
     if len(found) > size:

@@ -8,19 +8,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page, Paginator
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 
+from accounts.exceptions import NescioError
+from accounts.ids import number_in
+from accounts.roles import Role, caller, has_role
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, section_tree
+from kb.entries.due import Reason
 from kb.entries.finding import AT_MOST, found_by
-from kb.entries.models import Entry, EntryQuerySet, Revision
+from kb.entries.models import SERVED_STATES, Entry, EntryQuerySet, Revision
+from kb.entries.states import verify_entry
+from kb.exceptions import EntryNotFoundError
 from kb.tags.models import Tag
+from kb.upkeep.models import Flag
+from kb.upkeep.services import FLAG_NOTE_LIMIT
+from qa.gaps.notices import mark_entry_read
+from qa.inbox.services import flag_entry
 
 from . import parts
 
@@ -199,24 +211,91 @@ def _chapters(
 @parts.agents_only
 def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Show one entry: what it says, where it comes from, who stands for it, its history."""
+    found = _find_entry(request, entry_id)
+    if has_role(request.user, Role.SME):
+        mark_entry_read(found, by=caller(request))
+    return render(request, "qa/entry.html", _entry_part(request, found))
+
+
+def _find_entry(request: HttpRequest, entry_id: int) -> Entry:
     rows = Entry.objects.readable_by(request.user).select_related(*_SHOWN)
-    found = rows.defer("search_vector").filter(pk=entry_id).first()
-    if found is None:
+    found = rows.with_revision_number().defer("search_vector").filter(pk=entry_id)
+    entry = found.first()
+    if entry is None:
         msg = (
             "This entry does not exist, is not in use any more, or you may not see it."
         )
         raise Http404(msg)
+    return entry
+
+
+def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
     revisions = Revision.objects.visible_to(request.user).filter(entry=found)
     at = timezone.now()
-    context = {
+    due = found.upkeep.reasons(at)
+    may_verify = has_role(request.user, Role.CURATOR)
+    return {
         "entry": found,
         "path": _path(found.section),
-        "due": found.upkeep.reasons(at),
+        "due": due,
+        "flags": Flag.objects.open().filter(entry=found).select_related("user"),
+        "may_flag": found.state in SERVED_STATES,
+        "note_limit": FLAG_NOTE_LIMIT,
+        # Verifying what has expired would leave it expired: it needs another date.
+        "is_to_confirm": may_verify
+        and found.state in SERVED_STATES
+        and bool(due)
+        and due[0].reason != Reason.EXPIRED,
         "revisions": revisions.select_related("author").order_by("-number")[:20],
         "at": at,
         "may_curate": parts.may_curate(request),
     }
-    return render(request, "qa/entry.html", context)
+
+
+@require_POST
+@parts.agents_only
+def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
+    """Flag an entry as outdated, from its own page or from an answer's evidence."""
+    note = request.POST.get("note", "")
+    error = ""
+    try:
+        flag_entry(entry_id=entry_id, by=caller(request), note=note)
+    except EntryNotFoundError as missing:
+        raise Http404(str(missing)) from missing
+    except NescioError as refused:
+        error = str(refused)
+    if not parts.is_live(request) and not error:
+        return redirect(reverse("entry", args=[entry_id]) + "#flags")
+    context = {
+        "entry_id": entry_id,
+        "note": note,
+        "error": error,
+        "is_flagged": not error,
+        "note_limit": FLAG_NOTE_LIMIT,
+    }
+    status = 422 if error else 200
+    return render(request, "qa/_flag.html", context, status=status)
+
+
+@require_POST
+@parts.agents_only
+def still_true(request: HttpRequest, entry_id: int) -> HttpResponseBase:
+    """Verify an entry again, which ends what it was due for; for curators."""
+    if not has_role(request.user, Role.CURATOR):
+        raise PermissionDenied("Only a curator can say that an entry is still true.")
+    found = _find_entry(request, entry_id)
+    revision = number_in(request.POST.get("revision", ""))
+    try:
+        verify_entry(
+            entry_id=found.pk,
+            by=caller(request),
+            expected_revision=revision,
+            reason="Still true.",
+        )
+    except NescioError as refused:
+        context = {**_entry_part(request, found), "error": str(refused)}
+        return render(request, "qa/entry.html", context, status=refused.status)
+    return redirect("entry", found.pk)
 
 
 def _path(section: Section | None) -> list[Section]:

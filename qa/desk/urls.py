@@ -1,6 +1,12 @@
 from django.urls import path
 
-from . import answer_pages, ask_pages, knowledge_pages, playground_pages
+from . import (
+    answer_pages,
+    ask_pages,
+    inbox_pages,
+    knowledge_pages,
+    playground_pages,
+)
 
 urlpatterns = [
     path("", ask_pages.ask, name="ask"),
@@ -25,6 +31,19 @@ urlpatterns = [
     path("knowledge/entries/<int:entry_id>", knowledge_pages.entry, name="entry"),
     path("playground", playground_pages.playground, name="playground"),
     path("playground/cases", playground_pages.save_tried, name="playground-cases"),
+    path(
+        "knowledge/entries/<int:entry_id>/flag",
+        knowledge_pages.flag,
+        name="entry-flag",
+    ),
+    path(
+        "knowledge/entries/<int:entry_id>/still-true",
+        knowledge_pages.still_true,
+        name="entry-still-true",
+    ),
+    path("inbox", inbox_pages.inbox, name="inbox"),
+    path("inbox/change", inbox_pages.change, name="inbox-change"),
+    path("inbox/count", inbox_pages.count, name="inbox-count"),
     path("notices", answer_pages.notices, name="notices"),
     path("notices/unread", answer_pages.unread, name="notices-unread"),
     path("notices/read", answer_pages.read_all, name="notices-read"),

@@ -117,7 +117,7 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class Notice(models.Model):
-    """News of a question for its asker, or of an entry for its owner.
+    """News of a question for its asker, or of an entry for its owner or experts.
 
     Shown in the page; `mailed_at` says when it left by mail. It holds no text of its own: its answer or reply is read as its reader may read it.
     """
@@ -126,6 +126,7 @@ class Notice(models.Model):
         REPLY = "reply", "An expert replied"
         ANSWERED = "answered", "Your question is answered now"
         DOUBTED = "doubted", "An entry of yours was voted down"
+        FLAGGED = "flagged", "An entry was flagged as outdated"
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices"
@@ -134,8 +135,9 @@ class Notice(models.Model):
     answer = models.ForeignKey(
         Answer,
         on_delete=models.CASCADE,
+        null=True,
         related_name="notices",
-        help_text="The question; of an entry, one whose answer was voted down.",
+        help_text="The question; of an entry, one whose answer was voted down; none of a flag.",
     )
     escalation = models.OneToOneField(
         Escalation, on_delete=models.CASCADE, null=True, related_name="notice"
@@ -166,18 +168,28 @@ class Notice(models.Model):
             models.CheckConstraint(
                 condition=Q(
                     kind="reply",
+                    answer__isnull=False,
                     escalation__isnull=False,
                     repeat__isnull=True,
                     entry__isnull=True,
                 )
                 | Q(
                     kind="answered",
+                    answer__isnull=False,
                     repeat__isnull=False,
                     escalation__isnull=True,
                     entry__isnull=True,
                 )
                 | Q(
                     kind="doubted",
+                    answer__isnull=False,
+                    entry__isnull=False,
+                    escalation__isnull=True,
+                    repeat__isnull=True,
+                )
+                | Q(
+                    kind="flagged",
+                    answer__isnull=True,
                     entry__isnull=False,
                     escalation__isnull=True,
                     repeat__isnull=True,

@@ -23,6 +23,7 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.entries.due import Reason
 from kb.entries.models import Entry
+from kb.upkeep.models import Flag
 from qa.answers.models import Answer
 from qa.exceptions import NoticeNotFoundError
 from qa.gaps.escalation_models import Escalation, Notice
@@ -59,20 +60,42 @@ def notify_answered(repeat: Repeat) -> None:
 
 
 def notify_doubted(doubt: Doubt) -> None:
-    """Notify an entry's owner who may look up answers that it was voted down.
+    """Notify who looks after an entry that it was voted down.
 
     Once for each verification, whatever votes are taken back and given again.
     """
-    entry = doubt.entry
-    owner = entry.owner
-    if owner is None or not owner.is_active or not has_role(owner, Role.SME):
-        return
-    if not Entry.objects.visible_to(owner).filter(pk=entry.pk).exists():
-        return
-    known = Notice.objects.filter(user=owner, entry=entry)
-    if known.filter(created_at__gt=entry.verified_at).exists():
-        return
-    _send(user=owner, kind=Notice.Kind.DOUBTED, answer=doubt.vote.answer, entry=entry)
+    entry, kind = doubt.entry, Notice.Kind.DOUBTED
+    for user in _responsible_for(entry):
+        known = Notice.objects.filter(user=user, entry=entry, kind=kind)
+        if not known.filter(created_at__gt=entry.verified_at).exists():
+            _send(user=user, kind=kind, answer=doubt.vote.answer, entry=entry)
+
+
+def notify_flagged(flag: Flag) -> None:
+    """Notify who looks after an entry, but who flagged it, once until it is dealt with."""
+    entry, kind = flag.entry, Notice.Kind.FLAGGED
+    since = entry.upkeep.flagged_since
+    for user in _responsible_for(entry):
+        known = Notice.objects.filter(user=user, entry=entry, kind=kind)
+        if user.pk != flag.user_id and not known.filter(created_at__gte=since).exists():
+            _send(user=user, kind=kind, entry=entry)
+
+
+def _responsible_for(entry: Entry) -> list[User]:
+    """Return the entry's owner, or the experts of its tags where the owner is none.
+
+    None who may not look up answers, or may not see the entry.
+    """
+    if entry.owner is not None and _may_judge(entry.owner, entry):
+        return [entry.owner]
+    tags = [tag for tag in (entry.product_line_id, entry.line_of_business_id) if tag]
+    experts = User.objects.filter(expert_tags__in=tags).distinct() if tags else ()
+    return [user for user in experts if _may_judge(user, entry)]
+
+
+def _may_judge(user: User, entry: Entry) -> bool:
+    sees = Entry.objects.visible_to(user).filter(pk=entry.pk)
+    return user.is_active and has_role(user, Role.SME) and sees.exists()
 
 
 def mark_read(*, by: User, notice_id: int | None = None) -> int:
@@ -95,8 +118,16 @@ def mark_answer_read(answer: Answer, *, by: User) -> None:
     unread.update(read_at=timezone.now())
 
 
-def shown_answer(notice: Notice) -> Answer:
-    """Return what a notice leads to: the new answer, or the question replied to."""
+def mark_entry_read(entry: Entry, *, by: User) -> None:
+    unread = Notice.objects.of(by).unread().filter(entry=entry)
+    unread.update(read_at=timezone.now())
+
+
+def shown_answer(notice: Notice) -> Answer | None:
+    """Return what a notice leads to: the new answer, or the question replied to.
+
+    None for a flagged entry, to which no question belongs.
+    """
     return notice.repeat.after if notice.repeat else notice.answer
 
 
@@ -147,8 +178,9 @@ def _mail_later(notice: Notice) -> None:
 def link(notice: Notice) -> str:
     if notice.kind == Notice.Kind.DOUBTED:
         return f"{settings.PUBLIC_URL}{reverse('admin:kb_entry_due')}{DOUBTED_QUERY}"
-    path = reverse("answer", args=[shown_answer(notice).pk])
-    return f"{settings.PUBLIC_URL}{path}"
+    answer = shown_answer(notice)
+    page, key = ("answer", answer.pk) if answer else ("entry", notice.entry_id)
+    return f"{settings.PUBLIC_URL}{reverse(page, args=[key])}"
 
 
 def _mail(notice: Notice) -> EmailMessage:

@@ -129,8 +129,10 @@ class GapDetailSerializer(GapSerializer):
 class NoticeSerializer(serializers.ModelSerializer[Notice]):
     """News of a question or an entry of one's own."""
 
-    question = serializers.CharField(source="answer.question")
-    answer = serializers.SerializerMethodField(help_text="Where to read it.")
+    question = optional_text("answer.question", help_text="null for a flagged entry.")
+    answer = serializers.SerializerMethodField(
+        help_text="Where to read it; null for a flagged entry."
+    )
 
     class Meta:
         model = Notice
@@ -139,8 +141,9 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
         ]  # fmt: skip
         read_only_fields = fields
 
-    def get_answer(self, notice: Notice) -> str:
-        return str(shown_answer(notice).pk)
+    def get_answer(self, notice: Notice) -> str | None:
+        answer = shown_answer(notice)
+        return str(answer.pk) if answer else None
 
 
 class NoteSerializer(StrictSerializer):

@@ -23,8 +23,10 @@ from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.entries.models import Revision
+from kb.upkeep.models import Flag
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation, Notice
+from qa.inbox.models import InboxMark
 from qa.privacy.scrubbing import BATCH, StepMaker, scrub_in_steps
 from qa.reviews.models import Review
 from qa.votes.models import Vote
@@ -84,6 +86,10 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
         ),
         "notices": Notice.objects.filter(**mine).values(
             "kind", "answer_id", "entry_id", "created_at", "read_at"
+        ),
+        "flags": Flag.objects.filter(**mine).values("entry_id", "note", "created_at"),
+        "inbox": InboxMark.objects.filter(**mine).values(
+            "kind", "subject", "is_assigned", "snoozed_until", "changed_at"
         ),
         "tokens": ApiToken.objects.filter(**mine).values("name", "created", "expiry"),
         "provider_accounts": ProviderAccount.objects.filter(**mine).values(
@@ -180,6 +186,8 @@ def _erase_names(person: User) -> None:
     name, pseudonym = person.username, _pseudonym(person)
     Vote.objects.filter(user=person).update(comment="", expected_answer="")
     Escalation.objects.filter(raised_by=person).update(note="")
+    Flag.objects.filter(user=person).update(note="")
+    InboxMark.objects.filter(user=person).delete()
     Notice.objects.filter(user=person).delete()
     Job.objects.filter(owner=person, finished_at__isnull=False).delete()
     person.groups.clear()

@@ -23,16 +23,8 @@ from .judgements import GRADES, Judgement, apply_judgement
 _TRIED = 20  # of the queue's first, where others take from it at the same time
 
 
-def review_queue(user: User) -> QuerySet[Review]:
-    """Return what `user` may take, the best first.
-
-    One's own to begin with, then those of one's tags, then those that nobody is the
-    expert of, then the others; what was skipped comes after the rest of its kind.
-    Inactive experts do not count.
-    """
-    now = timezone.now()
-    theirs = Tag.objects.of_expert(user).values("pk")
-    with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
+def judgeable_by(user: User) -> QuerySet[Review]:
+    """Return what `user` may judge now, whoever it is assigned to."""
     other_round = Review.objects.filter(answer=OuterRef("answer_id")).exclude(
         pk=OuterRef("pk")
     )
@@ -40,9 +32,23 @@ def review_queue(user: User) -> QuerySet[Review]:
         Review.objects.visible_to(user)
         .open()
         .exclude(skipped_by=user)
-        .exclude(Q(locked_until__gt=now) & ~Q(locked_by=user))
-        .exclude(Q(assignee__is_active=True) & ~Q(assignee=user))
+        .exclude(Q(locked_until__gt=timezone.now()) & ~Q(locked_by=user))
         .exclude(Exists(other_round.filter(_acted_on_by(user))))
+    )
+
+
+def review_queue(user: User) -> QuerySet[Review]:
+    """Return what `user` may take, the best first.
+
+    One's own to begin with, then those of one's tags, then those that nobody is the
+    expert of, then the others; what was skipped comes after the rest of its kind.
+    Inactive experts do not count.
+    """
+    theirs = Tag.objects.of_expert(user).values("pk")
+    with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
+    return (
+        judgeable_by(user)
+        .exclude(Q(assignee__is_active=True) & ~Q(assignee=user))
         .annotate(
             nearness=Case(
                 When(assignee=user, then=Value(0)),

@@ -1,13 +1,16 @@
 """A gap is closed: refused, filled by an expert, asked again, answered, told."""
 
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from kb.models import Entry
-from qa.models import Answer, Gap, Repeat
+from qa.gaps.escalations import escalate
+from qa.models import Answer, Gap, InboxMark, Repeat
+from tests.qa.answer_rows import make_answer
 from workers import tasks
 from workers.registry import HANDLERS
 
@@ -104,3 +107,55 @@ def test_a_gap_is_filled_by_an_expert_and_everybody_who_asked_is_answered(make_d
         expect(page.get_by_text("New: Your question is answered now")).to_be_visible()
         page.get_by_role("button", name="Mark all as read").click()
         expect(page.get_by_text("New:")).to_have_count(0)
+
+
+def test_an_inbox_is_worked_off_by_keys_alone(make_desk):
+    carla = make_signed_up(Role.CURATOR, "carla")
+    asker = User.objects.get(username="agent")
+    for question in (QUESTION, "Who lost it?", "Who watched it?"):
+        escalate(make_answer(asker, question=question).pk, user=asker)
+    entry = Entry.objects.get(text__startswith="The Tarn Gold")
+    agent = make_desk()
+    agent.log_in("agent")
+    page = agent.open(f"/knowledge/entries/{entry.pk}")
+    page.get_by_text("Flag as outdated").press("Enter")
+    page.get_by_label("What is out of date?").fill("It costs 80 euros now.")
+    page.get_by_role("button", name="Flag").press("Enter")
+    expect(page.get_by_text("Who looks after the entry is notified")).to_be_visible()
+
+    desk = make_desk()
+    page = desk.log_in("carla")
+    page.get_by_role("link", name="Inbox 4 waiting").press("Enter")
+    titles = page.locator("[data-opens]")
+    expect(titles).to_have_text(
+        [QUESTION, "Who lost it?", "Who watched it?", entry.text]
+    )
+    page.keyboard.press("j")
+    expect(titles.nth(0)).to_be_focused()
+    page.keyboard.press("j")
+    expect(titles.nth(1)).to_be_focused()
+    page.keyboard.press("a")
+    expect(page.get_by_text("Assigned to you.")).to_be_visible()
+    expect(titles.nth(0)).to_have_text("Who lost it?")  # one's own comes first
+    page.keyboard.press("j")
+    page.keyboard.press("k")
+    page.keyboard.press("s")
+    expect(page.get_by_role("button", name="Until tomorrow").first).to_be_focused()
+    page.keyboard.press("Escape")
+    page.keyboard.press("s")
+    page.keyboard.press("Enter")
+    expect(titles).to_have_count(3)
+    assert InboxMark.objects.get(user=carla).snoozed_until is not None
+    page.locator("#inbox-undo").press("Enter")
+    expect(titles).to_have_count(4)
+
+    page.get_by_role("link", name="Due entry 1").press("Enter")
+    expect(titles).to_have_count(1)
+    assert page.url.endswith("/inbox?kind=entry")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("It costs 80 euros now.")).to_be_visible()
+    page.get_by_role("button", name="Still true").press("Enter")
+    expect(page.get_by_text("It costs 80 euros now.")).to_have_count(0)
+    page.get_by_role("link", name="Inbox 3 waiting").press("Enter")
+    expect(titles).to_have_count(3)

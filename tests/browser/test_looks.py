@@ -10,6 +10,7 @@ from kb.models import Entry
 from qa.gaps.escalations import close, escalate
 from qa.models import Answer
 from tests.browser.conftest import make_signed_up
+from tests.factories import make_user
 from tests.qa.answer_rows import make_answer
 
 PHONE = {"width": 360, "height": 740}
@@ -71,6 +72,17 @@ def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
     page = desk.open("/notices")
     page.get_by_role("link", name="Notices 1 unread").wait_for()
     found["notices"] = violations(page)
+    expert = make_desk(color_scheme=scheme, reduced_motion="reduce", **options)
+    expert.log_in("expert")
+    escalate(
+        make_answer(make_user(), question=UNKNOWN).pk, user=User.objects.latest("pk")
+    )
+    page = expert.open("/inbox")
+    for details in page.locator("details").all():
+        details.locator("summary").click()
+    found["inbox"] = violations(page)
+    width = page.evaluate("document.documentElement.scrollWidth")
+    assert not viewport or width == viewport["width"]
 
     assert found == {name: [] for name in found}
 

@@ -62,7 +62,7 @@ def test_dashboard_counts_what_needs_a_person(rf):
 
     assert found["Entries by state"]["verified"] == 5
     assert found["Entries by state"]["draft"] == 2
-    assert found["Due for review"] == {"yours": 0, "everybody's": 2}
+    assert found["Waiting for you"]["Due entry"] == 2
     assert found["Expiry"] == {"expired": 1, "expire within 30 days": 1}
     assert found["Questions of the last 7 days"]["refused"] == 2
     assert found["Refusals of the last 7 days, by reason"] == {

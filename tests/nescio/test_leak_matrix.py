@@ -63,6 +63,7 @@ EXTRA = (
     f"/admin/search/?s={MARK}",
     f"/knowledge?q={MARK}",
     "/knowledge?state=verified",
+    "/inbox?whose=others",
     "/admin/autocomplete/?app_label=kb&model_name=entry&field_name=document"
     f"&term={MARK}",
 )
@@ -313,6 +314,7 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
             yield route, "POST", address, urlencode({"post": "yes"})
     yield from bulk_actions(secret)
     yield from lookups()
+    yield from inbox_changes(secret)
     for address in EXTRA:
         yield address.lstrip("/").split("?")[0], "GET", address, None
     for route, body in (
@@ -349,6 +351,23 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
     for name in ("document", "section", "audience", "entry"):
         address = f"/api/v1/entries?{name}={parameters(secret, '')['slug'] if name == 'audience' else getattr(secret, name).pk}"
         yield "api/v1/entries", "GET", address, None
+
+
+def inbox_changes(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
+    """Yield what the inbox and an entry's page do, with the secret's rows."""
+    for row in (
+        secret.entry, secret.conflict, secret.proposal, secret.imported, secret.gap,
+    ):  # fmt: skip
+        for action in ("take", "release", "wake"):
+            named = {
+                "kind": str(row._meta.model_name),
+                "subject": str(row.pk),
+                "action": action,
+            }
+            yield "inbox/change", "POST", "/inbox/change", urlencode(named)
+    for act in ("flag", "still-true"):
+        address = f"/knowledge/entries/{secret.entry.pk}/{act}"
+        yield f"knowledge/entries/<int:entry_id>/{act}", "POST", address, ""
 
 
 def written_by(pattern: URLPattern) -> list[str]:

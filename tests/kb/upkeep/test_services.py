@@ -17,7 +17,7 @@ from kb.exceptions import (
 )
 from kb.models import Entry, KnowledgeBase, Upkeep
 from kb.upkeep import services as upkeep
-from kb.upkeep.services import doubt, postpone_review
+from kb.upkeep.services import doubt, flag_outdated, postpone_review
 from tests.factories import make_curator, make_entries, make_entry, make_knowledge_base
 
 pytestmark = pytest.mark.django_db
@@ -180,7 +180,10 @@ def test_the_queue_narrows_to_each_reason():
         Reason.IN_REVIEW: make_entry("c", state="in_review"),
         Reason.NEEDS_REVIEW: make_entry("d", state="needs_review"),
         Reason.VOTED_DOWN: make_entry("e"),
+        Reason.FLAGGED: make_entry("f"),
     }
+    flag_outdated(entry_id=made[Reason.FLAGGED].pk, by=make_curator())
+    now = timezone.now()
     doubt([made[Reason.VOTED_DOWN].pk], at=now)
 
     found = {reason: list(Entry.objects.due_for(reason, now)) for reason in Reason}

@@ -20,6 +20,7 @@ from integrations.models import Endpoint
 from jobs.models import Job
 from jobs.run import run_job
 from kb.models import KnowledgeBase
+from kb.upkeep.services import flag_outdated
 from qa.gaps.escalations import close, escalate
 from qa.models import (
     Answer,
@@ -68,6 +69,7 @@ def leave_traces(person) -> Answer:
         answer=answered, user=person, is_up=False, comment=WORDS,
         expected_answer=WORDS,
     )  # fmt: skip
+    flag_outdated(entry_id=entry.pk, by=person, note=WORDS)
     expert = make_user(Role.SME)
     Review.objects.create(
         answer=answered, state="done", reviewed_by=expert, reviewed_at=timezone.now(),

@@ -1,0 +1,93 @@
+"""The inbox over REST: what waits for the caller."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.rest import KnownQueryView
+from accounts.roles import IsSME, caller
+from qa.inbox.items import Item
+from qa.inbox.models import Kind
+from qa.inbox.services import COUNTED, MAX_LISTED, count_waiting, read_inbox
+from qa.inbox.waiting import Scope
+
+_PAGE_SIZE = 25
+_MAX_PAGE_SIZE = 100
+
+
+class _InboxQuerySerializer(serializers.Serializer[Any]):
+    whose = serializers.ChoiceField(
+        choices=[scope.value for scope in Scope], default=Scope.WAITING.value
+    )
+    kind = serializers.ChoiceField(choices=Kind.choices, required=False)
+    page = serializers.IntegerField(min_value=1, max_value=MAX_LISTED, default=1)
+    page_size = serializers.IntegerField(
+        min_value=1, max_value=_MAX_PAGE_SIZE, default=_PAGE_SIZE
+    )
+
+
+class InboxItemSerializer(serializers.Serializer[Item]):
+    """One thing that waits."""
+
+    kind = serializers.ChoiceField(choices=Kind.choices)
+    id = serializers.IntegerField(source="subject")
+    title = serializers.CharField()
+    note = serializers.CharField()
+    why = serializers.CharField(help_text="Why it is in the caller's inbox.")
+    since = serializers.DateTimeField()
+    knowledge_base = serializers.CharField(source="knowledge_base.slug")
+    address = serializers.CharField(help_text="Path of the page where it is done.")
+    assignee = serializers.CharField(
+        source="assignee.username", default=None, allow_null=True
+    )
+    snoozed_until = serializers.DateTimeField(allow_null=True)
+
+
+class InboxSerializer(serializers.Serializer[Any]):
+    """A page of the inbox."""
+
+    counts = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text=f"How many there are of each kind; {COUNTED} may be more.",
+    )
+    next = serializers.IntegerField(
+        allow_null=True, help_text="The next page; null for the last."
+    )
+    results = InboxItemSerializer(many=True)
+
+
+class InboxView(KnownQueryView):
+    """What waits for the caller; kinds that their role does not deal with are left out."""
+
+    permission_classes = [IsSME]
+    throttle_scope = "user"
+
+    @extend_schema(
+        operation_id="inbox_list",
+        summary="List what waits for me",
+        parameters=[_InboxQuerySerializer],
+        responses=InboxSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """Return what is one's own first, then by kind, each from the longest waiting."""
+        query = _InboxQuerySerializer(data=request.query_params.dict())
+        query.is_valid(raise_exception=True)
+        given = query.validated_data
+        user, scope = caller(request), Scope(given["whose"])
+        kind = Kind(given["kind"]) if "kind" in given else None
+        page = read_inbox(
+            user,
+            scope=scope,
+            kind=kind,
+            page=given["page"],
+            size=given["page_size"],
+        )
+        shown = {
+            "counts": count_waiting(user, scope=scope),
+            "next": given["page"] + 1 if page.has_more else None,
+            "results": page.items,
+        }
+        return Response(InboxSerializer(shown).data)

@@ -1,0 +1,199 @@
+"""Reading the inbox, and who deals with what when: assigning and snoozing."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from accounts.prepared import lock_until_commit
+from accounts.roles import Role, has_role, holders
+from kb.upkeep.models import Flag
+from kb.upkeep.services import flag_outdated
+from qa.exceptions import InboxItemNotFoundError, InvalidInboxError
+from qa.gaps import escalations
+from qa.gaps import services as gaps
+from qa.gaps.notices import notify_flagged
+from qa.inbox.items import Item, described
+from qa.inbox.models import InboxMark, Kind
+from qa.inbox.waiting import (
+    Scope,
+    counted,
+    kinds_of,
+    reader_of,
+    together,
+    waiting,
+)
+from qa.reviews import services as reviews
+
+COUNTED = 100
+"""How far each kind is counted; as many may be more."""
+MAX_SNOOZE = timedelta(days=365)
+MAX_LISTED = 1_000
+"""How deep the list can be paged; what lies deeper is found by kind."""
+_OFFERED = 200
+
+
+@dataclass(frozen=True, slots=True)
+class InboxPage:
+    """A part of the inbox; `has_more` tells whether items follow it."""
+
+    items: tuple[Item, ...]
+    has_more: bool
+
+
+def count_waiting(
+    user: User, *, scope: Scope = Scope.WAITING, at: datetime | None = None
+) -> Mapping[Kind, int]:
+    """Return how many of each of the user's kinds wait, at most `COUNTED` (one query).
+
+    Two more read the user's tags, and their role where it is not remembered.
+    """
+    reader = reader_of(user, at or timezone.now())
+    found = Counter(kind for (kind,) in counted(reader, scope, limit=COUNTED))
+    return {kind: found[kind] for kind in kinds_of(reader)}
+
+
+def read_inbox(
+    user: User,
+    *,
+    scope: Scope = Scope.WAITING,
+    kind: Kind | None = None,
+    page: int = 1,
+    size: int,
+    at: datetime | None = None,
+) -> InboxPage:
+    """Return a page of what waits, as far as the user may see it and act on it.
+
+    What is their own comes first, then escalations before imports, reviews, conflicts,
+    due entries, proposals and gaps; each kind from the longest waiting.
+    """
+    reader = reader_of(user, at or timezone.now())
+    kinds = [each for each in kinds_of(reader) if kind in (None, each)]
+    end = page * size
+    if not kinds or end > MAX_LISTED:
+        return InboxPage((), has_more=False)
+    rows = list(
+        together(tuple(kinds), reader, scope, limit=end + 1)[end - size : end + 1]
+    )
+    return InboxPage(described(rows[:size], reader), has_more=len(rows) > size)
+
+
+@transaction.atomic
+def flag_entry(*, entry_id: int, by: User, note: str = "") -> Flag:
+    """Let an entry be due as outdated, and notify who looks after it.
+
+    Raises:
+        EntryNotFoundError: `by` may not see it, or it is not in use.
+    """
+    flag = flag_outdated(entry_id=entry_id, by=by, note=note)
+    notify_flagged(flag)
+    return flag
+
+
+def assignable() -> list[User]:
+    """Return who may be chosen to deal with something, by name."""
+    found = holders(Role.SME).filter(is_staff=True)
+    named = found.only("username", "first_name", "last_name").order_by("username")
+    return list(named[:_OFFERED])
+
+
+@transaction.atomic
+def assign(kind: Kind, subject: int, *, to: User | None, by: User) -> User | None:
+    """Let one person deal with an item, or with None all of them; return who did before.
+
+    Raises:
+        InboxItemNotFoundError: `by` has no such item.
+        InvalidInboxError: `to` may not see it or not deal with it.
+    """
+    before = _find(kind, subject, by)
+    if to is not None and not _may_deal_with(kind, subject, to):
+        raise InvalidInboxError(
+            f"{to.get_username()} may not see this {kind.label.lower()} or not deal with "
+            "it; choose somebody else, or change their role or audiences first."
+        )
+    if kind == Kind.ESCALATION:
+        escalations.assign(subject, to=to, by=by)
+    elif kind == Kind.REVIEW:
+        reviews.assign(subject, to=to, by=by)
+    elif kind == Kind.GAP:
+        gaps.assign(subject, owner=to, by=by)
+    else:
+        _mark_assigned(kind, subject, to, by)
+    return User.objects.filter(pk=before).first() if before else None
+
+
+def _mark_assigned(kind: Kind, subject: int, to: User | None, by: User) -> None:
+    lock_until_commit(f"inbox {kind} {subject}")
+    marks = InboxMark.objects.of_subject(kind, subject)
+    before = marks.filter(is_assigned=True)
+    before.filter(snoozed_until__isnull=True).delete()
+    before.update(is_assigned=False)
+    if to is not None:
+        InboxMark.objects.update_or_create(
+            user=to,
+            kind=kind,
+            subject=subject,
+            defaults={"is_assigned": True, "changed_by": by},
+        )
+
+
+@transaction.atomic
+def snooze(kind: Kind, subject: int, *, until: datetime | None, by: User) -> None:
+    """Leave an item out of one's own inbox until a time; None brings it back.
+
+    Others see it as before.
+
+    Raises:
+        InboxItemNotFoundError: `by` has no such item.
+        InvalidInboxError: The time is past, or more than a year away.
+    """
+    _find(kind, subject, by)
+    own = InboxMark.objects.of_subject(kind, subject).filter(user=by)
+    if until is None:
+        own.filter(is_assigned=False).delete()
+        own.update(snoozed_until=None)
+        return
+    now = timezone.now()
+    if not now < until <= now + MAX_SNOOZE:
+        raise InvalidInboxError(
+            f"{until:%Y-%m-%d} is no day of the next {MAX_SNOOZE.days}; give one of them."
+        )
+    InboxMark.objects.update_or_create(
+        user=by,
+        kind=kind,
+        subject=subject,
+        defaults={"snoozed_until": until, "changed_by": by},
+    )
+
+
+def _find(kind: Kind, subject: int, by: User) -> int | None:
+    """Return the id of who has an item that `by` may deal with, whoever's it is."""
+    rows = _dealt_with(kind, subject, by)
+    found = list(rows.values_list("inbox_assignee")) if rows is not None else []
+    if not found:
+        raise InboxItemNotFoundError(
+            f"There is no {kind.label.lower()} {subject} that waits for you."
+        )
+    assignee: int | None = found[0][0]
+    return assignee
+
+
+def _may_deal_with(kind: Kind, subject: int, user: User) -> bool:
+    rows = _dealt_with(kind, subject, user)
+    return rows is not None and rows.exists()
+
+
+def _dealt_with(kind: Kind, subject: int, user: User) -> QuerySet[Any] | None:
+    """Return the item's row as the user may see and act on it; None for nobody's kind."""
+    if not has_role(user, Role.SME):
+        return None
+    reader = reader_of(user, timezone.now())
+    if kind not in kinds_of(reader):
+        return None
+    return waiting(kind, reader, scope=None).filter(pk=subject)

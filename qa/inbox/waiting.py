@@ -1,0 +1,260 @@
+"""What waits for a person: one query set for each kind, of rows of the same columns.
+
+The columns are those of `COLUMNS`; so the kinds can be joined, ordered and counted by one
+statement, and only the rows of a page are read whole.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db.models import (
+    Case,
+    CharField,
+    Exists,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Subquery,
+    Value,
+    When,
+)
+from django.db.models.functions import Coalesce
+
+from accounts.roles import Role, has_role
+from kb.conflicts.models import Conflict
+from kb.enrichment.models import Proposal
+from kb.entries.models import Entry
+from kb.imports.models import Import
+from kb.tags.models import Tag
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.models import Gap
+from qa.inbox.models import InboxMark, Kind
+from qa.reviews.services import judgeable_by
+
+IMPORT_NEWS = timedelta(days=14)
+"""How long an import that ended, or waits to be applied, is news."""
+
+COLUMNS = (
+    "inbox_rank", "inbox_order", "inbox_since", "inbox_subject", "inbox_kind",
+    "inbox_assignee", "inbox_base",
+)  # fmt: skip
+_ORDER = {kind: place for place, kind in enumerate(Kind)}
+
+
+class Scope(StrEnum):
+    """Which part of what a person may see and act on."""
+
+    WAITING = "waiting"  # for them: all that is assigned to nobody else
+    MINE = "mine"  # assigned to them, or theirs by ownership or as an expert
+    OTHERS = "others"  # assigned to somebody else
+    SNOOZED = "snoozed"  # put off by them
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """For whom the inbox is, and what makes a row theirs."""
+
+    user: User
+    is_curator: bool
+    tags: tuple[int, ...]
+    at: datetime
+
+
+def reader_of(user: User, at: datetime) -> Reader:
+    tags = Tag.objects.of_expert(user).values_list("pk", flat=True)
+    return Reader(user, has_role(user, Role.CURATOR), tuple(tags), at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A kind's rows: which wait, since when, in which knowledge base, and whose they are.
+
+    `assignee` is the field of the row's own; without one a mark says it. `mine` is what
+    makes a row somebody's without being assigned.
+    """
+
+    rows: Callable[[Reader], QuerySet[Any]]
+    since: str
+    base: str
+    mine: Callable[[Reader], Q]
+    assignee: str = ""
+    curators: bool = False
+
+
+def _tagged(prefix: str = "") -> Callable[[Reader], Q]:
+    def tagged(reader: Reader) -> Q:
+        return Q(**{f"{prefix}product_line__in": reader.tags}) | Q(
+            **{f"{prefix}line_of_business__in": reader.tags}
+        )
+
+    return tagged
+
+
+def _due(reader: Reader) -> QuerySet[Entry]:
+    """Return what is due; to who may not verify, only what is theirs."""
+    rows = Entry.objects.readable_by(reader.user).due(reader.at)
+    if reader.is_curator:
+        return rows
+    assigned = InboxMark.objects.filter(
+        kind=Kind.ENTRY, subject=OuterRef("pk"), user=reader.user, is_assigned=True
+    )
+    return rows.filter(Q(owner=reader.user) | _tagged()(reader) | Exists(assigned))
+
+
+def _imports(reader: Reader) -> QuerySet[Import]:
+    """Return one's own imports that ended of late, or are to be applied."""
+    ended = (Import.State.PLANNED, Import.State.APPLIED, Import.State.FAILED)
+    rows = Import.objects.visible_to(reader.user).filter(
+        created_by=reader.user, state__in=ended
+    )
+    return rows.annotate(ended_at=Coalesce("applied_at", "created_at")).filter(
+        ended_at__gt=reader.at - IMPORT_NEWS
+    )
+
+
+_SOURCES: Mapping[Kind, _Source] = {
+    Kind.ESCALATION: _Source(
+        lambda reader: Escalation.objects.visible_to(reader.user).waiting(),
+        since="created_at",
+        base="answer__knowledge_base",
+        mine=_tagged("answer__"),
+        assignee="assignee",
+    ),
+    Kind.IMPORT: _Source(
+        _imports,
+        since="ended_at",
+        base="knowledge_base",
+        mine=lambda reader: Q(created_by=reader.user),
+        curators=True,
+    ),
+    Kind.REVIEW: _Source(
+        lambda reader: judgeable_by(reader.user),
+        since="created_at",
+        base="answer__knowledge_base",
+        mine=lambda reader: Q(locked_by=reader.user) | Q(tag__in=reader.tags),
+        assignee="assignee",
+    ),
+    Kind.CONFLICT: _Source(
+        lambda reader: Conflict.objects.visible_to(reader.user).open(),
+        since="found_at",
+        base="first__knowledge_base",
+        mine=lambda reader: Q(first__owner=reader.user) | Q(second__owner=reader.user),
+        curators=True,
+    ),
+    Kind.ENTRY: _Source(
+        _due,
+        since="upkeep__due_at",
+        base="knowledge_base",
+        mine=_tagged(),
+        assignee="owner",
+    ),
+    Kind.PROPOSAL: _Source(
+        lambda reader: Proposal.objects.visible_to(reader.user).undecided(),
+        since="created_at",
+        base="knowledge_base",
+        mine=lambda reader: Q(entry__owner=reader.user),
+        curators=True,
+    ),
+    Kind.GAP: _Source(
+        lambda reader: Gap.objects.visible_to(reader.user).filter(state=Gap.State.OPEN),
+        since="first_seen",
+        base="knowledge_base",
+        mine=lambda reader: Q(pk__in=()),
+        assignee="owner",
+    ),
+}
+OWN_ASSIGNEE = (Kind.ESCALATION, Kind.REVIEW, Kind.GAP)
+"""What keeps its assignee itself; all else is assigned by a mark."""
+
+
+def kinds_of(reader: Reader) -> tuple[Kind, ...]:
+    """Return the kinds that the reader's role lets them deal with."""
+    return tuple(
+        kind for kind in Kind if reader.is_curator or not _SOURCES[kind].curators
+    )
+
+
+def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
+    """Return a kind's rows with `COLUMNS` annotated; without a scope all of them."""
+    source = _SOURCES[kind]
+    order = Value(_ORDER[kind], output_field=IntegerField())
+    rows: QuerySet[Any] = source.rows(reader).annotate(
+        inbox_kind=Value(kind.value, output_field=CharField()),
+        inbox_order=order,
+        inbox_since=F(source.since),
+        inbox_subject=F("pk"),
+        inbox_base=F(source.base),
+        inbox_assignee=_assignee(kind, source),
+    )
+    mine = Case(When(source.mine(reader), then=Value(1)), default=Value(2))
+    rows = rows.annotate(
+        inbox_rank=Case(
+            When(inbox_assignee=reader.user.pk, then=Value(0)),
+            default=mine,
+            output_field=IntegerField(),
+        )
+    )
+    if scope is None:
+        return rows
+    own_marks = InboxMark.objects.snoozed_by(reader.user, reader.at)
+    is_snoozed = Exists(own_marks.filter(kind=kind, subject=OuterRef("pk")))
+    if scope is Scope.SNOOZED:
+        return rows.filter(is_snoozed)
+    rows = rows.filter(~is_snoozed)
+    is_assigned = Q(inbox_assignee__isnull=False)
+    is_own = Q(inbox_assignee=reader.user.pk)
+    if scope is Scope.OTHERS:
+        return rows.filter(is_assigned & ~is_own)
+    rows = rows.filter(~is_assigned | is_own)
+    return rows.filter(inbox_rank__lt=2) if scope is Scope.MINE else rows
+
+
+def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an expression
+    """Return whose it is: who is assigned, else the row's own; the inactive do not count."""
+    marks = InboxMark.objects.filter(
+        kind=kind, subject=OuterRef("pk"), is_assigned=True, user__is_active=True
+    )
+    marked = Subquery(marks.values("user")[:1], output_field=IntegerField())
+    if not source.assignee:
+        return marked
+    own = Case(
+        When(
+            **{f"{source.assignee}__is_active": True},
+            then=F(f"{source.assignee}_id"),
+        ),
+        output_field=IntegerField(),
+    )
+    return own if kind in OWN_ASSIGNEE else Coalesce(marked, own)
+
+
+def together(
+    kinds: tuple[Kind, ...], reader: Reader, scope: Scope, *, limit: int
+) -> QuerySet[Any, dict[str, Any]]:
+    """Return the first `limit` rows of each kind as one query, in the inbox's order.
+
+    What is the reader's own comes first, then by kind, each from the longest waiting.
+    """
+    order = COLUMNS[:4]
+    first, *others = (
+        waiting(kind, reader, scope).order_by(*order).values(*COLUMNS)[:limit]
+        for kind in kinds
+    )
+    joined = first.union(*others, all=True) if others else first
+    return joined.order_by(*order) if others else joined
+
+
+def counted(
+    reader: Reader, scope: Scope, *, limit: int
+) -> QuerySet[Any, tuple[Any, ...]]:
+    """Return the kind of each row, no more than `limit` of a kind, as one query."""
+    first, *others = (
+        waiting(kind, reader, scope).order_by().values_list("inbox_kind")[:limit]
+        for kind in kinds_of(reader)
+    )
+    return first.union(*others, all=True) if others else first
