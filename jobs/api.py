@@ -24,7 +24,12 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet, SlugFilter, StrictFilterSet
+from accounts.rest import (
+    ResourceViewSet,
+    SlugFilter,
+    StrictFilterSet,
+    username_field,
+)
 from accounts.roles import IsAgent
 from jobs import services
 from jobs.exceptions import JobNotFoundError
@@ -34,11 +39,9 @@ from jobs.models import Job, JobQuerySet
 class JobSerializer(serializers.ModelSerializer[Job]):
     """A job and its progress."""
 
-    owner = serializers.CharField(
-        source="owner.username",
+    owner = username_field(
+        "owner",
         read_only=True,
-        allow_null=True,
-        default=None,
         help_text="Who asked for it; null for the system itself.",
     )
     parameters = serializers.DictField(read_only=True)

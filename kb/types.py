@@ -88,8 +88,6 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What one look found."""
-
     hits: tuple[Evidence, ...]  # best first by `score`; every one is inside the scope
     visible: int  # how many entries the scope holds, exact up to the routing limit
     route: Route

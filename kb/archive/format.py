@@ -27,8 +27,6 @@ from kb.tags.models import Tag
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One field of a table."""
-
     field: str
     by: str = ""  # for a reference: its "username" or "slug"
     table: str = ""  # for a reference by number, the table that it leads to

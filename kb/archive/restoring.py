@@ -154,8 +154,6 @@ def _shown(names: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Ids:
-    """The ids here of the archive's rows."""
-
     names: Mapping[str, Mapping[str, int]]  # by field or "username"
     numbers: "Mapping[str, array[int]]"  # in the order of the archive
 

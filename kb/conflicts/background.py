@@ -36,8 +36,6 @@ MAX_PAIRS = 500  # a run; the bundled model takes minutes for them
 
 @dataclass(slots=True)
 class JudgeSession:
-    """What one run puts to a judge."""
-
     judge: Judge | None
     asked: int = 0  # pairs so far, those of earlier attempts included
     unreadable: int = 0  # of these, how many it said nothing readable of

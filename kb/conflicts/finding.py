@@ -4,9 +4,10 @@ A decision by a person holds until one of the texts changes.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Final
 
 from django.db import transaction
 
@@ -14,11 +15,13 @@ from accounts.prepared import execute
 from kb.conflicts import values
 from kb.conflicts.judgement import MODEL, judge
 from kb.conflicts.models import Conflict, JudgedEntry
+from kb.conflicts.values import Kind
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
 from kb.search.evidence import prepare_index_scan
 from kb.search.sql import Parameter
+from kb.text.terms import same_numbers_and_denial
 
 NEIGHBOURS = 8  # nearest entries that one is compared with
 MAX_DISTANCE = 1.0  # no labelled pair of one matter lies farther apart
@@ -280,3 +283,50 @@ def _open(judged: JudgedPair, version: str) -> None:
 
 def _revision(entry: Entry) -> int:
     return int(getattr(entry, "revision_number", None) or 0)
+
+
+# So near, two texts are the same in other words, if they have the same numbers and deny
+# the same.
+_SAME_WORDS: Final = 0.2
+
+_DISTANCES = """
+SELECT other.entry_id, own.vector <-> other.vector
+FROM kb_entryembedding own
+JOIN kb_entryembedding other ON other.model_id = own.model_id AND other.part = own.part
+WHERE own.entry_id = %(entry)s AND own.model_id = %(model)s AND own.part = 1
+      AND other.entry_id = ANY(%(among)s)
+"""
+
+
+def duplicates_among(entry: Entry, among: Collection[int]) -> frozenset[int]:
+    """Return which entries of these ids say what `entry` does now; writes nothing down.
+
+    They have its text, or are near enough and judged to be its duplicates. An entry that
+    contradicts it is none.
+    """
+    others = [other for other in among if other != entry.pk]
+    parameters = {
+        "entry": entry.pk,
+        "model": active_model().pk,
+        "among": others,
+    }
+    distances: dict[int, float] = dict(execute(_DISTANCES, parameters))
+    rows = Entry.objects.defer("search_vector").in_bulk(distances)
+    return frozenset(
+        pk for pk, other in rows.items() if _says_same(entry, other, distances[pk])
+    )
+
+
+def _says_same(entry: Entry, other: Entry, distance: float) -> bool:
+    if _plain(entry.text) == _plain(other.text):
+        return True
+    if distance > MAX_DISTANCE:
+        return False
+    if distance <= _SAME_WORDS and same_numbers_and_denial(entry.text, other.text):
+        return True
+    judged = judge(to_statement(entry), to_statement(other), distance=distance)
+    return judged.kind is Kind.DUPLICATE
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())

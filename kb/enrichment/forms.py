@@ -34,8 +34,6 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One agent's task."""
-
     name: str
     instructions: str
     given: tuple[tuple[str, str], ...]  # names and labels, in order

@@ -25,8 +25,6 @@ from kb.exceptions import ProposalDecidedError, ProposalNotFoundError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is to be made."""
-
     knowledge_base: KnowledgeBase
     audience: Audience
     seeds: Sequence[str]

@@ -34,8 +34,6 @@ _NAME_LIMIT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A file and how it is to be read."""
-
     file: IO[bytes]
     name: str  # the file's name; a path's last part
     knowledge_base: KnowledgeBase

@@ -21,8 +21,14 @@ from pathlib import Path
 import psutil
 import psycopg
 
-from nescio.embedded.places import Places, log_tail, rotate_log
-from nescio.embedded.privileges import hand_over, make_readable, server_user
+from nescio.embedded.places import (
+    Places,
+    hand_over,
+    log_tail,
+    make_readable,
+    rotate_log,
+    server_user,
+)
 
 VERSION = 18
 START_SECONDS = 600  # a crash recovery replays up to `max_wal_size`

@@ -1,15 +1,18 @@
-"""Where one `up` runs: the server's address, and the lock of the variable directory."""
+"""Where one `up` runs: its address, the lock of the variable directory, its database."""
 
 import errno
 import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from nescio.embedded import postgres
+from nescio.embedded.places import Places, rotate_log
 from nescio.up import UpError
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  # compared, not bound
@@ -107,3 +110,79 @@ def _read(file: Path) -> tuple[int, str]:
         return int(content["pid"]), str(content["url"])
     except ValueError:  # the holder is just writing it
         return 0, "an address that is not known yet"
+
+
+_POLL_SECONDS = 2.0
+
+
+class EmbeddedDatabase:
+    """The embedded PostgreSQL during one `up`.
+
+    A server that was running before is left running, unless a killed `up` started it.
+    """
+
+    def __init__(self, places: Places, say: Callable[[str], None]) -> None:
+        self._places = places
+        self._say = say
+        self._is_ours = False
+        self._stopping = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="database-watcher")
+
+    def start(self) -> None:
+        running = postgres.running(self._places)
+        self._is_ours = running is None or running == _recorded(self._places)
+        try:
+            postgres.start(self._places)
+        except (postgres.PostgresError, OSError) as error:
+            raise UpError(str(error)) from error
+        self._record()
+        self._watcher.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._watcher.ident is not None:
+            self._watcher.join()
+        if self._is_ours:
+            postgres.stop(self._places)
+            _record_file(self._places).unlink(missing_ok=True)
+
+    def _record(self) -> None:
+        server = postgres.running(self._places)
+        if self._is_ours and server is not None:
+            content = {"pid": server.pid, "started_at": server.started_at}
+            _record_file(self._places).write_text(json.dumps(content))
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(_POLL_SECONDS):
+            rotate_log(postgres.log_file(self._places))
+            if postgres.is_running(self._places):
+                continue
+            self._say("The embedded PostgreSQL ended; it is started again.")
+            self._is_ours = True
+            try:
+                postgres.start(self._places)
+            except (postgres.PostgresError, OSError) as error:
+                self._say(str(error))
+            else:
+                self._record()
+                self._say("The embedded PostgreSQL is back.")
+
+
+def stop_left_over_database(places: Places) -> bool:
+    running = postgres.running(places)
+    if running is None or running != _recorded(places):
+        return False
+    postgres.stop(places)
+    _record_file(places).unlink(missing_ok=True)
+    return True
+
+
+def _record_file(places: Places) -> Path:
+    return places.var / "up.postgres.json"
+
+
+def _recorded(places: Places) -> postgres.Server | None:
+    try:
+        return postgres.Server(**json.loads(_record_file(places).read_text()))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None

@@ -21,8 +21,8 @@ from rich.text import Text
 from accounts.models import ApiToken
 from accounts.services import create_token
 from nescio.up import UpError
-from nescio.up.credentials import Credentials
 from nescio.up.place import Address
+from nescio.up.preparation import Credentials
 from qa.evaluation.cases import Case
 from qa.evaluation.suites.own import ensure_demonstration_users
 from qa.pipeline.gates import Reason

@@ -23,10 +23,14 @@ from nescio.up import UpError
 from nescio.up import place as lock
 from nescio.up import processes as orphans
 from nescio.up import questions as report
-from nescio.up.credentials import Credentials, ensure_credentials, write_private
-from nescio.up.embedded import EmbeddedDatabase, stop_left_over_database
-from nescio.up.place import Address
-from nescio.up.preparation import is_done, migrate
+from nescio.up.place import Address, EmbeddedDatabase, stop_left_over_database
+from nescio.up.preparation import (
+    Credentials,
+    ensure_credentials,
+    is_done,
+    migrate,
+    write_private,
+)
 from nescio.up.processes import Child, Supervisor, children, environment
 from nescio.up.questions import ask, choose, demonstration_tokens, health
 from qa.evaluation.cases import read_cases

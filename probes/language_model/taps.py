@@ -93,7 +93,6 @@ def steered(
 
 
 def decoder_blocks(module: PreTrainedModel) -> nn.ModuleList:
-    """Return a model's decoder blocks, first to last."""
     count = module.config.get_text_config().num_hidden_layers
     lists = (
         (name, part)

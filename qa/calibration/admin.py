@@ -41,7 +41,7 @@ from .forms import (
     own_context,
     read_desk,
 )
-from .self_words import CURVE, curve_svg
+from .wording import CURVE, curve_svg
 
 if TYPE_CHECKING:
     from qa.policies.admin import PolicyAdmin

@@ -16,9 +16,9 @@ from kb.documents.models import KnowledgeBase
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from qa.calibration.self_calibration import last_of, set_settings, settings_of
 from qa.calibration.self_calibration_jobs import enqueue_calibration
-from qa.calibration.self_words import words_of
 from qa.calibration.threshold_effects import Labelled, has_drifted, runs_of
 from qa.calibration.versions import is_from_own_questions
+from qa.calibration.wording import words_of
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.runs import labelled_of

@@ -41,8 +41,7 @@ from .own_questions.choosing import (
     Share,
     choose,
 )
-from .own_questions.drawing import draw_questions
-from .own_questions.labelled import labelled_questions
+from .own_questions.drawing import draw_questions, labelled_questions
 from .own_questions.measuring import OnProgress, measure
 
 NAME: Final = "from own questions"

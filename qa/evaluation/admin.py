@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from accounts.admin_parts import (
     ReadOnlyAdmin,
@@ -22,7 +22,7 @@ from accounts.admin_parts import (
     table,
     tell_of_job,
 )
-from accounts.base_admin import holders_of
+from accounts.base_admin import badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from jobs.services import enqueue
@@ -114,8 +114,9 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     date_hierarchy = "started_at"
     actions_list: ClassVar = ["start"]
     has_start_permission = holders_of("qa.add_policy", "qa.change_policy")
+    shown_state = badge("state", {"running": "warning", "finished": "success"})
     fieldsets: ClassVar = [
-        (None, {"fields": ["suite", "shown_state", "progress", "protocol"]}),
+        (None, {"fields": ["suite", "state", "progress", "protocol"]}),
         ("Report", {"fields": ["figures", "notes"]}),
         ("Curves", {"fields": ["try_thresholds", "curves"]}),
         (
@@ -175,12 +176,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         except EvaluationDataError as error:
             raise Http404(str(error)) from error
         return HttpResponse(drawn, content_type="image/svg+xml")
-
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
-        description="state", label={"running": "warning", "finished": "success"}
-    )
-    def shown_state(self, run: EvaluationRun) -> str:
-        return run.state
 
     @admin.display(description="progress")
     def progress(self, run: EvaluationRun) -> str:

@@ -49,8 +49,6 @@ class RetrievalTiming(StrEnum):
 
 
 class Section(StrEnum):
-    """Which part of a form a field belongs to."""
-
     HARD_REFUSAL = "Hard refusal"
     VERBATIM = "Word-for-word answers"
     ENTRY = "Answers from entries"

@@ -12,9 +12,10 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from accounts.admin_parts import act_on_row, confirmed, images, table
+from accounts.base_admin import badge
 from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ProbeKind
@@ -25,7 +26,7 @@ from probes.services import promote, retire, roll_back
 from qa.evaluation.report import svg_charts as charts
 from qa.training.held_out import FIGURES, as_text, rows_of
 
-from .probe_pages import OWN_FIGURES, MethodPages, active_beside, own_figures
+from .probe_pages import OWN_FIGURES, ProbePages, active_beside, own_figures
 
 _COLOURS = {
     Probe.State.ACTIVE: "success",
@@ -35,7 +36,8 @@ _COLOURS = {
 
 
 @admin.register(Probe)
-class ProbeAdmin(MethodPages):
+class ProbeAdmin(ProbePages):
+    shown_state = badge("state", _COLOURS)
     list_display: ClassVar = [
         "__str__", "shown_state", "kind", "reads", "auroc", "ece", "answers",
         "created_at",
@@ -48,7 +50,7 @@ class ProbeAdmin(MethodPages):
         "activate_this", "roll_this_back", "shadow_this", "retire_this", "export",
     ]  # fmt: skip
     fieldsets: ClassVar = [
-        (None, {"fields": ["kind", "shown_state", "reads", "note"]}),
+        (None, {"fields": ["kind", "state", "reads", "note"]}),
         ("Quality", {"fields": ["figures", "curves"]}),
         ("History", {"fields": ["history"]}),
         (
@@ -121,10 +123,6 @@ class ProbeAdmin(MethodPages):
     @confirmed("Stop using this probe? It is kept, and can be activated again.")
     def retire_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.RETIRED)
-
-    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, probe: Probe) -> str:
-        return probe.state
 
     @admin.display(description="reads")
     def reads(self, probe: Probe) -> str:

@@ -1,4 +1,4 @@
-"""Where a probe is trained, uploaded and downloaded in the admin."""
+"""Where probes, rerankers and directions are trained, uploaded and downloaded in the admin."""
 
 import io
 import json
@@ -123,67 +123,6 @@ class UploadForm(StyledForm):
         return content
 
 
-# What who steers probes may do.
-STEER = ("probes.add_probe", "probes.change_probe")
-
-
-class ProbePages(ReadOnlyAdmin):
-    has_steer_permission = holders_of(*STEER)
-
-    @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        probe: Probe = self.found(request, object_id)
-        held = io.BytesIO()
-        with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(CARD, probe.files.card)
-            name = ProbeKind(probe.kind).weights_file
-            archive.writestr(name, probe.files.weights)
-        file = f"{probe.kind}-{probe.fingerprint[:8]}.zip"
-        response = HttpResponse(held.getvalue(), content_type="application/zip")
-        response["Content-Disposition"] = f'attachment; filename="{file}"'
-        return response
-
-    @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    def train(self, request: HttpRequest) -> HttpResponse:
-        form = TrainingForm(request.POST or None)
-        if not form.is_valid():
-            intro = (
-                "Answers are read and probes are fitted in the background. A training "
-                "that is broken off goes on from what was read."
-            )
-            return form_page(self, request, form, "Train a probe", intro=intro)
-        parameters = form.parameters()
-        key = f"{KIND} {json.dumps(parameters, sort_keys=True)}"[:200]
-        job = enqueue(KIND, parameters, owner=caller(request), idempotency_key=key)
-        said = (
-            'The probe is being trained; <a href="{}">the job</a> shows the progress '
-            "and the result."
-        )
-        return tell_of_job(self, request, said, job.pk)
-
-    @action(description="Upload a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
-    def upload(self, request: HttpRequest) -> HttpResponse:
-        form = UploadForm(request.POST or None, request.FILES or None)
-        if form.is_valid():
-            try:
-                probe = register(
-                    form.probe_files(),
-                    by=caller(request),
-                    note=form.cleaned_data["note"],
-                )
-            except NescioError as error:
-                form.add_error(None, str(error))
-            else:
-                message = f"{probe} is kept; it is {probe.state}."
-                self.message_user(request, message, messages.SUCCESS)
-                return redirect("admin:probes_probe_change", probe.pk)
-        intro = (
-            "A probe's card and its weights, as they are downloaded here or written by "
-            "train probe. It is kept as a candidate."
-        )
-        return form_page(self, request, form, "Upload a probe", intro=intro)
-
-
 _METHOD_KINDS: Final = (
     (ProbeKind.BOUNDARY.value, "boundary: whether the model knows the answer (CBDR)"),
     (ProbeKind.RERANKER.value, "reranker: which evidence helps the model (CBDR)"),
@@ -255,17 +194,53 @@ class MethodForm(StyledForm):
         return {"seed": chosen["seed"]} | {k: v for k, v in said.items() if v}
 
 
-class MethodPages(ProbePages):
+# What who steers probes may do.
+STEER = ("probes.add_probe", "probes.change_probe")
+
+
+class ProbePages(ReadOnlyAdmin):
+    has_steer_permission = holders_of(*STEER)
+
+    @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        probe: Probe = self.found(request, object_id)
+        held = io.BytesIO()
+        with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(CARD, probe.files.card)
+            name = ProbeKind(probe.kind).weights_file
+            archive.writestr(name, probe.files.weights)
+        file = f"{probe.kind}-{probe.fingerprint[:8]}.zip"
+        response = HttpResponse(held.getvalue(), content_type="application/zip")
+        response["Content-Disposition"] = f'attachment; filename="{file}"'
+        return response
+
+    @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def train(self, request: HttpRequest) -> HttpResponse:
+        intro = (
+            "Answers are read and probes are fitted in the background. A training "
+            "that is broken off goes on from what was read."
+        )
+        form = TrainingForm(request.POST or None)
+        return self._train(request, form, "Train a probe", intro)
+
     @action(description="Train for CBDR or CtrlA", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def train_method(self, request: HttpRequest) -> HttpResponse:
-        title = "Train for CBDR or CtrlA"
+        intro = (
+            "What decides when evidence is retrieved, in which order it is read, and "
+            "how an answer is steered and monitored. It is trained in the background "
+            "and kept as a candidate; nothing changes before you activate it."
+        )
         form = MethodForm(request.POST or None, request.FILES or None)
+        return self._train(request, form, "Train for CBDR or CtrlA", intro)
+
+    def _train(
+        self,
+        request: HttpRequest,
+        form: TrainingForm | MethodForm,
+        title: str,
+        intro: str,
+    ) -> HttpResponse:
         if not form.is_valid():
-            intro = (
-                "What decides when evidence is retrieved, in which order it is read, and "
-                "how an answer is steered and monitored. It is trained in the background "
-                "and kept as a candidate; nothing changes before you activate it."
-            )
             return form_page(self, request, form, title, intro=intro)
         parameters = form.parameters()
         key = f"{KIND} {digest(json.dumps(parameters, sort_keys=True))}"
@@ -275,6 +250,28 @@ class MethodPages(ProbePages):
             "result."
         )
         return tell_of_job(self, request, said, job.pk)
+
+    @action(description="Upload a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    def upload(self, request: HttpRequest) -> HttpResponse:
+        form = UploadForm(request.POST or None, request.FILES or None)
+        if form.is_valid():
+            try:
+                probe = register(
+                    form.probe_files(),
+                    by=caller(request),
+                    note=form.cleaned_data["note"],
+                )
+            except NescioError as error:
+                form.add_error(None, str(error))
+            else:
+                message = f"{probe} is kept; it is {probe.state}."
+                self.message_user(request, message, messages.SUCCESS)
+                return redirect("admin:probes_probe_change", probe.pk)
+        intro = (
+            "A probe's card and its weights, as they are downloaded here or written by "
+            "train probe. It is kept as a candidate."
+        )
+        return form_page(self, request, form, "Upload a probe", intro=intro)
 
 
 # What is measured of those that predict no answer.

@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action, display
+from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, act_on_row, confirmed, table
-from accounts.base_admin import holders_of
+from accounts.base_admin import badge, holders_of
 from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND
@@ -26,13 +26,13 @@ from .probe_pages import STEER
 
 State = Retraining.State
 _COLOURS = {
-    State.TRAINING.label: "info",
-    State.FAILED.label: "danger",
-    State.SHADOW.label: "info",
-    State.WAITING.label: "warning",
-    State.PROMOTED.label: "success",
-    State.DECLINED.label: "info",
-    State.REVERTED.label: "danger",
+    State.TRAINING: "info",
+    State.FAILED: "danger",
+    State.SHADOW: "info",
+    State.WAITING: "warning",
+    State.PROMOTED: "success",
+    State.DECLINED: "info",
+    State.REVERTED: "danger",
 }
 # What can be done where; the services hold it.
 _STEPS = {
@@ -44,6 +44,7 @@ _STEPS = {
 @admin.register(Retraining)
 class RetrainingAdmin(ReadOnlyAdmin):
     has_steer_permission = holders_of(*STEER)
+    shown_state = badge("state", _COLOURS)
     list_display: ClassVar = [
         "__str__", "shown_state", "labels", "golden", "before", "after", "gain",
         "created_at",
@@ -52,7 +53,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
     actions_list: ClassVar = ["retrain"]
     actions_detail: ClassVar = ["approve_this", "decline_this", "take_this_back"]
     fieldsets: ClassVar = [
-        (None, {"fields": ["kind", "shown_state", "reason", "created_at"]}),
+        (None, {"fields": ["kind", "state", "reason", "created_at"]}),
         (
             "On the golden answers",
             {"fields": ["golden_said", "champion_link", "challenger_link", "gain", "minimums"]},
@@ -121,10 +122,6 @@ class RetrainingAdmin(ReadOnlyAdmin):
     @confirmed("Activate the former probe again, and run this one in shadow?")
     def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.take_back)
-
-    @display(description="state", ordering="state", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, retraining: Retraining) -> str:
-        return retraining.get_state_display()
 
     @admin.display(description="AUROC before")
     def before(self, retraining: Retraining) -> str:

@@ -13,8 +13,9 @@ from accounts.admin_parts import (
     ReadOnlyAdmin,
     change_each,
 )
+from accounts.base_admin import holders_of
 from accounts.rest import csv_download
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller
 from kb.entries.models import Entry
 from qa.answers.admin import AnswerColumns, link_to_entry
 from qa.answers.models import Answer
@@ -67,6 +68,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     search_fields = ["answer__question", "user__username"]
     search_help_text = "Words of the question as they begin, or who voted"
     actions: ClassVar = ["handle", "reopen", "export"]
+    has_handle_permission = holders_of(Role.SME)
     fieldsets: ClassVar = [
         (
             None,
@@ -95,9 +97,6 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
         answers = Answer.objects.with_words(term).values("pk")
         said = Q(answer__in=answers) | Q(user__username__icontains=term)
         return queryset.filter(said), False
-
-    def has_handle_permission(self, request: HttpRequest) -> bool:
-        return has_role(request.user, Role.SME)
 
     @admin.action(description="Mark as dealt with", permissions=["handle"])
     def handle(self, request: HttpRequest, chosen: QuerySet[Vote]) -> None:
@@ -172,6 +171,7 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
     list_per_page = 50
     show_full_result_count = False
     actions: ClassVar = ["undo"]
+    has_undo_permission = holders_of(Role.CURATOR)
     fields: ClassVar = [
         "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown", "raters",
         "by", "reason", "when",
@@ -182,9 +182,6 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
         visible = Entry.objects.visible_to(request.user)
         unread = ("entry__search_vector",)
         return rows.filter(entry__in=visible.values("pk")).defer(*unread)
-
-    def has_undo_permission(self, request: HttpRequest) -> bool:
-        return has_role(request.user, Role.CURATOR)
 
     @admin.action(
         description="Undo: restore the confidence without votes",

@@ -13,8 +13,7 @@ import psycopg
 import pytest
 
 from nescio.embedded import postgres
-from nescio.embedded.places import Places
-from nescio.embedded.privileges import server_user
+from nescio.embedded.places import Places, server_user
 
 pytestmark = pytest.mark.system
 

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from accounts.acting import as_owner
-from nescio.embedded.privileges import SYSTEM_USER
+from nescio.embedded.places import SYSTEM_USER
 from tests.factories import make_audience, make_entry, make_user
 from tests.workers.processes import Process, environment_of, wait_until
 

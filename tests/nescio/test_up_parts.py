@@ -19,8 +19,8 @@ from accounts.models import ApiToken
 from nescio.up import UpError
 from nescio.up import place as lock
 from nescio.up import questions as report
-from nescio.up.credentials import Credentials, ensure_credentials
 from nescio.up.place import Address
+from nescio.up.preparation import Credentials, ensure_credentials
 from nescio.up.questions import Asked, ask, choose, health
 from qa.evaluation.cases import Case, read_cases
 from qa.evaluation.suites.own import QUESTIONS

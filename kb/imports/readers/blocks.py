@@ -43,7 +43,7 @@ class Block:
 
 
 def as_document(
-    blocks: Iterable[Block], *, language: str, title: str = "", source: str = ""
+    blocks: Iterable[Block], *, language: str, title: str = ""
 ) -> SourceDocument:
     """Make a document of blocks: headings its tree, the rest its facts.
 
@@ -73,7 +73,7 @@ def as_document(
             ]
     return SourceDocument(
         title=_clean(" ".join(title.split())[:_HEADING_LIMIT]) or first,
-        source=source,
+        source="",
         headings=tuple(dict.fromkeys(paths)),
         facts=tuple(facts),
     )

@@ -55,8 +55,6 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
-    """A document with all its facts."""
-
     title: str
     source: str  # what tells it from other documents; empty for the file's only one
     headings: tuple[tuple[str, ...], ...]  # every path in order, without facts too

@@ -13,7 +13,7 @@ from typing import Final
 from django.utils import timezone
 
 from kb.audiences.models import Audience
-from kb.conflicts.duplicates import duplicates_among
+from kb.conflicts.finding import duplicates_among
 from kb.documents.models import KnowledgeBase
 from kb.embedding.services import embed_question
 from kb.entries.models import Entry

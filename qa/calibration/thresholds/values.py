@@ -72,17 +72,6 @@ class Certified:
     def thresholds(self) -> Mapping[str, float]:
         return self.tested.thresholds
 
-    @property
-    def explanation(self) -> str:
-        tested = self.tested
-        return (
-            f"At most {self.epsilon:.1%} of what is shown is wrong, with "
-            f"{1 - self.delta:.0%} certainty: of {tested.labelled} labelled answers "
-            f"{tested.shown} are shown ({tested.coverage:.1%}), {tested.wrong} of them "
-            f"wrong, so the risk is at most {tested.bound:.2%} question by question, and "
-            f"{tested.group_bound:.2%} by the {tested.groups} groups they are of."
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class NotCertified:

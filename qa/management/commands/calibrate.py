@@ -14,9 +14,9 @@ from django.core.management.base import CommandError
 from qa.answers.asking import find_knowledge_base
 from qa.calibration.adaptive_thresholds import Proposal, Threshold, propose_min_known
 from qa.calibration.self_calibration import UNANSWERABLE, Mode, calibrate_itself
-from qa.calibration.self_words import words_of
 from qa.calibration.services import Labels, certify, labels_of_run, make_by_cost
 from qa.calibration.thresholds import CALIBRATABLE, Method, NotCertified
+from qa.calibration.wording import words_of
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.report.tables import TextTable, percent, print_tables
 from qa.exceptions import (

@@ -9,12 +9,11 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
-from nescio.celery import app
+from nescio.celery import app, schedules
 from qa.answers.asking import ABANDONED_AFTER, decide, fail_abandoned, keep_question
 from qa.models import Answer
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
-from workers.schedules import schedules
 from workers.tasks import fail_abandoned_questions
 
 pytestmark = pytest.mark.django_db

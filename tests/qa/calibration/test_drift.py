@@ -8,6 +8,7 @@ from scipy import stats
 
 from jobs.run import run_job
 from jobs.services import enqueue
+from nescio.celery import schedules
 from qa.calibration.drift import (
     STEPS,
     Distribution,
@@ -26,7 +27,6 @@ from tests.qa.calibration.labelled_answers import draw, make_labelled
 from tests.qa.calibration.runs import certified_version
 from tests.qa.pipeline.values import make_policy
 from workers.registry import HANDLERS
-from workers.schedules import schedules
 
 pytestmark = pytest.mark.slow
 

@@ -11,6 +11,7 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from kb.entries.models import Entry
+from nescio.celery import schedules
 from qa.calibration import self_calibration_jobs as jobs
 from qa.calibration.self_calibration import (
     NAME,
@@ -21,7 +22,7 @@ from qa.calibration.self_calibration import (
     running,
     set_settings,
 )
-from qa.calibration.self_words import LABELLED, words_of
+from qa.calibration.wording import LABELLED, words_of
 from qa.exceptions import CalibrationError
 from qa.models import Policy, Review, SelfCalibration, SelfCalibrationSettings
 from qa.pipeline.policy import default
@@ -29,7 +30,6 @@ from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_entries, make_knowledge_base, make_user, set_role
 from tests.qa.answer_rows import make_answer
 from workers.registry import HANDLERS
-from workers.schedules import schedules
 
 pytestmark = [pytest.mark.django_db, pytest.mark.verifier]
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from kb.conflicts.duplicates import duplicates_among
+from kb.conflicts.finding import duplicates_among
 from kb.enrichment.forms import Completion
 from qa.calibration.own_questions.drawing import LIMIT, OwnQuestion, draw_questions
 from qa.votes.services import vote

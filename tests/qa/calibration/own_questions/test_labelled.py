@@ -8,8 +8,12 @@ from django.utils import timezone
 
 from kb.entries.models import Entry
 from qa.calibration.own_questions.choosing import NONE, Kind, Measured, choose
-from qa.calibration.own_questions.drawing import LIMIT, OwnQuestion, draw_questions
-from qa.calibration.own_questions.labelled import labelled_questions
+from qa.calibration.own_questions.drawing import (
+    LIMIT,
+    OwnQuestion,
+    draw_questions,
+    labelled_questions,
+)
 from qa.calibration.own_questions.measuring import measure
 from qa.models import EvaluationResult, EvaluationRun, Review
 from qa.policies.services import active_policy
