@@ -1,6 +1,7 @@
 import uuid
 from typing import Any, Self, TypeVar
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.db import models
 from django.db.models.functions import Now
@@ -50,12 +51,19 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
         return self.name or f"{self.token_key}…"
 
 
+def configured_issuer() -> str:
+    issuer: str = settings.OIDC_ISSUER
+    return issuer
+
+
 class ProviderAccount(models.Model):
     """Whose account it is at the identity provider; equal names or mails link nothing."""
 
     user = models.OneToOneField(User, models.CASCADE, related_name="provider_account")
     issuer = models.CharField(
-        max_length=500, help_text="The provider, as NESCIO_OIDC_ISSUER names it."
+        max_length=500,
+        default=configured_issuer,
+        help_text="The provider, as NESCIO_OIDC_ISSUER names it.",
     )
     subject = models.CharField(
         max_length=255, help_text="The claim sub: the person's number at the provider."

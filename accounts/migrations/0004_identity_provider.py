@@ -2,6 +2,8 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+import accounts.models
+
 # As accounts/migrations/audit.sql watches the rest of what opens access.
 WATCH = """
 CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON accounts_providergroup
@@ -81,6 +83,7 @@ class Migration(migrations.Migration):
                 (
                     "issuer",
                     models.CharField(
+                        default=accounts.models.configured_issuer,
                         help_text="The provider, as NESCIO_OIDC_ISSUER names it.",
                         max_length=500,
                     ),

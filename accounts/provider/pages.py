@@ -141,8 +141,7 @@ def provider_callback(request: HttpRequest) -> HttpResponseBase:
         return redirect("login")
     try:
         response: HttpResponseBase = _Callback.as_view()(request)
-    # A key without `kid`, in the library.
-    except (SuspiciousOperation, PyJWTError, RequestException, KeyError) as error:
+    except (SuspiciousOperation, PyJWTError, RequestException) as error:
         logger.warning("A sign-in by the provider failed: %r", error)
         raise SignInRefusedError(
             f"The sign-in could not be checked ({type(error).__name__}), so it does not "

@@ -1,8 +1,9 @@
 """OpenID Connect's code flow: the library's, with what its backend leaves out.
 
-mozilla-django-oidc makes and compares state, nonce and PKCE's verifier, exchanges the code
-and finds the key. It reads no discovery document and checks neither issuer nor audience of
-an ID token, which PyJWT does here together with signature and expiry.
+mozilla-django-oidc makes and compares state, nonce and PKCE's verifier and exchanges the
+code. It reads no discovery document, finds no key of a provider that names none, and checks
+neither issuer nor audience of an ID token, which PyJWT does here together with signature
+and expiry.
 """
 
 import time
@@ -104,6 +105,29 @@ class ProviderBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the l
             request, nonce=nonce, code_verifier=code_verifier
         )
         return user
+
+    def retrieve_matching_jwk(self, token: str) -> jwt.PyJWK:
+        """Return the provider's key for a token; one that names none needs no second."""
+        response = requests.get(
+            self.OIDC_OP_JWKS_ENDPOINT, timeout=settings.OIDC_TIMEOUT
+        )
+        response.raise_for_status()
+        algorithm = self.OIDC_RP_SIGN_ALGO
+        kind = {"R": "RSA", "E": "EC"}[algorithm[0]]
+        wanted = jwt.get_unverified_header(token).get("kid")
+        fit = [
+            key
+            for key in response.json().get("keys", [])
+            if key.get("kty") == kind
+            and key.get("use", "sig") == "sig"
+            and key.get("alg", algorithm) == algorithm
+            and wanted in {None, key.get("kid")}
+        ]
+        if len(fit) != 1:
+            raise jwt.InvalidKeyError(
+                f"{len(fit)} keys of the provider fit the token's {wanted!r}"
+            )
+        return jwt.PyJWK(fit[0], algorithm)
 
     def get_payload_data(self, token: str, key: Any) -> dict[str, Any]:  # noqa: ANN401  # the library's
         client = self.OIDC_RP_CLIENT_ID

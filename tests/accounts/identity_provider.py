@@ -49,7 +49,10 @@ def forged(token: str, key) -> str:
         return f"{encoded({'alg': 'none', 'kid': key.kid})}.{encoded(claims)}."
     if subject == "foreign-key":
         key = RSAKey.generate_key(parameters={"kid": key.kid})
-    return jwt.encode({"alg": "RS256", "kid": key.kid}, claims, key)
+    header = {"alg": "RS256", "kid": key.kid}
+    if subject == "4711":  # a single key needs no name
+        del header["kid"]
+    return jwt.encode(header, claims, key)
 
 
 def make_app():
