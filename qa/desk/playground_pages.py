@@ -321,12 +321,11 @@ def _result(side: TriedSide) -> str:
 
 
 def _entries(side: TriedSide) -> str:
-    used = [
-        f"{fate.lower()} {each.evidence.entry_id}"
-        for each, fate in side.candidates
-        if each.fate not in ("left out", "kept")
-    ]
-    return ", ".join(used) or "none"
+    used: dict[str, list[str]] = {}
+    for each, fate in side.candidates:
+        if each.fate not in ("left out", "kept"):
+            used.setdefault(fate.lower(), []).append(str(each.evidence.entry_id))
+    return "; ".join(f"{fate} {', '.join(of)}" for fate, of in used.items()) or "none"
 
 
 def _compared(first: Step | None, second: Step | None) -> tuple[str, str]:
@@ -336,7 +335,7 @@ def _compared(first: Step | None, second: Step | None) -> tuple[str, str]:
         [words for name, words in own.items() if other.get(name) != words]
         for own, other in (both, both[::-1])
     ]
-    verdicts = [step.verdict if step else "Not there" for step in (first, second)]
+    verdicts = [step.verdict if step else "Not reached" for step in (first, second)]
     one, two = (
         ". ".join(filter(None, (verdict, *signals)))
         for verdict, signals in zip(verdicts, found, strict=True)

@@ -19,6 +19,7 @@ from accounts.exceptions import NescioError
 from accounts.roles import Role, caller
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.cases import GROUPS_JOIN, Case
+from qa.evaluation.knowledge import USERNAME
 from qa.evaluation.models import SavedCase
 from qa.evaluation.saved_cases import (
     as_lines,
@@ -88,6 +89,7 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
             "knowledge_base", "question", "expect", "entries", "answer_contains",
             "groups", "references", "gate", "reason", "group",
         )  # fmt: skip
+        widgets: ClassVar = {"question": UnfoldAdminTextareaWidget({"rows": 2})}
         labels: ClassVar = {
             "groups": "Asked as a member of",
             "group": "Kept together as",
@@ -97,7 +99,7 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             field: Any = self.fields["groups"]
-            field.queryset = Group.objects.exclude(name__in=[*Role])
+            field.queryset = Group.objects.exclude(name__in=[*Role, USERNAME])
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -142,7 +144,6 @@ class SavedCaseAdmin(BaseAdmin):
     list_select_related: ClassVar = ["knowledge_base", "created_by"]
     search_fields: ClassVar = ["question"]
     autocomplete_fields: ClassVar = ["entries"]
-    filter_horizontal: ClassVar = ["groups"]
     actions_list: ClassVar = ["bring", "take"]
     fixed_fields = ("knowledge_base",)
     readonly_fields: ClassVar = ["key", "created_by", "created_at", "updated_at"]

@@ -58,7 +58,7 @@ class Looks:
             self.comparison: 8, self.lookup: 12, self.words: 6, self.search: 6,
             self.ask: 6, self.ask_by_openai: 4, self.ask_in_events: 3, self.ask_on_page: 4, self.answer: 12,
             self.answer_pages: 8, self.answers: 4, self.restoration: 5,
-            self.entry_page: 6,
+            self.entry_page: 6, self.playground: 6,
         }  # fmt: skip
 
     def look(self) -> None:
@@ -346,6 +346,21 @@ class Looks:
         response = client.post(reverse("answer-stream", args=[asked.pk]))
         if self.expect(response.status_code, 200):
             self.hold_answer(person, fact, response.getvalue().decode())
+
+    def playground(self, person: Person) -> None:
+        """Try a question as oneself or as a colleague, who may see more."""
+        cache.clear()
+        fact, other = self.a_fact(), self.random.choice(self.world.people)
+        sent = {"question": fact.question, "knowledge_base": "cards", "asker": other.user.username, "gates_only": "on"}  # fmt: skip
+        response = self.clients[person.user.pk].post("/playground", sent, headers=LIVE)
+        if not person.has(Role.SME):
+            self.expect(response.status_code, 403)
+            return
+        sees_no_more = self.world.belongs_to(other) <= self.world.belongs_to(person)
+        is_above = other.role is None and person.role is not None
+        may = other is person or (sees_no_more and not is_above)
+        if self.expect(response.status_code, 200 if may else 400):
+            self.hold_answer(other, fact, response.content.decode())
 
     def hold_answer(self, person: Person, fact: Fact, shown: str) -> None:
         """Hold an answer against what may be evidence; its own entry's is word for word."""
