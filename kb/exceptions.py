@@ -20,6 +20,10 @@ class EntryNotFoundError(NotFoundError):
     code = "entry_not_found"
 
 
+class CommentNotFoundError(NotFoundError):
+    code = "comment_not_found"
+
+
 class RevisionNotFoundError(NotFoundError):
     code = "revision_not_found"
 

@@ -3,13 +3,14 @@ from kb.conflicts.models import Conflict, ConflictQuerySet, JudgedEntry
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.embedding.models import EmbeddingModel, EntryEmbedding, HalfVector
 from kb.enrichment.models import Proposal, ProposalQuerySet
+from kb.entries.comments import Comment
 from kb.entries.models import Entry, EntryQuerySet, EntryWords, Revision
 from kb.imports.models import Import, ImportedKey
 from kb.tags.models import Tag, TagQuerySet
 from kb.upkeep.models import Flag, Reminder, Upkeep
 
 __all__ = [
-    "Audience", "AudienceQuerySet", "Conflict", "ConflictQuerySet", "Document",
+    "Audience", "AudienceQuerySet", "Comment", "Conflict", "ConflictQuerySet", "Document",
     "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords", "Flag",
     "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
     "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",

@@ -23,11 +23,17 @@ from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, section_tree
+from kb.entries.comments import (
+    COMMENT_LIMIT,
+    Comment,
+    add_comment,
+    delete_comment,
+)
 from kb.entries.due import Reason
 from kb.entries.finding import AT_MOST, found_by
 from kb.entries.models import SERVED_STATES, Entry, EntryQuerySet, Revision
 from kb.entries.states import verify_entry
-from kb.exceptions import EntryNotFoundError
+from kb.exceptions import CommentNotFoundError, EntryNotFoundError
 from kb.tags.models import Tag
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
@@ -38,6 +44,7 @@ from . import parts
 
 PAGE_SIZE = 25
 READER_LIMIT = 500  # entries of a document that are shown on one page
+_COMMENTS = 100  # the newest of an entry that its page shows
 _OFFERED = 200  # documents in the list of the filter
 _SHOWN = (
     "document", "section", "product_line", "line_of_business", "verified_by", "owner",
@@ -246,10 +253,46 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         and found.state in SERVED_STATES
         and bool(due)
         and due[0].reason != Reason.EXPIRED,
+        "comments": _comments(request, found),
+        "comment_limit": COMMENT_LIMIT,
         "revisions": revisions.select_related("author").order_by("-number")[:20],
         "at": at,
         "may_curate": parts.may_curate(request),
     }
+
+
+def _comments(request: HttpRequest, found: Entry) -> list[tuple[Comment, bool]]:
+    """Return an entry's last comments, oldest first, and whether the user may delete each."""
+    rows = Comment.objects.filter(entry=found).select_related("author")
+    newest = rows.order_by("-created_at", "-pk")[:_COMMENTS]
+    user = caller(request)
+    return [(row, row.is_deletable_by(user)) for row in reversed(newest)]
+
+
+@require_POST
+@parts.agents_only
+def comment(request: HttpRequest, entry_id: int) -> HttpResponseBase:
+    """Add a comment below an entry."""
+    found = _find_entry(request, entry_id)
+    text = request.POST.get("text", "")
+    try:
+        add_comment(entry_id=found.pk, by=caller(request), text=text)
+    except NescioError as refused:
+        said = {"comment_error": str(refused), "typed": text}
+        context = {**_entry_part(request, found), **said}
+        return render(request, "qa/entry.html", context, status=422)
+    return redirect(reverse("entry", args=[found.pk]) + "#comments")
+
+
+@require_POST
+@parts.agents_only
+def uncomment(request: HttpRequest, comment_id: int) -> HttpResponseBase:
+    """Delete a comment: one's own, or as a curator any."""
+    try:
+        entry_id = delete_comment(comment_id=comment_id, by=caller(request))
+    except CommentNotFoundError as missing:
+        raise Http404(str(missing)) from missing
+    return redirect(reverse("entry", args=[entry_id]) + "#comments")
 
 
 @require_POST

@@ -32,6 +32,16 @@ urlpatterns = [
     path("playground", playground_pages.playground, name="playground"),
     path("playground/cases", playground_pages.save_tried, name="playground-cases"),
     path(
+        "knowledge/entries/<int:entry_id>/comments",
+        knowledge_pages.comment,
+        name="entry-comment",
+    ),
+    path(
+        "knowledge/comments/<int:comment_id>/delete",
+        knowledge_pages.uncomment,
+        name="comment-delete",
+    ),
+    path(
         "knowledge/entries/<int:entry_id>/flag",
         knowledge_pages.flag,
         name="entry-flag",

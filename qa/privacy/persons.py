@@ -22,6 +22,7 @@ from accounts.services import end_access
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
+from kb.entries.comments import Comment
 from kb.entries.models import Revision
 from kb.upkeep.models import Flag
 from qa.answers.models import Answer
@@ -88,6 +89,9 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
             "kind", "answer_id", "entry_id", "created_at", "read_at"
         ),
         "flags": Flag.objects.filter(**mine).values("entry_id", "note", "created_at"),
+        "comments": Comment.objects.filter(author=person).values(
+            "entry_id", "text", "created_at"
+        ),
         "inbox": InboxMark.objects.filter(**mine).values(
             "kind", "subject", "is_assigned", "snoozed_until", "changed_at"
         ),
@@ -187,6 +191,7 @@ def _erase_names(person: User) -> None:
     Vote.objects.filter(user=person).update(comment="", expected_answer="")
     Escalation.objects.filter(raised_by=person).update(note="")
     Flag.objects.filter(user=person).update(note="")
+    Comment.objects.filter(author=person).delete()
     InboxMark.objects.filter(user=person).delete()
     Notice.objects.filter(user=person).delete()
     Job.objects.filter(owner=person, finished_at__isnull=False).delete()

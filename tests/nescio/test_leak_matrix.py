@@ -26,7 +26,7 @@ from accounts.acting import as_owner
 from accounts.roles import Role
 from accounts.services import create_token
 from kb.entries.services import edit_entry
-from kb.models import Conflict, Document, Entry, Import, Proposal, Section
+from kb.models import Comment, Conflict, Document, Entry, Import, Proposal, Section
 from qa.evaluation.saved_cases import save_case
 from qa.models import Escalation, Gap, Review, SavedCase, SelfCalibration
 from qa.policies.services import ensure_default_policy
@@ -159,6 +159,7 @@ class Secret:
     imported: Import
     gap: Gap
     case: SavedCase
+    comment: Comment
 
     def forget(self) -> None:
         """Delete it all."""
@@ -254,7 +255,12 @@ def make_secret() -> Secret:
         asker=insider,
         by=insider,
     )
-    return Secret(entry, document, section, conflict, proposal, imported, gap, case)
+    comment = Comment.objects.create(
+        entry=entry, author=entry.verified_by, text=f"{MARK} was 900."
+    )
+    return Secret(
+        entry, document, section, conflict, proposal, imported, gap, case, comment
+    )
 
 
 def parameters(secret: Secret, route: str) -> dict[str, object]:
@@ -285,6 +291,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "vote_id": 1,
         "escalation_id": 1,
         "gap_id": secret.gap.pk,
+        "comment_id": secret.comment.pk,
         "notice_id": 1,
         "review_id": 1,
         "job_id": ABSENT,
@@ -368,6 +375,11 @@ def inbox_changes(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
     for act in ("flag", "still-true"):
         address = f"/knowledge/entries/{secret.entry.pk}/{act}"
         yield f"knowledge/entries/<int:entry_id>/{act}", "POST", address, ""
+    route, address = "knowledge/entries/<int:entry_id>/comments", "knowledge/entries"
+    text = urlencode({"text": "x"})
+    yield route, "POST", f"/{address}/{secret.entry.pk}/comments", text
+    address = f"/knowledge/comments/{secret.comment.pk}/delete"
+    yield "knowledge/comments/<int:comment_id>/delete", "POST", address, ""
 
 
 def written_by(pattern: URLPattern) -> list[str]:

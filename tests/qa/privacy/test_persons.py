@@ -19,6 +19,7 @@ from accounts.services import create_token
 from integrations.models import Endpoint
 from jobs.models import Job
 from jobs.run import run_job
+from kb.entries.comments import add_comment
 from kb.models import KnowledgeBase
 from kb.upkeep.services import flag_outdated
 from qa.gaps.escalations import close, escalate
@@ -69,6 +70,7 @@ def leave_traces(person) -> Answer:
         answer=answered, user=person, is_up=False, comment=WORDS,
         expected_answer=WORDS,
     )  # fmt: skip
+    add_comment(entry_id=entry.pk, by=person, text=WORDS)
     flag_outdated(entry_id=entry.pk, by=person, note=WORDS)
     expert = make_user(Role.SME)
     Review.objects.create(
