@@ -17,7 +17,7 @@ from django.db.models import CharField
 
 from accounts.acting import SIGN_IN, reading_as
 from accounts.exceptions import ForbiddenError
-from accounts.models import ProviderAccount, ProviderGroup
+from accounts.models import ApiToken, ProviderAccount, ProviderGroup
 from accounts.services import set_groups
 
 
@@ -137,10 +137,17 @@ def _describe(user: User, claims: Mapping[str, Any]) -> None:
 
 
 def _give(user: User, rights: Rights) -> None:
-    """Make the provider's word all that the account may: no group is left from before."""
+    """Make the provider's word all that the account may: no group is left from before.
+
+    Who becomes a superuser begins without password, tokens and sessions: administrators
+    could connect the account and set its password as long as it was none.
+    """
     if user.is_superuser != rights.is_superuser:
         user.is_superuser = rights.is_superuser
-        user.save(update_fields=["is_superuser"])
+        if user.is_superuser:
+            user.set_unusable_password()  # which ends the sessions too
+            ApiToken.objects.owned_by(user).delete()
+        user.save(update_fields=["is_superuser", "password"])
     set_groups(user, rights.groups)
 
 

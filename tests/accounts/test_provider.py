@@ -148,6 +148,29 @@ def test_superusers_are_made_by_a_row_that_says_so_and_by_no_other(client):
     assert not User.objects.get(username="ada").is_superuser
 
 
+def test_who_becomes_a_superuser_begins_without_password_token_and_session(
+    client, issuer
+):
+    maps("operators", "admin", is_superuser=True)
+    set_role(mallory := make_user(username="mallory"), role=Role.ADMIN)
+    mallory.set_password(PASSWORD)
+    mallory.save()
+    ProviderAccount.objects.create(user=mallory, issuer=issuer, subject="boss")
+    create_token(user=mallory)
+    own = Client()
+    own.force_login(mallory)
+    assert is_signed_in(own)
+
+    assert sign_in(client, "boss", groups=["operators"]).status_code == 302
+
+    mallory.refresh_from_db()
+    assert mallory.is_superuser
+    assert not mallory.has_usable_password()
+    assert not ApiToken.objects.exists()
+    assert is_signed_in(client)
+    assert not is_signed_in(own)
+
+
 @pytest.mark.parametrize(
     ("fault", "found"),
     [
