@@ -139,6 +139,10 @@ def provider_callback(request: HttpRequest) -> HttpResponseBase:
     """
     if not settings.OIDC_ISSUER or not {"state", "error"} & request.GET.keys():
         return redirect("login")
+    # The library ends a session at any error, also at one that a link made up.
+    began = request.session.get("oidc_states", {})
+    if "error" in request.GET and request.GET.get("state") not in began:
+        raise SignInRefusedError(f"Sign-in was broken off. {_AGAIN}")
     try:
         response: HttpResponseBase = _Callback.as_view()(request)
     except (SuspiciousOperation, PyJWTError, RequestException) as error:

@@ -238,6 +238,17 @@ def test_what_the_person_denied_at_the_provider_is_said(client):
     assert "broken off" in page.content.decode()
 
 
+def test_a_link_that_makes_up_an_error_ends_no_session_and_says_nothing(client):
+    sign_in(client)
+    made_up = {"error": "x", "error_description": "Call 555", "state": "y"}
+
+    page = client.get("/login/provider/callback", made_up)
+
+    assert page.status_code == 403
+    assert "Call 555" not in page.content.decode()
+    assert is_signed_in(client)
+
+
 def test_who_is_closed_here_is_out_for_good_and_stays_out(client, admin_client):
     sign_in(client)
     ada = User.objects.get(username="ada")
