@@ -58,7 +58,8 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
     """
     changes = {**changes}
     groups, subject = changes.pop("groups", None), changes.pop("subject", None)
-    if user._state.adding:
+    is_new = user._state.adding
+    if is_new:
         user.set_unusable_password()
         if User.objects.filter(username__iexact=user.username).exists():
             raise ConflictError(f"There is an account {user.username!r} already.")
@@ -66,7 +67,8 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
         setattr(user, name, value)
     try:
         with transaction.atomic():
-            user.save()
+            # What somebody else changed since it was read, such as a closing, stays.
+            user.save(update_fields=None if is_new else [*changes])
             if subject is not None:
                 _connect(user, subject)
     except IntegrityError as error:

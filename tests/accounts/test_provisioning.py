@@ -5,6 +5,7 @@ from django.contrib.auth.models import Group, User
 from rest_framework.test import APIClient
 
 from accounts.models import ApiToken, AuditEntry
+from accounts.provider.provisioning import write_account
 from accounts.roles import Role
 from accounts.services import create_token
 from tests.factories import make_user
@@ -61,6 +62,17 @@ def test_an_account_is_made_changed_and_closed(directory):
     assert [each["username"] for each in listed] == [ada.username, "directory"]
     by = AuditEntry.objects.filter(subject__startswith=ada.username)
     assert {each.actor for each in by.exclude(kind="token")} == {"directory"}
+
+
+def test_a_change_does_not_open_what_was_closed_meanwhile(directory):
+    ada = make_user(username="ada")
+    read_before = User.objects.get(pk=ada.pk)
+    change(directory, "ada", is_active=False)
+
+    write_account(read_before, {"first_name": "Ada"})
+
+    ada.refresh_from_db()
+    assert (ada.first_name, ada.is_active) == ("Ada", False)
 
 
 def test_nobody_does_it_without_a_token_made_for_it(directory):
