@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.models import Count, Max
 
 from accounts.acting import as_owner
+from accounts.ids import digest
 from accounts.roles import Role
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase, Section
@@ -23,11 +24,14 @@ from qa.answers.asking import find_knowledge_base
 from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
 from qa.pipeline.values import clean_text
 
+from .cases import GROUPS_JOIN
+
 USERNAME = "evaluation"
 # How the slugs of knowledge bases begin that evaluations make.
 PREFIX = "eval-"
 EMPTY = f"{PREFIX}empty"
 _AUDIENCE = "evaluation"
+_LONGEST_NAME = 150  # of a user
 _ENTRIES_AT_ONCE = 256  # written in one transaction: what a kill loses at most
 
 Loading = Callable[[int, int], None]
@@ -108,7 +112,10 @@ def evaluation_user(groups: Sequence[str] = ()) -> User:
     missing = [name for name in groups if name not in there]
     if missing:
         raise EvaluationDataError(f"There is no group {missing[0]!r}; make it first.")
-    username = "-".join((USERNAME, *groups))[:150]
+    # No two lists may share a name, and with it the groups of whoever came first.
+    username = f"{USERNAME}-{GROUPS_JOIN.join(groups)}" if groups else USERNAME
+    if len(username) > _LONGEST_NAME:
+        username = f"{USERNAME}-{digest(*groups)}"
     return ensure_agent(username, (USERNAME, *groups))
 
 

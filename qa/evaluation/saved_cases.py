@@ -201,18 +201,21 @@ def _check(case: Case) -> None:
 
 
 def _known_groups(cases: Iterable[Case], by: User) -> dict[str, Group]:
-    """Return the groups that askers are in, none of whom may see more than `by`."""
+    """Return the groups that askers are in, none of whom may see more than `by`.
+
+    None is a role: who asks would be made an account that holds it.
+    """
     wanted = {name for case in cases for name in _names(case)}
     found = {group.name: group for group in Group.objects.filter(name__in=wanted)}
     hidden = Audience.objects.exclude(
         pk__in=Audience.objects.visible_to(by).values("pk")
     )
     beyond = Group.objects.filter(name__in=wanted, audiences__in=hidden)
-    refused = set(beyond.values_list("name", flat=True))
-    if missing := sorted((wanted - found.keys()) | refused):
+    refused = {*beyond.values_list("name", flat=True), *(role.value for role in Role)}
+    if missing := sorted((wanted - found.keys()) | (wanted & refused)):
         raise EvaluationDataError(
-            f"There is no group {missing[0]!r} whose members see no more than you do; "
-            "name others under as."
+            f"There is no group {missing[0]!r} that is no role and whose members see no "
+            "more than you do; name others under as."
         )
     return found
 

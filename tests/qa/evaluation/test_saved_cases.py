@@ -11,6 +11,7 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from qa.evaluation.activation import CaseState, activate_checked, ask_cases, check_of
+from qa.evaluation.knowledge import evaluation_user
 from qa.evaluation.runs import evaluate_in_background
 from qa.evaluation.saved_cases import (
     as_lines,
@@ -104,6 +105,7 @@ def test_what_is_taken_as_a_file_is_what_is_brought(entry, boss, tmp_path):
         ({"evidence": ["x"]}, "no entry 'x'"),
         ({"as": "nobody"}, "no group 'nobody'"),
         ({"as": "vault"}, "no group 'vault'"),
+        ({"as": "admin"}, "no group 'admin'"),
         ({"expect": "refused", "answer_contains": ["x"]}, "leave evidence"),
         ({"question": "?!"}, "Type a question first"),
         ({"question": "a\u0000b"}, "U\\+0000"),
@@ -122,6 +124,19 @@ def test_a_file_with_a_line_that_can_not_be_is_refused_whole(
         import_cases(file, knowledge_base=make_knowledge_base(), by=make_user(Role.SME))
 
     assert not SavedCase.objects.exists()
+
+
+def test_other_groups_are_another_asker():
+    long = "x" * 140
+    lists = [["a-b"], ["a", "b"], [long, "vault-1"], [long, "vault-2"]]
+    for name in {name for names in lists for name in names}:
+        Group.objects.create(name=name)
+
+    askers = [evaluation_user(names) for names in lists]
+
+    for asker, names in zip(askers, lists, strict=True):
+        own = set(asker.groups.values_list("name", flat=True))
+        assert own == {"agent", "evaluation", *names}
 
 
 def test_a_case_of_what_is_hidden_is_hidden_itself(entry, boss):
