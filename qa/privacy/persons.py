@@ -190,6 +190,7 @@ def _erase_names(person: User) -> None:
     name, pseudonym = person.username, _pseudonym(person)
     Vote.objects.filter(user=person).update(comment="", expected_answer="")
     Escalation.objects.filter(raised_by=person).update(note="")
+    Answer.objects.filter(service=name).update(service=pseudonym)
     Flag.objects.filter(user=person).update(note="")
     Comment.objects.filter(author=person).delete()
     InboxMark.objects.filter(user=person).delete()

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.acting import acting_for, as_owner
-from accounts.models import ApiToken, AuditEntry
+from accounts.models import ApiToken, AuditEntry, ProviderAccount
 from accounts.roles import Role
 from accounts.services import create_token
 from integrations.models import Endpoint
@@ -92,8 +92,10 @@ def leave_traces(person) -> Answer:
             gap=gap, answer=asked, asker=asked.asker, why="refused", distance=0.1,
             asked_at=timezone.now(),
         )  # fmt: skip
+    Answer.objects.filter(pk=other.pk).update(service=NAME)  # by a token of theirs
     with acting_for(person):
         create_token(user=person, name="own")
+        ProviderAccount.objects.create(user=person, subject=f"{NAME}@example.org")
     Endpoint.objects.create(name="CRM", url="https://x", owner=person, types=[])
     return answered
 
@@ -259,7 +261,7 @@ ERASED_WITH_IT = {
 }  # fmt: skip
 NO_WORDS = {
     # Measurements, names of models, choices.
-    "answer.signals", "answer.milliseconds", "answer.confidence", "answer.channel",
+    "answer.service", "answer.signals", "answer.milliseconds", "answer.confidence", "answer.channel",
     "answer.language", "answer.outcome", "answer.gate", "answer.reason",
     "answer.shown_reason", "answer.calibration", "answer.embedder",
     "answer.language_model", "answer.probes", "review.state", "escalation.state",
