@@ -95,6 +95,7 @@ def _connect(user: User, subject: str) -> None:
 class UserSerializer(serializers.ModelSerializer[User]):
     """An account."""
 
+    email = serializers.CharField(help_text="Empty: not known.")
     groups = serializers.SlugRelatedField[Group](
         slug_field="name", many=True, read_only=True
     )
