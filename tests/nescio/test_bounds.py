@@ -8,6 +8,7 @@ from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
+from accounts.models import ApiToken
 from accounts.rest import KnownQueryView
 from accounts.roles import Role
 from tests.factories import make_document, make_knowledge_base, make_user
@@ -22,7 +23,9 @@ AFTER_THE_CALENDAR = "9999-12-31T23:59:59-14:00"
 @pytest.fixture
 def client(db) -> APIClient:
     client = APIClient(raise_request_exception=False)
-    client.force_authenticate(make_user(Role.ADMIN))
+    admin = make_user(Role.ADMIN)
+    token = ApiToken(user=admin, may_manage_users=True)
+    client.force_authenticate(admin, token=token)
     make_knowledge_base()
     return client
 
