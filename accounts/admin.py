@@ -224,11 +224,18 @@ class ApiTokenAdmin(BaseAdmin):
     row, also of many that are deleted at once.
     """
 
-    list_display = ["name", "token_key", "user", "created", "expiry"]
-    list_filter = [("expiry", admin.EmptyFieldListFilter)]
+    list_display = [
+        "name", "token_key", "user", "created", "expiry",
+        "may_act_for_others", "may_manage_users",
+    ]  # fmt: skip
+    list_filter = [
+        ("expiry", admin.EmptyFieldListFilter),
+        "may_act_for_others",
+        "may_manage_users",
+    ]
     list_select_related = ["user"]
     search_fields = ["name", "user__username"]
-    fields = ["name", "token_key", "user", "created", "expiry"]
+    fields = list_display
     readonly_fields = fields
     has_add_permission = has_change_permission = nobody
 

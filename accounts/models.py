@@ -36,6 +36,7 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
     )
     may_manage_users = models.BooleanField(
         default=False,
+        db_default=False,
         help_text="It may make, change and close accounts over REST, for an admin's user.",
     )
 

@@ -117,6 +117,7 @@ class Migration(migrations.Migration):
             name="may_manage_users",
             field=models.BooleanField(
                 default=False,
+                db_default=False,
                 help_text="It may make, change and close accounts over REST, for an admin's user.",
             ),
         ),

@@ -130,8 +130,8 @@ def new_version(
 def tried_version(policy: Policy, **changes: object) -> Policy:
     """Return a copy with some values set otherwise, to try questions by: never to be saved.
 
-    Whether there is knowledge that an asker may not see it tells only where the active
-    version does: a version that anybody can choose must not.
+    Whether there is knowledge that an asker may not see, only the active version tells,
+    unchanged: by others anybody could measure how near it is.
 
     Raises:
         PolicyError: A value is out of its range, or does not go with another.
@@ -139,8 +139,8 @@ def tried_version(policy: Policy, **changes: object) -> Policy:
     active = active_policy(policy.knowledge_base)
     tried = copy(policy)
     tried.pk, tried.is_active = None, False
-    tried.reveal_not_entitled &= active.reveal_not_entitled
     changed = {k: v for k, v in changes.items() if v != getattr(policy, k)}
+    tried.reveal_not_entitled &= policy == active and not changed
     if changed:
         tried.name, tried.is_calibrated = f"changed {policy.name}"[:100], False
         for name, value in changed.items():

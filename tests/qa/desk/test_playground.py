@@ -148,5 +148,8 @@ def test_a_version_that_would_reveal_what_is_hidden_does_not_here(page, policy):
     activate(telling)
     _, openly = tried(page, question=secret.question, policy=telling.pk)
 
+    _, changed = tried(page, question=secret.question, policy=telling.pk, alpha=0.9)
+
     assert title not in here
     assert title in openly
+    assert title not in changed
