@@ -11,6 +11,10 @@ from django.contrib import messages
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.widgets import (
+    AutocompleteSelect,
+    AutocompleteSelectMultiple,
+)
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db.models import DateTimeField, Field, Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,6 +22,7 @@ from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.views import ChangeList
 
+from accounts.ids import number_in
 from accounts.roles import Role, has_role
 
 
@@ -48,6 +53,22 @@ def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, st
 
     column: Callable[..., tuple[str, str]] = shown
     return column
+
+
+class _IdsOnly:
+    """Looks up no row for text that is no id, which Django's widgets would."""
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:  # noqa: ANN401  # Django's
+        ids = [each for each in value if number_in(str(each)) is not None]
+        return super().optgroups(name, ids, attr)  # type: ignore[misc]  # the widget's
+
+
+class _Select(_IdsOnly, AutocompleteSelect):
+    pass
+
+
+class _SelectMultiple(_IdsOnly, AutocompleteSelectMultiple):
+    pass
 
 
 class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no types
@@ -86,6 +107,26 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     ) -> Sequence[str]:
         fixed = self.fixed_fields if obj else ()
         return [*super().get_readonly_fields(request, obj), *fixed]
+
+    def formfield_for_foreignkey(
+        self,
+        db_field: Any,  # noqa: ANN401  # Django's
+        request: HttpRequest,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        if db_field.name in self.get_autocomplete_fields(request):
+            options["widget"] = _Select(db_field, self.admin_site)
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+    def formfield_for_manytomany(
+        self,
+        db_field: Any,  # noqa: ANN401  # Django's
+        request: HttpRequest,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        if db_field.name in self.get_autocomplete_fields(request):
+            options["widget"] = _SelectMultiple(db_field, self.admin_site)
+        return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Take from an address no more than the fields can show; Django takes any text."""

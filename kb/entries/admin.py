@@ -1,11 +1,8 @@
-from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.widgets import AutocompleteSelect
-from django.db.models import ForeignKey, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -16,7 +13,6 @@ from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed
 from accounts.base_admin import badge, holders_of
-from accounts.ids import number_in
 from accounts.roles import Role, caller
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
@@ -53,14 +49,6 @@ _ORIGIN_COLOURS = {
 _SAID = ("question", "text")
 _PLACE = ("document", "section", "audience", "product_line", "line_of_business")
 _OTHERS = [name for name in EDITABLE if name not in _SAID + _PLACE]
-
-
-class _DocumentSelect(AutocompleteSelect):
-    """Looks up no document for text that is no id, which Django would."""
-
-    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:  # noqa: ANN401  # Django's
-        ids = [each for each in value if number_in(str(each)) is not None]
-        return super().optgroups(name, ids, attr)
 
 
 @admin.register(Entry)
@@ -113,16 +101,6 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         if not words or not isinstance(queryset, EntryQuerySet):
             return queryset, False
         return queryset.saying(words, or_beginning=True), False
-
-    def formfield_for_foreignkey(
-        self,
-        db_field: ForeignKey[Any, Any],
-        request: HttpRequest,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # unfold ships no types
-        if db_field.name == "document":
-            options["widget"] = _DocumentSelect(db_field, self.admin_site)
-        return super().formfield_for_foreignkey(db_field, request, **options)
 
     def get_urls(self) -> list[URLPattern]:
         revision = "<int:entry_id>/revisions/<int:number>/restore"
