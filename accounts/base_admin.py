@@ -108,25 +108,16 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         fixed = self.fixed_fields if obj else ()
         return [*super().get_readonly_fields(request, obj), *fixed]
 
-    def formfield_for_foreignkey(
+    def formfield_for_dbfield(
         self,
         db_field: Any,  # noqa: ANN401  # Django's
         request: HttpRequest,
         **options: Any,  # noqa: ANN401  # Django's
     ) -> Any:  # noqa: ANN401  # unfold ships no types
         if db_field.name in self.get_autocomplete_fields(request):
-            options["widget"] = _Select(db_field, self.admin_site)
-        return super().formfield_for_foreignkey(db_field, request, **options)
-
-    def formfield_for_manytomany(
-        self,
-        db_field: Any,  # noqa: ANN401  # Django's
-        request: HttpRequest,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # unfold ships no types
-        if db_field.name in self.get_autocomplete_fields(request):
-            options["widget"] = _SelectMultiple(db_field, self.admin_site)
-        return super().formfield_for_manytomany(db_field, request, **options)
+            select = _SelectMultiple if db_field.many_to_many else _Select
+            options["widget"] = select(db_field, self.admin_site)
+        return super().formfield_for_dbfield(db_field, request, **options)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Take from an address no more than the fields can show; Django takes any text."""
