@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
@@ -35,6 +35,10 @@ _PARAMETERS: Final[Mapping[_Feature, Mapping[str, object]]] = {
     "logprobs": {"logprobs": True, "top_logprobs": 5},
     "temperature": {"temperature": 0.0},
     "max_completion_tokens": {"max_completion_tokens": _MAX_TOKENS},
+}
+# What a server does not get where it refuses one: without a schema there are no bounds.
+_WITHOUT: Final[Mapping[_Feature, Set[_Feature]]] = {
+    "response_format": {"response_format", "bounds"}
 }
 # What bounds lists, texts and numbers in a schema; not every server that takes one takes
 # these too.
@@ -88,7 +92,7 @@ class ServerClient:
                     "%s takes no %s and is not sent it again: %s",
                     self.host, blamed, error,
                 )  # fmt: skip
-                self._refused = refused | {blamed}
+                self._refused = refused | _WITHOUT.get(blamed, {blamed})
 
     def _send(
         self,
@@ -168,8 +172,6 @@ def _blamed(
 ) -> _Feature | None:
     said = f"{error.message} {error.body}"
     remaining = [feature for feature in _FEATURES if feature not in refused]
-    if "response_format" in refused and "bounds" in remaining:
-        remaining.remove("bounds")
     named = [
         feature
         for feature in remaining
