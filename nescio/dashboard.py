@@ -6,20 +6,17 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.models import User
 from django.db.models import Choices, Count, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.roles import caller
 from integrations.events.models import Endpoint
 from jobs.models import Job
 from kb.entries.due import EXPIRY_NOTICE
 from kb.entries.models import Entry
 from qa.answers.models import Answer, readable_reason
-from qa.inbox.navigation import is_for
-from qa.inbox.services import count_waiting
+from qa.inbox.navigation import counts, is_for
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
@@ -47,7 +44,7 @@ class Block:
 
 
 def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    blocks = [_inbox(caller(request))] if is_for(request.user) else []
+    blocks = [_inbox(request)] if is_for(request.user) else []
     if request.user.has_perm("kb.view_entry"):
         blocks += [_entries(), _expiry()]
     if request.user.has_perm("qa.view_answer"):
@@ -72,14 +69,16 @@ def _entries() -> Block:
     )
 
 
-def _inbox(user: User) -> Block:
-    counts = count_waiting(user)
+def _inbox(request: HttpRequest) -> Block:
     return _block(
         "Waiting for you",
         "Assigned to nobody else, and not snoozed.",
         "Nothing waits.",
         "inbox",
-        [(kind.label, count, {"kind": kind.value}) for kind, count in counts.items()],
+        [
+            (kind.label, count, {"kind": kind.value})
+            for kind, count in counts(request).items()
+        ],
     )
 
 

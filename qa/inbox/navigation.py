@@ -1,12 +1,15 @@
 """How many wait, as every page's navigation says it."""
 
+from collections.abc import Mapping
+
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.http import HttpRequest
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
+from qa.inbox.models import Kind
 from qa.inbox.services import COUNTED, count_waiting
 
-_KEPT = "_inbox_count"  # of a request
+_KEPT = "_inbox_counts"  # of a request
 
 
 def is_for(user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -19,17 +22,22 @@ def shown(number: int) -> str:
     return f"{number}+" if number >= COUNTED else str(number)
 
 
+def counts(request: HttpRequest) -> Mapping[Kind, int]:
+    """Return how many of each kind wait for the request's user, looked up once."""
+    if not hasattr(request, _KEPT):
+        setattr(request, _KEPT, count_waiting(caller(request)))
+    kept: Mapping[Kind, int] = getattr(request, _KEPT)
+    return kept
+
+
 def said_count(request: HttpRequest) -> str:
-    """Return how many wait for the request's user, looked up once; "" for none."""
+    """Return how many wait for the request's user; "" for none."""
     if not is_for(request.user):
         return ""
-    if not hasattr(request, _KEPT):
-        numbers = count_waiting(request.user).values()  # type: ignore[arg-type]  # `is_for` holds
-        is_more = any(number >= COUNTED for number in numbers)
-        total = sum(numbers)
-        setattr(request, _KEPT, f"{total}+" if is_more else str(total or ""))
-    said: str = getattr(request, _KEPT)
-    return said
+    numbers = counts(request).values()
+    is_more = any(number >= COUNTED for number in numbers)
+    total = sum(numbers)
+    return f"{total}+" if is_more else str(total or "")
 
 
 def badge(request: HttpRequest) -> str:
