@@ -18,8 +18,11 @@ class AudienceQuerySet(models.QuerySet["Audience"]):
     def ids_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> tuple[int, ...]:
         return tuple(self.visible_to(user).order_by().values_list("pk", flat=True))
 
+    def hidden_from(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        return self.exclude(pk__in=self.visible_to(user).values("pk"))
+
     def are_all_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> bool:
-        return not self.exclude(pk__in=self.visible_to(user).values("pk")).exists()
+        return not self.hidden_from(user).exists()
 
 
 class Audience(models.Model):

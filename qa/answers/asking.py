@@ -1,7 +1,6 @@
 """Asking: keep the question, decide it by the pipeline, store the outcome."""
 
 import logging
-import re
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -36,7 +35,7 @@ from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.self_knowledge import SelfKnowledge
-from qa.pipeline.values import StageValue, clean_question
+from qa.pipeline.values import NO_TEXT, StageValue, clean_question
 from qa.policies.ask_prefetch import prefetch
 from qa.policies.models import Policy
 from qa.policies.services import active_policy, has_verifier
@@ -62,8 +61,6 @@ logger = logging.getLogger(__name__)
 # Far beyond what deciding takes at worst: every try of a language server at its time
 # limit, behind a queue of questions before it.
 ABANDONED_AFTER = timedelta(minutes=15)
-
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 class QuestionFields(TypedDict, total=False):
@@ -317,7 +314,7 @@ def _validated(text: str) -> str:
         raise InvalidQuestionError(
             f"The question has {len(text)} characters and may have {limit}; shorten it."
         )
-    found = _NO_TEXT.search(text)
+    found = NO_TEXT.search(text)
     if found:
         raise InvalidQuestionError(
             f"The question contains U+{ord(found[0]):04X} at position {found.start()}, "

@@ -3,13 +3,13 @@
 Nothing is kept: it is the code that answers, with a row that is never written.
 """
 
-import math
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
+from scipy.special import expit
 
 from accounts.acting import acting_for
 from accounts.roles import Role, holders
@@ -66,9 +66,7 @@ def askers_seen_by(caller: User) -> QuerySet[User]:
     """
     if caller.is_superuser:
         return holders(Role.AGENT)
-    hidden = Audience.objects.exclude(
-        pk__in=Audience.objects.visible_to(caller).values("pk")
-    )
+    hidden = Audience.objects.hidden_from(caller)
     members = User.groups.through.objects.filter(group__audiences__in=hidden)
     rows = holders(Role.AGENT).exclude(is_superuser=True)
     return rows.exclude(pk__in=members.values("user_id"))
@@ -145,10 +143,6 @@ def _candidates(
         yield Candidate(
             evidence=piece,
             limit=bound(piece, policy),
-            answers=None if odds is None else _probability(odds),
+            answers=None if odds is None else float(expit(odds)),
             fate=next((name for name, of in fates if entry in of), "left out"),
         )
-
-
-def _probability(odds: float) -> float:
-    return 0.0 if odds < -700 else 1 / (1 + math.exp(-odds))

@@ -4,7 +4,6 @@ Files are those of the suite own: one JSON object a line.
 """
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,19 +19,18 @@ from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.gates import Gate, Reason
-from qa.pipeline.values import clean_text
+from qa.pipeline.values import NO_TEXT, clean_text
 
 from .cases import GROUPS_JOIN, Case, as_row, question_id, read_cases
 from .models import SavedCase
 
-_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 _LONGEST = 500
 MAX_CASES = 500
 """Of one knowledge base: they are asked before every activation."""
 
 
 def cases_of(knowledge_base: KnowledgeBase) -> list[tuple[SavedCase, Case]]:
-    """Return all test cases with what they claim, whoever reads (three queries)."""
+    """Return all test cases with what they claim, for any reader (three queries)."""
     rows = SavedCase.objects.filter(knowledge_base=knowledge_base)
     return _as_cases(list(rows.prefetch_related("groups")))
 
@@ -188,7 +186,7 @@ def _check(case: Case) -> None:
         )
     said = (*case.answer_contains, *case.references)
     for text in (case.question, *said):
-        if found := _NO_TEXT.search(text):
+        if found := NO_TEXT.search(text):
             raise EvaluationDataError(
                 f"{case.id!r} contains U+{ord(found[0]):04X}, which is not text; remove it."
             )
@@ -207,9 +205,7 @@ def _known_groups(cases: Iterable[Case], by: User) -> dict[str, Group]:
     """
     wanted = {name for case in cases for name in _names(case)}
     found = {group.name: group for group in Group.objects.filter(name__in=wanted)}
-    hidden = Audience.objects.exclude(
-        pk__in=Audience.objects.visible_to(by).values("pk")
-    )
+    hidden = Audience.objects.hidden_from(by)
     beyond = Group.objects.filter(name__in=wanted, audiences__in=hidden)
     refused = {*beyond.values_list("name", flat=True), *(role.value for role in Role)}
     if missing := sorted((wanted - found.keys()) | (wanted & refused)):

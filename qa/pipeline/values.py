@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from time import perf_counter
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol, TypeVar
 
 from kb.types import Contradiction, Evidence, Excluded
 
@@ -331,6 +331,10 @@ def stage_name(value: StageValue) -> str:
 # Reordering marks can make a question read otherwise than it is; joiners stay, since
 # scripts and emoji need them.
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
+
+
+# What neither the database nor UTF-8 can hold.
+NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean_question(text: str, language: str) -> Question:
