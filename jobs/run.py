@@ -124,7 +124,7 @@ class JobRun:
     def reporter(self) -> Callable[[str, int, int], None]:
         """Return what stores progress each second, and stops the job on demand.
 
-        It is told what is being done, how much of it is, and of how much.
+        It gets what is being done, how much of it is done, and of how much.
         """
         stored_what, stored_at = "", 0.0
 

@@ -13,7 +13,7 @@ COMMENT_LIMIT = 2_000
 
 
 class Comment(models.Model):
-    """Plain text below an entry, for whoever may see the entry.
+    """Plain text below an entry, for all who may see the entry.
 
     A policy of the database shows it with the entry alone; a trigger writes into the audit
     who deleted whose, without the words.

@@ -97,7 +97,7 @@ class PlaygroundForm(forms.Form):
             return self._reader
         found = askers_seen_by(self._reader).filter(username=name).first()
         if found is None:
-            # Neither who exists nor who sees more is told apart.
+            # The same for a name that does not exist and one who sees more.
             raise forms.ValidationError(
                 f"You can't ask as “{name}”: choose an active user who sees no more "
                 "than you do, or leave it empty to ask as yourself."

@@ -112,7 +112,7 @@ def evaluation_user(groups: Sequence[str] = ()) -> User:
     missing = [name for name in groups if name not in there]
     if missing:
         raise EvaluationDataError(f"There is no group {missing[0]!r}; make it first.")
-    # No two lists may share a name, and with it the groups of whoever came first.
+    # No two lists may share a name, or the second would be asked with the groups of the first.
     username = f"{USERNAME}-{GROUPS_JOIN.join(groups)}" if groups else USERNAME
     if len(username) > _LONGEST_NAME:
         username = f"{USERNAME}-{digest(*groups)}"

@@ -173,7 +173,7 @@ def snooze(kind: Kind, subject: int, *, until: datetime | None, by: User) -> Non
 
 
 def _find(kind: Kind, subject: int, by: User) -> int | None:
-    """Return the id of who has an item that `by` may deal with, whoever's it is."""
+    """Return the id of an item's assignee, if any; `by` may deal with the item."""
     rows = _dealt_with(kind, subject, by)
     found = list(rows.values_list("inbox_assignee")) if rows is not None else []
     if not found:

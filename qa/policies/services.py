@@ -159,7 +159,7 @@ def activate(
 ) -> Policy:
     """Let this version decide from now on, in place of the one before; kept on record.
 
-    `qa.evaluation.activation` asks the test cases first, for whoever activates by hand.
+    `qa.evaluation.activation` asks the test cases first where a person activates.
 
     Raises:
         PolicyError: It would answer by what a language model knows, and nobody calibrated

@@ -24,7 +24,7 @@ _TRIED = 20  # of the queue's first, where others take from it at the same time
 
 
 def judgeable_by(user: User) -> QuerySet[Review]:
-    """Return what `user` may judge now, whoever it is assigned to."""
+    """Return what `user` may judge now, also what is assigned to others."""
     other_round = Review.objects.filter(answer=OuterRef("answer_id")).exclude(
         pk=OuterRef("pk")
     )

@@ -440,9 +440,9 @@ def routes_of(asked: Sequence[tuple[str, str, str, object]]) -> Mapping[Asked, s
     return {(method, at, json.dumps(body)): route for route, method, at, body in asked}
 
 
-# Who activates a version of the policy is told how many test cases of audiences that they
-# do not belong to fail or were not asked, and never which: a version that answers others
-# wrongly must not become active because nobody who looks may see it.
+# The activation page shows how many test cases of its reader's hidden audiences fail or were
+# not asked, and never which: a version that answers others wrongly must not become active
+# because nobody who looks may see it.
 COUNTS_HIDDEN_CASES = {"/admin/qa/policy/1/activate_this/"}
 
 

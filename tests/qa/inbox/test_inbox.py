@@ -308,13 +308,13 @@ def test_rest_lists_the_same(curator, client):
     made = make_one_of_each(curator)
     client.force_login(curator)
 
-    told = client.get("/api/v1/inbox?page_size=3").json()
+    shown = client.get("/api/v1/inbox?page_size=3").json()
 
-    assert told["counts"] == dict.fromkeys(Kind.values, 1)
-    assert [each["kind"] for each in told["results"]] == [
+    assert shown["counts"] == dict.fromkeys(Kind.values, 1)
+    assert [each["kind"] for each in shown["results"]] == [
         "import", "escalation", "review",
     ]  # fmt: skip
-    assert told["next"] == 2
+    assert shown["next"] == 2
     (gap,) = client.get("/api/v1/inbox?kind=gap").json()["results"]
     assert gap["id"] == made[Kind.GAP]
     assert gap["address"] == f"/admin/qa/gap/{made[Kind.GAP]}/change/"
