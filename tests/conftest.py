@@ -1,6 +1,7 @@
 """Every test runs on the embedded PostgreSQL and, where it needs one, on a real model."""
 
 import gc
+import math
 import os
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
@@ -184,6 +185,18 @@ def _no_remembered_model() -> None:
     from kb.embedding import services as embedding
 
     embedding._last_active.clear()
+
+
+@pytest.fixture(autouse=True)
+def _no_remembered_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test leave words out that were frequent among thousands of another's entries.
+
+    PostgreSQL analyses a table by itself while a test fills it, and its counts outlive the
+    rows.
+    """
+    from kb.search import evidence
+
+    monkeypatch.setattr(evidence, "_kept", evidence._Kept((), math.inf))
 
 
 @pytest.fixture(scope="session")
