@@ -1,5 +1,6 @@
 # Nescio's web server, worker and scheduler; docker-compose.yml says which is which.
-FROM python:3.11-slim-bookworm
+# Python 3.11.16; a later one has another digest (docker buildx imagetools inspect).
+FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 # PyTorch's own index has builds without CUDA; leave it empty for builds with CUDA.
 ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu

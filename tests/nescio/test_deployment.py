@@ -126,6 +126,18 @@ def test_all_processes_of_nescio_share_image_and_settings(services):
     assert all(each["environment"] == ours[0]["environment"] for each in ours)
 
 
+def test_every_image_that_we_do_not_build_is_pinned_by_digest(services):
+    bases = re.findall(
+        r"^FROM (\S+)", (settings.BASE_DIR / "Dockerfile").read_text(), re.M
+    )
+    named = [each["image"] for each in services.values() if "build" not in each]
+
+    assert len(bases) == 1
+    assert len(named) == 3
+    for image in (*bases, *named):
+        assert re.fullmatch(r"[a-z/-]+:[0-9.a-z-]+@sha256:[0-9a-f]{64}", image), image
+
+
 def test_one_file_passes_every_setting_to_every_process(services):
     example = (settings.BASE_DIR / ".env.example").read_text()
     table = (settings.BASE_DIR / "docs/reference/settings.md").read_text()
