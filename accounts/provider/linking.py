@@ -27,6 +27,10 @@ class SignInRefusedError(ForbiddenError):
     code = "sign_in_refused"
 
 
+class _NameTakenError(SignInRefusedError):
+    """Another account has the name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rights:
     """What the provider's groups open here."""
@@ -51,7 +55,15 @@ def sign_in_by_claims(claims: Mapping[str, Any]) -> User:
     """
     rights = _rights(claims)
     with reading_as(SIGN_IN):
-        user = _find_account(claims, rights) or _create_account(claims, rights)
+        user = _find_account(claims, rights)
+        if user is None:
+            try:
+                user = _create_account(claims, rights)
+            except _NameTakenError:
+                # The same person in two windows: the other one has made it meanwhile.
+                user = _find_account(claims, rights)
+                if user is None:
+                    raise
     if not user.is_active:
         raise SignInRefusedError(
             f"Your account {user.username!r} is closed here. An administrator can open it."
@@ -114,8 +126,8 @@ def _username(claims: Mapping[str, Any]) -> str:
     return name
 
 
-def _name_taken(name: str, claims: Mapping[str, Any]) -> SignInRefusedError:
-    return SignInRefusedError(
+def _name_taken(name: str, claims: Mapping[str, Any]) -> _NameTakenError:
+    return _NameTakenError(
         f"There is an account {name!r} here that does not belong to your sign-in. If it "
         "is yours, an administrator can connect it: admin, Users, its page, issuer "
         f"{claims['iss']!r}, subject {claims['sub']!r}."

@@ -186,4 +186,5 @@ def link(request: HttpRequest, user_id: str, token: str) -> HttpResponse:
         )
     logger.warning("%s signs in by a link of manage.py sign_in_link", user.username)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    request.session.set_expiry(settings.OIDC_SESSION)
     return redirect("ask")

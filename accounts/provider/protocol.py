@@ -8,7 +8,6 @@ and expiry.
 
 import time
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import jwt
@@ -21,6 +20,7 @@ from mozilla_django_oidc.utils import import_from_settings
 
 from accounts.authentication import AccountBackend
 from accounts.exceptions import UnavailableError
+from accounts.loaded_once import LoadedOnce
 from accounts.provider.linking import SignInRefusedError, sign_in_by_claims
 
 _DISCOVERY: Final = "/.well-known/openid-configuration"
@@ -45,14 +45,29 @@ class ProviderUnavailableError(UnavailableError):
 def discovery() -> Mapping[str, Any]:
     """Return the provider's discovery document, read at most once an hour.
 
+    One that can't be read is asked for again after a minute: requests that each waited for
+    it would hold all threads of the web server.
+
     Raises:
         ProviderUnavailableError: It can't be read, lacks an address or names another issuer.
     """
-    return _discovery(settings.OIDC_ISSUER, int(time.time()) // _KEEP_SECONDS)
+    issuer = settings.OIDC_ISSUER
+    found = _documents.get(
+        issuer,
+        lambda: _read_discovery(issuer),
+        version=int(time.time()) // _KEEP_SECONDS,
+        fallback=str,
+    )
+    if isinstance(found, str):
+        raise ProviderUnavailableError(found)
+    return found
 
 
-@lru_cache(maxsize=1)
-def _discovery(issuer: str, hour: int) -> Mapping[str, Any]:
+# By issuer; in its place what is wrong with it.
+_documents: LoadedOnce[str, Mapping[str, Any] | str] = LoadedOnce()
+
+
+def _read_discovery(issuer: str) -> Mapping[str, Any]:
     address = issuer.rstrip("/") + _DISCOVERY
     try:
         response = requests.get(address, timeout=settings.OIDC_TIMEOUT)
@@ -61,7 +76,7 @@ def _discovery(issuer: str, hour: int) -> Mapping[str, Any]:
     except requests.RequestException as error:
         raise ProviderUnavailableError(
             f"The identity provider can't be read at {address}: {error}. "
-            "Try again, or correct NESCIO_OIDC_ISSUER."
+            "Try again in a minute, or correct NESCIO_OIDC_ISSUER."
         ) from error
     named = document.get("issuer")
     if named != issuer:

@@ -1,6 +1,7 @@
 """Sign-in by a real OpenID Connect provider, which runs as a process of its own."""
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from io import StringIO
 from urllib.parse import parse_qs, urlsplit
 
@@ -8,11 +9,14 @@ import pytest
 import requests
 from django.contrib.auth.models import Group, User
 from django.core.management import call_command
+from django.db import connections
+from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
 from accounts.models import ApiToken, AuditEntry, ProviderAccount, ProviderGroup
+from accounts.provider.linking import sign_in_by_claims
 from accounts.roles import Role
 from accounts.services import create_token
 from tests.accounts import identity_provider
@@ -103,6 +107,28 @@ def test_a_group_that_was_taken_away_takes_its_role_at_the_next_sign_in(client):
     assert refused.status_code == 403
     assert "(canteen) open nothing here" in refused.content.decode()
     assert not ada.groups.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_first_sign_ins_at_once_are_one_account(provider):
+    claims = {
+        "iss": provider,
+        "sub": "ada",
+        "preferred_username": "ada",
+        "groups": ["desk"],
+    }
+    others = []
+
+    def sign_in_elsewhere(**kwargs):
+        pre_save.disconnect(sign_in_elsewhere, sender=User)
+        with ThreadPoolExecutor(1) as thread:
+            others.append(thread.submit(sign_in_by_claims, claims).result())
+            thread.submit(connections.close_all).result()
+
+    pre_save.connect(sign_in_elsewhere, sender=User)
+
+    assert [sign_in_by_claims(claims)] == others
+    assert ProviderAccount.objects.get().user == User.objects.get() == others[0]
 
 
 @pytest.mark.parametrize(
@@ -339,6 +365,7 @@ def test_passwords_can_be_switched_off_and_an_operator_still_gets_in(client, set
     assert client.get(path + "x").status_code == 403
     assert client.get(path).status_code == 302
     assert client.session["_auth_user_id"] == str(root.pk)
+    assert client.session.get_expiry_age() <= 12 * 3600
     assert client.get("/admin/").status_code == 200
     assert Client().get(path).status_code == 403  # once
 
@@ -355,7 +382,7 @@ def test_after_sign_out_the_providers_own_is_offered(client, provider):
 
 
 def test_a_provider_that_does_not_answer_is_said_and_found_by_doctor(
-    client, settings, provider
+    client, settings, provider, monkeypatch
 ):
     said = StringIO()
     call_command("doctor", "--no-models", stdout=said, no_color=True)
@@ -365,6 +392,9 @@ def test_a_provider_that_does_not_answer_is_said_and_found_by_doctor(
     page = client.get("/login/provider")
     assert page.status_code == 503
     assert "NESCIO_OIDC_ISSUER" in page.content.decode()
+    with monkeypatch.context() as patch:
+        patch.setattr(requests, "get", None)  # it is not asked again at once
+        assert client.get("/login/provider").status_code == 503
     said = StringIO()
     call_command("doctor", "--no-models", stdout=said, no_color=True)
     assert re.search(r"warn +sign-in +The identity provider", said.getvalue())
