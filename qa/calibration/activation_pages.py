@@ -1,7 +1,6 @@
 """The page before a version is activated: what changes, and what the test cases say of it."""
 
 from typing import Any
-from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
@@ -12,12 +11,12 @@ from django.utils.html import format_html
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from qa.evaluation.activation import (
-    CaseCheck,
     CaseState,
     CheckedCase,
     activate_checked,
     ask_cases,
     check_of,
+    is_blocked,
     must_pass,
 )
 from qa.evaluation.models import SavedCase
@@ -69,7 +68,7 @@ def _ask(request: HttpRequest, policy: Policy) -> HttpResponse:
     )
     link = reverse("admin:jobs_job_change", args=[job.pk])
     messages.success(request, format_html(said, link))
-    return redirect(f"{address}?{urlencode({'asked': 1})}")
+    return redirect(address)
 
 
 def _page(
@@ -95,19 +94,12 @@ def _page(
         "hidden": len(hidden),
         "hidden_failed": sum(each.passes is False for each in hidden),
         "changed": sum(each.has_changed for each in check.cases),
-        "is_asking": _is_asking(request, check),
-        "is_blocked": check.needs_reason and must_pass(policy),
+        "is_asking": check.state is CaseState.RUNNING,
+        "is_blocked": is_blocked(policy, check),
         "reason": reason[:_MAX_REASON],
         "back": reverse("admin:qa_policy_change", args=[policy.pk]),
     }
     return render(request, "admin/qa/policy/activate.html", site | context)
-
-
-def _is_asking(request: HttpRequest, check: CaseCheck) -> bool:
-    """Tell whether results are awaited: who just had them asked sees them come."""
-    if check.state is CaseState.RUNNING:
-        return True
-    return check.state is CaseState.UNASKED and "asked" in request.GET
 
 
 def _in_words(checked: CheckedCase) -> dict[str, Any]:

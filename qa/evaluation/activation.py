@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from django.contrib.auth.models import User
+from django.db import transaction
 
 from jobs.models import Job
 from jobs.services import enqueue
+from kb.documents.models import KnowledgeBase
 from qa.exceptions import PolicyError
 from qa.policies.models import Policy
 from qa.policies.services import activate, active_policy
@@ -26,6 +28,7 @@ class CaseState(StrEnum):
     NONE = "none"  # none are saved
     UNASKED = "unasked"
     RUNNING = "running"
+    STOPPED = "stopped"  # some were asked, and no job asks the others
     PASSED = "passed"
     FAILED = "failed"
 
@@ -76,10 +79,19 @@ class CaseCheck:
                 return f"{total} test cases are saved and were not asked."
             case CaseState.RUNNING:
                 return f"{self.asked} of {total} test cases are asked."
+            case CaseState.STOPPED:
+                return (
+                    f"{self.asked} of {total} test cases were asked, and no more are."
+                )
             case CaseState.PASSED:
-                return f"All {total} test cases pass."
+                return f"All {total} test cases pass.{self._since}"
             case CaseState.FAILED:
-                return f"{self.failed} of {total} test cases fail."
+                return f"{self.failed} of {total} test cases fail.{self._since}"
+
+    @property
+    def _since(self) -> str:
+        is_outdated = self.is_outdated
+        return " Entries have changed since they were asked." if is_outdated else ""
 
 
 def check_of(policy: Policy) -> CaseCheck:
@@ -102,11 +114,13 @@ def check_of(policy: Policy) -> CaseCheck:
         )
         for row, case in saved
     )
+    state = _state(run, rows, is_asked=_is_asked(policy, data))
+    is_begun = run is not None and run.state == EvaluationRun.State.RUNNING
     return CaseCheck(
-        state=_state(run, rows),
+        state=state,
         cases=rows,
         run=run,
-        asked=len(results),
+        asked=0 if state is CaseState.RUNNING and not is_begun else len(results),
         is_outdated=run is not None
         and run.parameters.get("knowledge")
         != asked_of(policy.knowledge_base)["knowledge"],
@@ -125,26 +139,29 @@ def ask_cases(policy: Policy, *, by: User | None) -> Job:
     return _enqueue(policy, data, by)
 
 
+@transaction.atomic
 def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Policy:
     """Activate a version whose test cases pass, or for a stated reason; see `activate`.
 
     Raises:
         PolicyError: Test cases fail or were not asked, and no reason is given, or the
-            version, or the active one, says that they must pass.
+            version, or the active one, says that they must pass, with today's entries.
     """
+    # Who saves a test case meanwhile waits: what was looked at is what is activated.
+    KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
     check = check_of(policy)
     why = reason.strip()
-    if check.needs_reason and not policy.is_active:
-        if must_pass(policy):
-            raise PolicyError(
-                f"{policy} can't be activated: {check.in_words} The policy says that they "
-                "must pass. Ask them, and correct the thresholds or the test cases."
-            )
-        if not why:
-            raise PolicyError(
-                f"{check.in_words} Ask them, or state the reason why {policy} is to be "
-                "activated all the same."
-            )
+    if is_blocked(policy, check):
+        raise PolicyError(
+            f"{policy} can't be activated: {check.in_words} The policy says that they "
+            "must pass, with the entries of today. Ask them, and correct the thresholds or "
+            "the test cases."
+        )
+    if check.needs_reason and not policy.is_active and not why:
+        raise PolicyError(
+            f"{check.in_words} Ask them, or state the reason why {policy} is to be "
+            "activated all the same."
+        )
     is_told = check.state in (CaseState.PASSED, CaseState.FAILED)
     return activate(
         policy,
@@ -152,6 +169,13 @@ def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Po
         reason=why[:1000] if check.needs_reason else "",
         failed_cases=check.failed if is_told else None,
     )
+
+
+def is_blocked(policy: Policy, check: CaseCheck) -> bool:
+    """Tell whether no reason is enough: cases must pass, and did not or with other entries."""
+    if policy.is_active or not must_pass(policy):
+        return False
+    return check.needs_reason or check.is_outdated
 
 
 def must_pass(policy: Policy) -> bool:
@@ -169,8 +193,18 @@ def _enqueue(policy: Policy, data: str, by: User | None) -> Job:
             "policy_id": policy.pk,
         },
         owner=by,
-        idempotency_key=f"{KIND} cases {policy.pk} {data}"[:200],
+        idempotency_key=_job_key(policy, data),
     )
+
+
+def _job_key(policy: Policy, data: str) -> str:
+    return f"{KIND} cases {policy.pk} {data}"[:200]
+
+
+def _is_asked(policy: Policy, data: str) -> bool:
+    """Tell whether a job asks the test cases, or waits to."""
+    jobs = Job.objects.unfinished().filter(idempotency_key=_job_key(policy, data))
+    return jobs.exists()
 
 
 def _newest(policy: Policy, data: str) -> EvaluationRun | None:
@@ -187,11 +221,15 @@ def _results(run: EvaluationRun | None) -> Mapping[str, EvaluationResult]:
     return {row.case_id: row for row in rows}
 
 
-def _state(run: EvaluationRun | None, rows: tuple[CheckedCase, ...]) -> CaseState:
+def _state(
+    run: EvaluationRun | None, rows: tuple[CheckedCase, ...], *, is_asked: bool
+) -> CaseState:
+    if is_asked:
+        return CaseState.RUNNING
     if run is None:
         return CaseState.UNASKED
     if run.state == EvaluationRun.State.RUNNING:
-        return CaseState.RUNNING
+        return CaseState.STOPPED
     failed = any(each.passes is not True for each in rows)
     return CaseState.FAILED if failed else CaseState.PASSED
 

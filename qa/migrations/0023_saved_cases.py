@@ -26,6 +26,7 @@ class Migration(migrations.Migration):
             model_name="policy",
             name="test_cases_must_pass",
             field=models.BooleanField(
+                db_default=False,
                 default=False,
                 help_text="While it is active, or to activate it, every saved test case of the knowledge base must pass. Off: a stated reason is enough.",
             ),
@@ -43,6 +44,7 @@ class Migration(migrations.Migration):
             name="reason",
             field=models.TextField(
                 blank=True,
+                db_default="",
                 default="",
                 help_text="Why it was activated although test cases failed or were not asked.",
                 max_length=1000,

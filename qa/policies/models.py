@@ -80,7 +80,9 @@ class Policy(models.Model):
     min_token_confidence = models.FloatField(**_declared("min_token_confidence"))
     rerank = models.BooleanField(**_declared("rerank"))
     debias_verdict = models.BooleanField(**_declared("debias_verdict"))
-    test_cases_must_pass = models.BooleanField(**_declared("test_cases_must_pass"))
+    test_cases_must_pass = models.BooleanField(
+        **_declared("test_cases_must_pass"), db_default=False
+    )
     calibrated_embedder = models.CharField(max_length=64, blank=True)
     calibrated_language_model = models.CharField(max_length=200, blank=True)
     calibrated_retrieval = models.CharField(max_length=100, blank=True)
@@ -175,6 +177,7 @@ class PolicyActivation(models.Model):
     reason = models.TextField(
         blank=True,
         default="",
+        db_default="",
         max_length=1000,
         help_text="Why it was activated although test cases failed or were not asked.",
     )

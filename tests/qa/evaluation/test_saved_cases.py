@@ -10,6 +10,8 @@ from accounts.models import AuditEntry
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
+from jobs.services import request_cancel
+from kb.entries.services import edit_entry
 from qa.evaluation.activation import CaseState, activate_checked, ask_cases, check_of
 from qa.evaluation.knowledge import evaluation_user
 from qa.evaluation.runs import evaluate_in_background
@@ -20,7 +22,7 @@ from qa.evaluation.saved_cases import (
     visible_cases,
 )
 from qa.exceptions import EvaluationDataError, PolicyError
-from qa.models import PolicyActivation, SavedCase
+from qa.models import EvaluationRun, PolicyActivation, SavedCase
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import (
     make_audience,
@@ -216,6 +218,16 @@ def test_a_policy_that_says_so_is_not_replaced_by_what_fails(policy, entry, boss
         activate_checked(lax, by=boss, reason="I want it.")
 
     ask_all(lax)
+    edit_entry(
+        entry_id=entry.pk,
+        author=boss,
+        may_verify=True,
+        text="A replacement card costs 13 euros.",
+    )
+    with pytest.raises(PolicyError, match="Entries have changed since"):
+        activate_checked(lax, by=boss)
+
+    ask_all(lax)
     assert activate_checked(lax, by=boss).is_active
 
 
@@ -228,6 +240,21 @@ def test_a_changed_case_is_asked_again(policy, entry, boss):
     saved(boss, QUESTION, answered=False)
 
     assert check_of(made).state is CaseState.UNASKED
+
+
+def test_what_no_job_asks_any_more_is_not_waited_for(policy, entry, boss):
+    saved(boss, QUESTION, entry)
+    made = new_version(policy, by=None, alpha=0.9)
+    ask_all(made)
+
+    job = ask_cases(made, by=None)
+    waiting = check_of(made)
+    assert (waiting.state, waiting.asked) == (CaseState.RUNNING, 0)
+
+    request_cancel(job.pk, by=make_user(Role.ADMIN, username="chief"))
+    EvaluationRun.objects.filter(policy=made).update(state="running")
+    stopped = check_of(made)
+    assert (stopped.state, stopped.needs_reason) == (CaseState.STOPPED, True)
 
 
 @pytest.fixture
@@ -248,7 +275,7 @@ def test_the_activation_page_shows_what_changes_and_what_fails(policy, entry, bo
     address = reverse("admin:qa_policy_activate_this", args=[strict.pk])
 
     page.post(address, {"then": "ask"})
-    waiting = page.get(f"{address}?asked=1").content.decode()
+    waiting = page.get(address).content.decode()
     ask_all(strict)
     shown = page.get(address).content.decode()
     refused = page.post(address, {"reason": ""}).content.decode()
