@@ -40,6 +40,7 @@ from nescio.embedded.places import Places
 
 MAX_GROWTH = 0.05
 _SAMPLE_SECONDS = 10.0
+_SAID_EVERY = 30  # samples
 _PARTS = 12
 _DATABASE = "PostgreSQL"
 _MEBIBYTE = 1024**2
@@ -91,7 +92,7 @@ def main() -> int:
         with system(Path(place) / "var", settings.PLACES.models) as running:
             began = time.time()
             with load(running, ledger, options.clients, known):
-                samples = _sample(running, began + 60 * options.minutes)
+                samples = _sample(running, ledger, began + 60 * options.minutes)
             faults = faults_of_writes(running, ledger)
     parts = _parts(ledger.exchanges, samples, began)
     _report(parts)
@@ -110,11 +111,20 @@ def main() -> int:
     return 1 if growth >= MAX_GROWTH or errors or faults else 0
 
 
-def _sample(running: System, until: float) -> list[tuple[float, Memory]]:
-    samples = []
+def _sample(
+    running: System, ledger: Ledger, until: float
+) -> list[tuple[float, Memory]]:
+    samples: list[tuple[float, Memory]] = []
     while time.time() < until:
         time.sleep(_SAMPLE_SECONDS)
-        samples.append((time.time(), _memory(running)))
+        samples.append((time.time(), held := _memory(running)))
+        if len(samples) % _SAID_EVERY == 0:
+            errors = sum(each.is_error for each in ledger.exchanges)
+            print(
+                f"{(until - time.time()) / 60:.0f} min left: {sum(held.values()):.0f} MiB, "
+                f"{len(ledger.exchanges)} requests, {errors} errors",
+                flush=True,
+            )
     return samples
 
 
