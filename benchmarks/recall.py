@@ -48,7 +48,7 @@ DIMENSIONS = 384
 CLUSTERS = 500
 TOP_K = 4
 RECALL_LIMIT = 0.99
-SHARES = {"one_percent": 0.01, "third": 0.34, "rest": 0.65}
+SHARES = {"one_percent": 0.01, "few_percent": 0.06, "third": 0.34, "rest": 0.59}
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -263,10 +263,11 @@ def run(entries: int, questions: int, *, is_real: bool) -> bool:
         size = vector_index.size_bytes(EmbeddingModel.objects.get()) / 2**20
         print(f"index built in {time.perf_counter() - begun:.1f} s, {size:.0f} MiB\n")
         lines = []
-        few, third, _ = everyone.audience_ids
+        few, some, third, _ = everyone.audience_ids
         for name, ids in (
             ("unfiltered", everyone.audience_ids),
             ("audience of 34 %", (third,)),
+            ("audience of 6 %", (some,)),
             ("audience of 1 %", (few,)),
         ):
             rows = np.flatnonzero(np.isin(owners, ids))

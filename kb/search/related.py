@@ -13,7 +13,7 @@ from .sql import (
     CURRENT,
     ENTITLED,
     IN_KNOWLEDGE_BASE,
-    LOOKED_UP,
+    IS_LOOKED_UP,
     MEASURED,
     MEASURED_ONE,
     SERVABLE,
@@ -90,7 +90,7 @@ excluded AS MATERIALIZED (
     WHERE {IN_KNOWLEDGE_BASE} AND {SERVABLE}
       AND NOT ({ENTITLED} AND {CURRENT} AND {TRUSTED})
 ),
-head AS MATERIALIZED (SELECT count(*) <= {LOOKED_UP} AS is_few FROM excluded),
+head AS MATERIALIZED (SELECT count(*) {IS_LOOKED_UP} AS is_few FROM excluded),
 measured AS (
     SELECT x.cause, x.confidence, v.distance
     FROM excluded x CROSS JOIN LATERAL ({MEASURED_ONE} x.id) v

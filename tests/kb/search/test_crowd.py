@@ -50,7 +50,14 @@ def crowd_parameters(asker: Asker, seed: int, words: str = "") -> dict[str, Any]
     parameters = look_parameters(
         question_vector(seed), words, scope=scope_of(asker), top_k=4, exact_limit=100
     )
-    return {**parameters, "few": 0, "looked_up": 0, "pool": POOL, "crowd": CROWD}
+    return {
+        **parameters,
+        "few": 0,
+        "looked_up": 0,
+        "looked_up_share": 0,
+        "pool": POOL,
+        "crowd": CROWD,
+    }
 
 
 def is_settled(parameters: dict[str, Any]) -> bool:

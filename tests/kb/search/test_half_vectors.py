@@ -96,7 +96,14 @@ def crowd_parameters(seed: int) -> Mapping[str, Parameter]:
     parameters = look_parameters(
         question_vector(seed), "", scope=scope_of(EVERYBODY), top_k=4, exact_limit=100
     )
-    return {**parameters, "few": 0, "looked_up": 0, "pool": 5, "crowd": 12}
+    return {
+        **parameters,
+        "few": 0,
+        "looked_up": 0,
+        "looked_up_share": 0,
+        "pool": 5,
+        "crowd": 12,
+    }
 
 
 def place(entries: list[Entry], seed: int, distances: np.ndarray) -> None:  # noqa: F811
