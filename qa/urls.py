@@ -5,7 +5,7 @@ from qa.answers.api import AnswerViewSet, AskView
 from qa.answers.playground import SearchView
 from qa.dashboard.api import DashboardView
 from qa.gaps.api import EscalationViewSet, GapViewSet, NoticeViewSet
-from qa.inbox.api import InboxView
+from qa.inbox.api import FlagView, InboxView
 from qa.policies.api import DriftListView, PolicyListView, PolicyView
 from qa.reviews.api import ReviewViewSet, SampleViewSet
 from qa.votes.api import VoteView, VoteViewSet
@@ -22,6 +22,7 @@ router.register("votes", VoteViewSet, "api_votes")
 urlpatterns = [
     *router.urls,
     path("ask", AskView.as_view(), name="api_ask"),
+    path("entries/<int:entry_id>/flag", FlagView.as_view(), name="api_flag"),
     path("inbox", InboxView.as_view(), name="api_inbox"),
     path("search", SearchView.as_view(), name="api_search"),
     path("answers/<uuid:answer_id>/vote", VoteView.as_view(), name="api_vote"),

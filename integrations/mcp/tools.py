@@ -101,6 +101,13 @@ _OPERATIONS = (
                     "items": {"type": "string"},
                     "description": "Slugs of what it is about.",
                 },
+                "conversation": {
+                    "type": "string",
+                    "format": "uuid",
+                    "description": "The `conversation` of an earlier answer: the question "
+                    "follows it and need not be complete; `question` of the answer says "
+                    "as what it was asked.",
+                },
             },
             ["question"],
         ),
@@ -108,7 +115,7 @@ _OPERATIONS = (
         "/api/v1/ask",
         {},
         (
-            "id", "answered", "text", "short_answer", "gate", "reason", "unsourced",
+            "id", "conversation", "question", "answered", "text", "short_answer", "gate", "reason", "unsourced",
             "citations", "near_misses", "disagreements",
         ),
     ),

@@ -1,17 +1,24 @@
-"""The inbox over REST: what waits for the caller."""
+"""The inbox over REST: what waits for the caller, and a flag, which lets an entry wait."""
 
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import KnownQueryView
-from accounts.roles import IsSME, caller
+from accounts.rest import KnownQueryView, StrictCharField, StrictSerializer
+from accounts.roles import IsAgent, IsSME, caller
+from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.inbox.items import Item
 from qa.inbox.models import Kind
-from qa.inbox.services import COUNTED, MAX_LISTED, count_waiting, read_inbox
+from qa.inbox.services import (
+    COUNTED,
+    MAX_LISTED,
+    count_waiting,
+    flag_entry,
+    read_inbox,
+)
 from qa.inbox.waiting import Scope
 
 _PAGE_SIZE = 25
@@ -57,6 +64,41 @@ class InboxSerializer(serializers.Serializer[Any]):
         allow_null=True, help_text="The next page; null for the last."
     )
     results = InboxItemSerializer(many=True)
+
+
+class FlagSerializer(StrictSerializer):
+    """What is out of date."""
+
+    note = StrictCharField(max_length=FLAG_NOTE_LIMIT, default="", allow_blank=True)
+
+
+class FlagView(KnownQueryView):
+    """Flagging an entry as outdated."""
+
+    permission_classes = [IsAgent]
+    throttle_scope = "user"
+
+    @extend_schema(
+        operation_id="entries_flag",
+        summary="Flag an entry as outdated",
+        request=FlagSerializer,
+        responses={
+            200: FlagSerializer,
+            404: OpenApiResponse(
+                description="There is no such entry in use, or you may not see it."
+            ),
+        },
+    )
+    def post(self, request: Request, entry_id: int) -> Response:
+        """Let it be due at once and notify who looks after it; it answers as before.
+
+        A second flag of the same user's changes the note.
+        """
+        given = FlagSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        note = given.validated_data["note"]
+        flag = flag_entry(entry_id=entry_id, by=caller(request), note=note)
+        return Response(FlagSerializer(flag).data)
 
 
 class InboxView(KnownQueryView):

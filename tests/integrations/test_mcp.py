@@ -83,6 +83,20 @@ def test_a_question_is_answered_or_refused_as_over_rest(known, live_server, conn
     assert Answer.objects.count() == 2
 
 
+def test_a_follow_up_is_asked_as_a_question_of_its_own(known, live_server):
+    user = make_user()
+    [first] = called(over_http, live_server.url, user, ("ask", {"question": FEE}))
+    conversation = first.structured_content["conversation"]
+
+    said = {"question": "And for a virtual card?", "conversation": conversation}
+    [followed] = called(over_http, live_server.url, user, ("ask", said))
+
+    answer = followed.structured_content
+    assert answer["conversation"] == conversation
+    assert "virtual" in answer["question"]
+    assert Answer.objects.get(pk=answer["id"]).typed == said["question"]
+
+
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 def test_every_generation_of_the_protocol_lists_the_tools(known, live_server, mode):
     token = create_token(user=make_user()).secret

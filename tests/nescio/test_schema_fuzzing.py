@@ -42,6 +42,7 @@ _FITTING = [
     "POST /api/v1/entries",
     "PATCH /api/v1/entries/{entry_id}",
     "DELETE /api/v1/entries/{entry_id}",
+    "POST /api/v1/entries/{entry_id}/flag",
     "POST /api/v1/entries/{entry_id}/restore",
     "POST /api/v1/entries/{entry_id}/retire",
     "POST /api/v1/entries/{entry_id}/verify",

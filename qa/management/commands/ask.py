@@ -6,6 +6,7 @@ import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
@@ -22,6 +23,7 @@ from kb.documents.models import KnowledgeBase
 from kb.embedding.embedder import get_embedder
 from kb.embedding.services import active_model
 from qa.answers.asking import ask, find_knowledge_base
+from qa.answers.conversations import check_knowledge_base, conversation_before
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
 from qa.answers.sources import configured_verifier
@@ -59,6 +61,11 @@ class Command(BaseCommand):
             "--knowledge-base", default="", metavar="SLUG",
             help="The knowledge base to ask (default: the oldest).",
         )  # fmt: skip
+        add(
+            "--follows", type=UUID, default=None, metavar="ANSWER",
+            help="The id of an answer of the same user's: the question is a follow-up, and "
+            "is asked as a standalone one.",
+        )  # fmt: skip
         add("--language", default=None, help="Language of the answer: en, de or xx.")
         add("--json", action="store_true", help="Print the answer as REST returns it.")
 
@@ -68,6 +75,7 @@ class Command(BaseCommand):
         question: str,
         username: str,
         knowledge_base: str,
+        follows: UUID | None,
         language: str | None,
         json: bool,
         verbosity: int,
@@ -76,7 +84,12 @@ class Command(BaseCommand):
         try:
             asker = find_asker(username)
             with acting_for(asker), _quiet(unless=verbosity > 1):
-                base = find_knowledge_base(knowledge_base)
+                before = conversation_before(follows, asker=asker) if follows else None
+                if before:
+                    check_knowledge_base(before, knowledge_base)
+                base = find_knowledge_base(
+                    before.knowledge_base if before else knowledge_base
+                )
                 _load(base)
                 answer = ask(
                     question,
@@ -84,6 +97,8 @@ class Command(BaseCommand):
                     knowledge_base=base,
                     language=language,
                     channel=Answer.Channel.COMMAND,
+                    conversation=before.id if before else None,
+                    earlier=before.questions if before else (),
                 )
         except UnavailableError as error:
             raise CommandError(str(error), returncode=UNAVAILABLE) from error
@@ -118,6 +133,8 @@ def _load(base: KnowledgeBase) -> None:
 
 
 def print_answer(answer: Answer, asker: User, console: Console) -> None:
+    if answer.typed:
+        console.print(Text(f"Asked as: {answer.question}", style="dim"))
     console.print(_headline(answer, asker))
     fetch_evidence(answer, asker)
     if answer.pieces:

@@ -58,6 +58,18 @@ def test_a_refusal_exits_with_1(knowledge):
     assert "distance_over_confidence" in printed
 
 
+def test_a_follow_up_is_asked_as_a_question_of_its_own(knowledge):
+    run(BLOCK)
+    first = Answer.objects.get()
+
+    _, printed = run("And a stolen phone?", "--follows", str(first.pk))
+
+    followed = Answer.objects.exclude(pk=first.pk).get()
+    assert followed.conversation == first.pk
+    assert f"Asked as: {followed.question}" in printed
+    assert followed.typed == "And a stolen phone?"
+
+
 def test_json_is_the_answer_as_rest_returns_it(knowledge):
     code, printed = run(BLOCK, "--json")
 

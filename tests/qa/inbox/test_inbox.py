@@ -11,6 +11,7 @@ from accounts.authentication import find_user
 from accounts.models import AuditEntry
 from accounts.roles import Role
 from kb.models import Conflict, Entry, Import, Proposal
+from kb.upkeep.models import Flag
 from qa.exceptions import InboxItemNotFoundError, InvalidInboxError
 from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.escalations import escalate
@@ -302,6 +303,23 @@ def test_the_page_assigns_snoozes_and_undoes(curator):
     assert act(action="take", subject="x").status_code == 400
     plain = client.post(reverse("inbox-change"), {**subject, "action": "release"})
     assert plain["Location"] == "/inbox?"
+
+
+def test_rest_flags_an_entry_as_the_page_does(curator, client):
+    entry = make_entry("It costs 12 euros.")
+    secret = make_entry("4711", audience=make_audience("vault", groups=["vault"]))
+    client.force_login(make_user())
+
+    def flag(entry_id: int, **body):
+        address = f"/api/v1/entries/{entry_id}/flag"
+        return client.post(address, body, content_type="application/json")
+
+    assert flag(entry.pk, note="13 now").json() == {"note": "13 now"}
+    assert flag(entry.pk).json() == {"note": "13 now"}
+    assert Flag.objects.get().entry == entry
+    assert flag(secret.pk).status_code == 404
+    assert flag(entry.pk, note="x" * 1001).status_code == 400
+    assert flag(entry.pk, why="x").status_code == 400
 
 
 def test_rest_lists_the_same(curator, client):
