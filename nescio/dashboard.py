@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.roles import caller
 from integrations.events.models import Endpoint
 from jobs.models import Job
 from kb.entries.due import EXPIRY_NOTICE
@@ -19,6 +20,8 @@ from qa.answers.models import Answer, readable_reason
 from qa.inbox.navigation import counts, is_for
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
+
+from .first_steps import first_steps
 
 PERIOD = timedelta(days=7)
 
@@ -56,7 +59,8 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
         and Endpoint.objects.exists()
     ):
         blocks.append(_webhooks())
-    return {**context, "title": "Today", "blocks": blocks}
+    steps = first_steps(caller(request))
+    return {**context, "title": "Today", "blocks": blocks, "first_steps": steps}
 
 
 def _entries() -> Block:

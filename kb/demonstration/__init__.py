@@ -25,6 +25,7 @@ from kb.entries.values import UNVERIFIED_CONFIDENCE, NewEntry
 logger = logging.getLogger(__name__)
 
 KNOWLEDGE = Path(__file__).with_name("knowledge.json")
+SLUG = "cards"
 
 
 @dataclass(frozen=True, slots=True)

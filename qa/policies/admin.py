@@ -61,6 +61,13 @@ class RefusalWordingAdmin(BaseAdmin):
 # A threshold that is chosen elsewhere says for which model.
 _SET_FOR = "calibrated_own_knowledge"
 _CHOSEN = ("knowledge_base", "name", *CHOSEN, _SET_FOR)
+_USUAL = (
+    "min_entry_answer",
+    "sources_must_agree",
+    "reveal_not_entitled",
+    "answer_from_enriched",
+    "test_cases_must_pass",
+)
 
 
 class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
@@ -111,22 +118,34 @@ class PolicyAdmin(BaseAdmin):
     list_select_related = ["knowledge_base", "created_by", "certificate"]
     actions_detail = ["try_this", "make_new_version", "activate_this"]
     actions_list = ["open_calibration", "evaluate"]
-    fieldsets: ClassVar = [
+    fieldsets: ClassVar[list[tuple[str | None, dict[str, Any]]]] = [
         (None, {"fields": ["knowledge_base", "name"]}),
+        (
+            "What most people set",
+            {
+                "fields": _USUAL,
+                "description": "How many shown answers may be wrong is chosen on the "
+                "calibration page, which sets the thresholds from that.",
+            },
+        ),
         *(
             (
-                section.value,
+                f"Advanced: {section.value}",
                 {
+                    "classes": ["collapse"],
                     "fields": [
                         f
                         for f in (*CHOSEN, _SET_FOR)
-                        if DECLARED[f].section is section
-                        or (f == _SET_FOR and section is Section.TIMING)
-                    ]
+                        if f not in _USUAL
+                        and (
+                            DECLARED[f].section is section
+                            or (f == _SET_FOR and section is Section.TIMING)
+                        )
+                    ],
                 },
             )
             for section in Section
-            if section is not Section.RECORD
+            if section not in (Section.RECORD, Section.AGREEMENT, Section.ACTIVATION)
         ),
     ]
     _made_by_machine: ClassVar = [

@@ -1,9 +1,11 @@
 """The admin's frame: navigation by task, dashboard, for each role what it may see."""
 
+import json
 import re
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.core.checks import run_checks
 from django.test import Client
 from django.urls import reverse
@@ -11,9 +13,12 @@ from django.utils import timezone
 
 from accounts.roles import Role
 from jobs.services import enqueue
+from kb.demonstration import KNOWLEDGE, SLUG
 from nescio.admin_site import UNFOLD, environment
 from nescio.dashboard import add_figures
-from tests.factories import make_entry, make_user
+from nescio.first_steps import first_steps
+from qa.calibration.self_calibration import set_settings
+from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
@@ -114,6 +119,35 @@ def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
 
     assert len(counted) > 10
     assert shown == counted
+
+
+def test_first_steps_are_listed_until_all_are_done():
+    boss = staff(Role.ADMIN)
+    demonstration = make_knowledge_base()
+    assert demonstration.slug == SLUG == json.loads(KNOWLEDGE.read_text())["knowledge_base"]["slug"]  # fmt: skip
+
+    def done() -> list[bool]:
+        return [step.is_done for step in first_steps(boss)]
+
+    assert done() == [False] * 4
+    page = client_of(boss).get("/admin/").content.decode()
+    assert "Import your knowledge" in page
+    links = [step.link for step in first_steps(boss)]
+    assert [client_of(boss).get(link, follow=True).status_code for link in links] == [
+        200
+    ] * 4
+    make_entry("Of the demonstration.")
+    assert done() == [False, False, True, False]  # its author is an account too
+    User.objects.exclude(pk=boss.pk).update(is_active=False)
+    make_entry("Our own.", knowledge_base=make_knowledge_base("ours"))
+    set_settings(demonstration, wrong_share_target=10, calibrates_itself="off")
+    make_answer(boss)
+    assert done() == [True, True, False, True]
+    make_user(username="evaluation-vault")
+    assert done() == [True, True, False, True]
+    make_user(username="ada")
+    assert done() == []
+    assert first_steps(staff(Role.CURATOR)) == ()
 
 
 def test_navigation_holds_each_role_to_its_rights():

@@ -1,0 +1,59 @@
+"""What a new system still needs of who runs it: a list on the admin's first page."""
+
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from kb.demonstration import SLUG
+from kb.entries.models import Entry
+from qa.answers.models import Answer
+from qa.calibration.models import SelfCalibrationSettings
+from qa.evaluation.knowledge import USERNAME
+
+_WANTED = ("auth.add_user", "kb.add_import", "qa.add_policy", "qa.view_answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    title: str
+    help: str
+    link: str
+    is_done: bool
+
+
+def first_steps(user: User) -> tuple[Step, ...]:
+    """Return the steps (four queries); none for who can't take all, or once all are done."""
+    if not user.has_perms(_WANTED):
+        return ()
+    others = User.objects.filter(is_active=True).exclude(pk=user.pk)
+    own = Entry.objects.exclude(knowledge_base__slug=SLUG)
+    steps = (
+        Step(
+            "Import your knowledge",
+            "A table, a document or an archive; a look at what it would change comes "
+            "first. The demonstration's knowledge base may stay for trying things.",
+            reverse("admin:kb_import_bring"),
+            own.exists(),
+        ),
+        Step(
+            "Say how many shown answers may be wrong",
+            "Open your knowledge base there and choose; the thresholds follow from its own "
+            "questions.",
+            reverse("admin:qa_policy_calibration"),
+            SelfCalibrationSettings.objects.exists(),
+        ),
+        Step(
+            "Invite people",
+            "An account for each, with a role and the groups that open audiences.",
+            reverse("admin:auth_user_add"),
+            others.exclude(username__startswith=USERNAME).exists(),
+        ),
+        Step(
+            "Ask a question",
+            "And give it a thumb: that is what it learns from.",
+            reverse("ask"),
+            Answer.objects.live().asked_by(user).exists(),
+        ),
+    )
+    return () if all(step.is_done for step in steps) else steps
