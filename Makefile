@@ -26,7 +26,7 @@ LOCKED := $(PIP) --require-hashes --no-deps
 # requests, no test that runs the language model for long.
 FAST := -m "not browser and not system and not slow"
 
-.PHONY: up stop test test-fast lint format help venv dev requirements sbom
+.PHONY: up stop test test-fast lint format help venv dev requirements sbom client
 
 up: $(VENV)/.runtime ## Start everything, ask the demonstration questions, serve until Ctrl-C (ARGS="--port 9000")
 	@exec $(RUN) manage.py up $(ARGS)
@@ -75,6 +75,17 @@ sbom: $(VENV)/.made ## Write what is installed as CycloneDX, from the pins: sbom
 	@rm -rf $(LOCK) && $(PYTHON) -m venv $(LOCK) && $(LOCK)/bin/pip install -q cyclonedx-bom==7.5.0
 	@cat requirements.txt requirements-models.txt \
 		| $(LOCK)/bin/cyclonedx-py requirements - --output-reproducible -o sbom.cdx.json
+	@rm -rf $(LOCK)
+
+client: $(VENV)/.runtime ## Generate the typed Python client of the interface from its schema: nescio-client/
+	@# Its generator wants other versions of what runs here.
+	@rm -rf $(LOCK) nescio-client && $(PYTHON) -m venv $(LOCK) \
+		&& $(LOCK)/bin/pip install -q openapi-python-client==0.29.1
+	@$(RUN) manage.py spectacular --format openapi-json --file $(LOCK)/schema.json
+	@printf '%s\n' 'post_hooks: []' 'content_type_overrides:' \
+		'  application/zip: application/octet-stream' > $(LOCK)/options.yaml
+	@$(LOCK)/bin/openapi-python-client generate --path $(LOCK)/schema.json \
+		--config $(LOCK)/options.yaml --output-path nescio-client
 	@rm -rf $(LOCK)
 
 help: ## Show this

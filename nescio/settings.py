@@ -451,6 +451,8 @@ SPECTACULAR_SETTINGS = {
     "TITLE": "Nescio",
     "DESCRIPTION": "Answers from verified knowledge, with evidence, or a refusal that says why.",
     "VERSION": "1",
+    # Where it is read from, and where the world finds it.
+    "SERVERS": [{"url": "/"}, {"url": PUBLIC_URL}],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

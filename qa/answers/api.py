@@ -5,7 +5,7 @@ import django_filters
 from django.conf import settings
 from django.db.models import QuerySet
 from django.http import HttpResponseBase
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.generics import GenericAPIView
@@ -35,6 +35,8 @@ from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
 from qa.exceptions import AnswerNotFoundError
 from qa.pipeline.gates import Gate, Reason
+
+EXAMPLE = "What does a replacement card cost?"
 
 
 class QuestionSerializer(StrictSerializer):
@@ -130,6 +132,17 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
     @extend_schema(
         operation_id="ask",
         request=TaggedQuestionSerializer,
+        examples=[
+            OpenApiExample("A question", {"question": EXAMPLE}, request_only=True),
+            OpenApiExample(
+                "A follow-up",
+                {
+                    "question": "And for the Business card?",
+                    "conversation": "7d3f8a52-6c1e-4b0f-9a55-2f4c0d6f1b3e",
+                },
+                request_only=True,
+            ),
+        ],
         responses={
             **_RESPONSES,
             404: OpenApiResponse(

@@ -4,7 +4,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,7 +18,7 @@ from accounts.rest import KnownQueryView
 from accounts.roles import IsAgent
 from kb.documents.models import KnowledgeBase
 from kb.types import Evidence
-from qa.answers.api import QuestionSerializer, read_question
+from qa.answers.api import EXAMPLE, QuestionSerializer, read_question
 from qa.answers.models import Answer
 from qa.answers.serializers import SignalSerializer
 from qa.pipeline import finish
@@ -163,6 +168,9 @@ class SearchView(KnownQueryView):
     @extend_schema(
         operation_id="search",
         request=QuestionSerializer,
+        examples=[
+            OpenApiExample("A question", {"question": EXAMPLE}, request_only=True)
+        ],
         responses={
             200: PlaygroundSerializer,
             404: OpenApiResponse(description="There is no such knowledge base."),

@@ -7,7 +7,12 @@ import django_filters
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_field
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+)
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.generics import GenericAPIView
@@ -169,6 +174,18 @@ class VoteView(KnownQueryView, GenericAPIView[Answer]):
 
     @extend_schema(
         operation_id="answers_vote",
+        examples=[
+            OpenApiExample("It helped", {"rating": "up"}, request_only=True),
+            OpenApiExample(
+                "It is out of date",
+                {
+                    "rating": "down",
+                    "reasons": ["outdated"],
+                    "expected_answer": "It costs 13 euros since May.",
+                },
+                request_only=True,
+            ),
+        ],
         responses={
             200: VoteSerializer,
             409: OpenApiResponse(

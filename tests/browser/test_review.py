@@ -32,7 +32,7 @@ def test_answers_are_judged_one_after_the_other_without_a_mouse(desk):
     page.keyboard.press("Control+Enter")
 
     expect(page.get_by_text("Should it have been answered?")).to_be_visible()
-    expect(page.get_by_label("no", exact=True).first).to_be_focused()
+    expect(page.locator("[data-grade] input").first).to_be_focused()
     page.keyboard.press("2")
     page.keyboard.press("Control+Enter")
     expect(page.get_by_text("Nothing waits for you.").first).to_be_visible()

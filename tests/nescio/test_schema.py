@@ -116,6 +116,17 @@ def test_every_error_has_the_one_shape(schema):
                 assert whole["content"]["application/json"]["schema"] == shape, name
 
 
+def test_it_names_its_servers_and_shows_how_to_ask_and_vote(schema, settings):
+    assert [server["url"] for server in schema["servers"]] == ["/", settings.PUBLIC_URL]
+    for address, method in (
+        ("/api/v1/ask", "post"),
+        ("/api/v1/search", "post"),
+        ("/api/v1/answers/{answer_id}/vote", "put"),
+    ):
+        content = schema["paths"][address][method]["requestBody"]["content"]
+        assert content["application/json"]["examples"], address
+
+
 def test_operations_have_names_of_their_own(schema):
     names = [operation["operationId"] for _, operation in operations(schema)]
 
