@@ -31,7 +31,7 @@ def first_steps(user: User) -> tuple[Step, ...]:
     steps = (
         Step(
             "Import your knowledge",
-            "A table, a document or an archive; a look at what it would change comes "
+            "A table or a document; a look at what it would change comes "
             "first. The demonstration's knowledge base may stay for trying things.",
             reverse("admin:kb_import_bring"),
             own.exists(),
