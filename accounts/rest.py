@@ -241,6 +241,21 @@ class SlugFilter(django_filters.CharFilter):
 # What REST views of all apps share: rows by id, and what is done to one of them.
 
 
+def validated(
+    serializer: type[serializers.BaseSerializer[Any]],
+    given: object,
+    **options: Any,  # noqa: ANN401  # the serializer's
+) -> dict[str, Any]:
+    """Return what a body, or the parameters of an address, say, by a serializer.
+
+    Raises:
+        ValidationError: They say what they may not.
+    """
+    read = serializer(data=given, **options)
+    read.is_valid(raise_exception=True)
+    return dict(read.validated_data)
+
+
 _Row = TypeVar("_Row", bound=Model)
 
 
@@ -301,13 +316,12 @@ class ResourceViewSet(KnownQueryView, GenericViewSet[_Row]):
     def validated(
         self, serializer: type[serializers.BaseSerializer[Any]]
     ) -> dict[str, Any]:
-        body = serializer(
-            data=self.request.data,
+        return validated(
+            serializer,
+            self.request.data,
             context=self.get_serializer_context(),
             partial=self.request.method == "PATCH",
         )
-        body.is_valid(raise_exception=True)
-        return dict(body.validated_data)
 
 
 class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):

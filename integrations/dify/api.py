@@ -17,6 +17,7 @@ from accounts.rest import (
     StrictFloatField,
     StrictIntegerField,
     StrictSerializer,
+    validated,
 )
 from accounts.roles import IsAgent, caller
 from kb.types import Evidence
@@ -116,9 +117,7 @@ class RetrievalView(KnownQueryView, GenericAPIView[Any]):
         Where hard refusal would stop the question there are no records, so that no
         assistant answers from what is merely the nearest. Nothing is kept.
         """
-        body = RetrievalSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        given, asker = body.validated_data, caller(request)
+        given, asker = validated(RetrievalSerializer, request.data), caller(request)
         wanted = given["retrieval_setting"]
         found = preview(
             given["query"],

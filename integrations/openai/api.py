@@ -15,7 +15,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import KnownQueryView
+from accounts.rest import KnownQueryView, validated
 from accounts.roles import IsAgent, caller
 from integrations.openai.chat_models import (
     ChatModel,
@@ -95,9 +95,7 @@ class ChatView(OpenAIView):
         can always be shown: an answer, or the wording of a refusal, which `refusal` repeats.
         The whole answer with reason, near misses and evidence is in `nescio`.
         """
-        body = ChatRequestSerializer(data=request.data)
-        body.is_valid(raise_exception=True)
-        given, asker = body.validated_data, caller(request)
+        given, asker = validated(ChatRequestSerializer, request.data), caller(request)
         model: str = given["model"]
         options = dict(given["nescio"])
         rewrites = options.pop("rewrite", True)

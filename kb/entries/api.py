@@ -22,7 +22,7 @@ from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet
+from accounts.rest import ResourceViewSet, validated
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.entries import states
@@ -154,12 +154,11 @@ class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
     def destroy(self, request: Request, entry_id: int) -> Response:
         """Take an entry out of every answer; past answers still show what they cite."""
         self.get_object()
-        given = _WhySerializer(data=request.query_params.dict())
-        given.is_valid(raise_exception=True)
+        given = validated(_WhySerializer, request.query_params.dict())
         self._make(
             states.retire_entry,
             by=caller(request),
-            **given.validated_data,
+            **given,
             expected_revision=self._revision_in_header(),
         )
         return Response(status=status.HTTP_204_NO_CONTENT)

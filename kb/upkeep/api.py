@@ -10,7 +10,12 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet, StrictIntegerField, StrictSerializer
+from accounts.rest import (
+    ResourceViewSet,
+    StrictIntegerField,
+    StrictSerializer,
+    validated,
+)
 from accounts.roles import IsSME, caller
 from kb.entries.due import REASON_CHOICES, Place, Reason
 from kb.entries.models import Entry, EntryQuerySet
@@ -85,9 +90,7 @@ class DueEntryViewSet(ResourceViewSet[Entry]):
     @action(detail=False, permission_classes=[IsSME])
     def due(self, request: Request) -> Response:
         """Return what is due, the most used first, then what is due longest."""
-        query = _DueQuerySerializer(data=request.query_params.dict())
-        query.is_valid(raise_exception=True)
-        given = query.validated_data
+        given = validated(_DueQuerySerializer, request.query_params.dict())
         reason = given.get("reason")
         entries = due_entries(
             caller(request),

@@ -22,6 +22,7 @@ from accounts.rest import (
     StrictFilterSet,
     StrictSerializer,
     StrictSlugListField,
+    validated,
 )
 from accounts.roles import IsAgent
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
@@ -220,9 +221,7 @@ class AnswerViewSet(RowViewSet[Answer]):
 def read_question(
     request: Request, body: type[QuestionSerializer] = QuestionSerializer
 ) -> dict[str, Any]:
-    serializer = body(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    given = serializer.validated_data
+    given = validated(body, request.data)
     slug: str = given["knowledge_base"]
     continued: dict[str, Any] = {}
     if conversation_id := given.get("conversation"):

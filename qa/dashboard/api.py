@@ -8,7 +8,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import KnownQueryView, StrictSlugField
+from accounts.rest import KnownQueryView, StrictSlugField, validated
 from accounts.roles import IsSME, caller
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
@@ -144,8 +144,7 @@ class DashboardView(KnownQueryView, GenericAPIView[Any]):
     def get(self, request: Request) -> Response:
         """Read the figures of the last days, of all or of one knowledge base or tag."""
         # As a plain dictionary: a form's empty field would count as left out.
-        query = DashboardQuerySerializer(data=request.query_params.dict())
-        query.is_valid(raise_exception=True)
-        scope = make_scope(**query.validated_data)
+        query = validated(DashboardQuerySerializer, request.query_params.dict())
+        scope = make_scope(**query)
         shown = read_dashboard(scope, reader=caller(request))
         return Response(DashboardSerializer(shown).data)

@@ -7,7 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import KnownQueryView, StrictCharField, StrictSerializer
+from accounts.rest import KnownQueryView, StrictCharField, StrictSerializer, validated
 from accounts.roles import IsAgent, IsSME, caller
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.inbox.items import Item
@@ -94,10 +94,8 @@ class FlagView(KnownQueryView):
 
         A second flag of the same user's changes the note.
         """
-        given = FlagSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        note = given.validated_data["note"]
-        flag = flag_entry(entry_id=entry_id, by=caller(request), note=note)
+        given = validated(FlagSerializer, request.data)
+        flag = flag_entry(entry_id=entry_id, by=caller(request), **given)
         return Response(FlagSerializer(flag).data)
 
 
@@ -115,9 +113,7 @@ class InboxView(KnownQueryView):
     )
     def get(self, request: Request) -> Response:
         """Return what is one's own first, then by kind, each from the longest waiting."""
-        query = _InboxQuerySerializer(data=request.query_params.dict())
-        query.is_valid(raise_exception=True)
-        given = query.validated_data
+        given = validated(_InboxQuerySerializer, request.query_params.dict())
         user, scope = caller(request), Scope(given["whose"])
         kind = Kind(given["kind"]) if "kind" in given else None
         page = read_inbox(

@@ -32,6 +32,7 @@ from accounts.rest import (
     StrictSerializer,
     csv_download,
     username_field,
+    validated,
 )
 from accounts.roles import IsAgent, IsSME, caller
 from qa.answers.models import Answer
@@ -195,9 +196,7 @@ class VoteView(KnownQueryView, GenericAPIView[Answer]):
     )
     def put(self, request: Request, answer_id: UUID) -> Response:
         """Set one's thumb on an answer or a refusal, change it, or take it back."""
-        given = VoteSerializer(data=request.data)
-        given.is_valid(raise_exception=True)
-        said = dict(given.validated_data)
+        said = validated(VoteSerializer, request.data)
         rating = said.pop("rating")
         kept = vote(
             answer_id,
