@@ -55,15 +55,7 @@ def sign_in_by_claims(claims: Mapping[str, Any]) -> User:
     """
     rights = _rights(claims)
     with reading_as(SIGN_IN):
-        user = _find_account(claims, rights)
-        if user is None:
-            try:
-                user = _create_account(claims, rights)
-            except _NameTakenError:
-                # The same person in two windows: the other one has made it meanwhile.
-                user = _find_account(claims, rights)
-                if user is None:
-                    raise
+        user = _find_account(claims, rights) or _make_account(claims, rights)
     if not user.is_active:
         raise SignInRefusedError(
             f"Your account {user.username!r} is closed here. An administrator can open it."
@@ -85,6 +77,16 @@ def _find_account(claims: Mapping[str, Any], rights: Rights | None) -> User | No
         if rights is not None:
             _give(account.user, rights)
         return account.user
+
+
+def _make_account(claims: Mapping[str, Any], rights: Rights | None) -> User:
+    """Make the account, or take the one that the same person's other window made."""
+    try:
+        return _create_account(claims, rights)
+    except _NameTakenError:
+        if made := _find_account(claims, rights):
+            return made
+        raise
 
 
 def _create_account(claims: Mapping[str, Any], rights: Rights | None) -> User:
