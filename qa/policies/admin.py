@@ -70,6 +70,16 @@ _USUAL = (
 )
 
 
+def _rare_fields(section: Section) -> list[str]:
+    fields = [name for name in CHOSEN if DECLARED[name].section is section]
+    if section is Section.TIMING:
+        fields.append(_SET_FOR)
+    return [name for name in fields if name not in _USUAL]
+
+
+_RARE = {each: fields for each in Section if (fields := _rare_fields(each))}
+
+
 class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
     """A new version; thresholds set by hand hold for whatever models run now."""
 
@@ -129,23 +139,8 @@ class PolicyAdmin(BaseAdmin):
             },
         ),
         *(
-            (
-                f"Advanced: {section.value}",
-                {
-                    "classes": ["collapse"],
-                    "fields": [
-                        f
-                        for f in (*CHOSEN, _SET_FOR)
-                        if f not in _USUAL
-                        and (
-                            DECLARED[f].section is section
-                            or (f == _SET_FOR and section is Section.TIMING)
-                        )
-                    ],
-                },
-            )
-            for section in Section
-            if section not in (Section.RECORD, Section.AGREEMENT, Section.ACTIVATION)
+            (f"Advanced: {section.value}", {"classes": ["collapse"], "fields": fields})
+            for section, fields in _RARE.items()
         ),
     ]
     _made_by_machine: ClassVar = [
