@@ -7,8 +7,8 @@ the process that forks it, worker, its child, scheduler, the fork server of them
 the database's server processes and the postmaster is killed with SIGKILL, in random order,
 again and again; then 128 connections send a body slowly; then the disk is full. It prints
 for each how long it took until the system served again (the worker: until an import is done
-again, any of those that wait; the scheduler: until it runs), and in the end how many acknowledged writes are lost and
-how many are there twice.
+again, any of those that wait; the scheduler: until it runs), and in the end how many
+acknowledged writes are lost and how many are there twice.
 The exit status is 1 where one is, or where a time is over 15 s (the worker: 60 s).
 
 The disk is a small one of its own, which root alone can mount; without it that part is

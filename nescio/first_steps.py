@@ -25,7 +25,7 @@ def first_steps(user: User) -> tuple[Step, ...]:
     """Return the steps (four queries); none for who can't take all, or once all are done."""
     if not user.has_perms(_WANTED):
         return ()
-    # Whoever has signed in: the demonstration and evaluations have accounts too.
+    # Accounts that have signed in: the demonstration and evaluations have some that never do.
     others = User.objects.filter(last_login__isnull=False).exclude(pk=user.pk)
     own = Entry.objects.exclude(knowledge_base__slug=SLUG)
     steps = (
