@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
 from psycopg import errors, sql
-from psycopg.pq import ConnStatus, ExecStatus, TransactionStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 
 from accounts.acting import Reader, reader
 
@@ -50,11 +50,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
             pgconn.transaction_status == TransactionStatus.INERROR
         ):
             return
-        result = pgconn.exec_(_statement(wanted))
-        if result.status == ExecStatus.COMMAND_OK or pgconn.status == ConnStatus.BAD:
-            return  # of a lost connection the statement itself will tell
         with self.wrap_database_errors:
-            raise errors.error_from_result(result)
+            result = pgconn.exec_(_statement(wanted))
+            if result.status != ExecStatus.COMMAND_OK:
+                said = errors.error_from_result(result)
+                # Only the server gives a code: without one the connection was lost.
+                raise said if said.sqlstate else errors.OperationalError(str(said))
 
     def _tell_and_execute(
         self,
