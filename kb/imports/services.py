@@ -152,5 +152,8 @@ def import_in_background(run: JobRun) -> dict[str, object]:
             step.advance(done=max(done, step.done), total=total)
 
     applies = run.parameters.get("dry_run") is not True
-    row = run_import(row.pk, apply=applies, writing=writing, check=run.check)
+    # A worker that was killed between the import's last step and the end of its job.
+    is_done = row.state == Import.State.APPLIED and row.job_id == run.job_id
+    if not is_done:
+        row = run_import(row.pk, apply=applies, writing=writing, check=run.check)
     return {"import": row.pk, "state": row.state, **row.counts}

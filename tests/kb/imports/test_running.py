@@ -329,6 +329,19 @@ def test_what_is_still_looked_through_or_applied_is_not_applied():
         enqueue_import(row, apply=True, by=curator)
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_job_killed_after_its_imports_last_step_ends_well():
+    curator = make_curator()
+    row = planned("text\nA card costs 12 euros.\n", by=curator)
+    job = enqueue_import(row, apply=True, by=curator)
+    run_import(row.pk, apply=True, writing=writing)
+
+    run_job(job.pk, {job.kind: import_in_background})
+
+    job.refresh_from_db()
+    assert (job.state, job.result["created"], len(said())) == ("succeeded", 1, 1)
+
+
 def test_a_plan_does_not_go_on_where_applying_has_begun(monkeypatch):
     monkeypatch.setattr(running, "BATCH", 1)
     row = planned("text\nA card costs 12 euros.\nA loan costs 5 euros.\n")
