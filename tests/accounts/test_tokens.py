@@ -222,6 +222,11 @@ def test_a_malformed_header_is_401(db, header):
     assert client.get("/api/v1/tokens").status_code == 401
 
 
+@pytest.mark.parametrize("method", ["PUT", "TRACE"])
+def test_a_method_that_there_is_none_of_is_405_for_anybody(db, method):
+    assert APIClient().generic(method, "/api/v1/tokens").status_code == 405
+
+
 def test_another_users_token_is_404_and_stays(agent):
     other = create_token(user=make_user(Role.AGENT))
     client = with_token(create_token(user=agent).secret)
