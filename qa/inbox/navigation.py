@@ -4,6 +4,9 @@ from collections.abc import Mapping
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from accounts.roles import Role, caller, has_role
 from qa.inbox.models import Kind
@@ -40,9 +43,16 @@ def said_count(request: HttpRequest) -> str:
     return f"{total}+" if is_more else str(total or "")
 
 
-def badge(request: HttpRequest) -> str:
-    """Return what the admin's navigation shows, which has no place for nothing."""
-    return said_count(request) or "0"
+def badge(_request: HttpRequest) -> SafeString:
+    """Return the admin navigation's place for the count, which comes after the page.
+
+    Counting seven kinds costs a third of an ordinary page's time.
+    """
+    return format_html(
+        '<span data-waiting aria-live="polite" hx-get="{}" hx-trigger="load, every 60s">'
+        "</span>",
+        reverse("inbox-count"),
+    )
 
 
 def may_open(request: HttpRequest) -> bool:

@@ -9,7 +9,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from kb.models import Entry
 from qa.gaps.escalations import escalate
-from qa.models import Answer, Gap, InboxMark, Repeat
+from qa.models import Answer, Escalation, Gap, InboxMark, Repeat
 from tests.qa.answer_rows import make_answer
 from workers import tasks
 from workers.registry import HANDLERS
@@ -161,3 +161,12 @@ def test_an_inbox_is_worked_off_by_keys_alone(make_desk):
     expect(page.get_by_text("It costs 80 euros now.")).to_have_count(0)
     page.get_by_role("link", name="Inbox 3 waiting").press("Enter")
     expect(titles).to_have_count(3)
+
+    page = desk.open("/admin/kb/entry/")
+    waiting = page.locator("[data-waiting]")
+    expect(waiting).to_have_text("3 waiting")
+    InboxMark.objects.all().delete()
+    Escalation.objects.all().delete()
+    page = desk.open("/admin/kb/entry/")
+    page.wait_for_load_state("networkidle")
+    expect(waiting).not_to_be_visible()
