@@ -53,12 +53,7 @@ class DelegatingTokenAuthentication(ApiTokenAuthentication):
                 f"This token may not act for others; leave {HEADER} out, or make one by "
                 "manage.py create_token --acts-for-others, for a user with the role agent."
             )
-        user = _find_user(unquote(named))
-        names = remembered_groups(user) or frozenset()
-        roles = frozenset(role.value for role in Role)
-        as_agent = {Role.AGENT.value} if names & roles else set()
-        remember_groups(user, names - roles | as_agent)
-        setattr(user, _SERVICE, service.username)
+        user = acted_for(unquote(named), service=service, named_by=HEADER)
         logger.info(
             "Token %s of %s acts for %s: %s %s",
             token.pk, service.username, user.username, request.method, request.path,
@@ -66,17 +61,39 @@ class DelegatingTokenAuthentication(ApiTokenAuthentication):
         return user, token
 
 
-def _find_user(name: str) -> User:
+def acted_for(name: str, *, service: User, named_by: str) -> User:
+    """Return the user of this name, as agent at most, for whom `service` acts.
+
+    Args:
+        named_by: What held the name, for the error.
+
+    Raises:
+        UnknownUserError: There is no active user of this name.
+        PermissionDenied: It is a superuser's.
+    """
     user = find_user(username=name, is_active=True) if "\0" not in name else None
     if user is None:
         raise UnknownUserError(
-            f"{HEADER} is {name[:150]!r}, and there is no active user of this name."
+            f"{named_by} is {name[:150]!r}, and there is no active user of this name."
         )
     if user.is_superuser:
         raise PermissionDenied(
             f"{user.username!r} is a superuser, and superusers are never acted for."
         )
+    limit_to_agent(user)
+    setattr(user, _SERVICE, service.username)
     return user
+
+
+def limit_to_agent(user: User) -> None:
+    """Let no role of `user` above agent count, as long as this instance is used."""
+    # The library's views import this module by settings, and roles import the views.
+    from accounts.roles import Role  # noqa: PLC0415
+
+    names = remembered_groups(user) or frozenset()
+    roles = frozenset(role.value for role in Role)
+    as_agent = {Role.AGENT.value} if names & roles else set()
+    remember_groups(user, names - roles | as_agent)
 
 
 def is_delegated(user: object) -> bool:
