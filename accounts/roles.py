@@ -156,7 +156,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         },
         "admin": {"logentry": _READ},
         "auth": {"user": _WRITE, "group": _WRITE},
-        "integrations": {"endpoint": _ALL, "delivery": _READ},
+        "integrations": {"endpoint": _ALL, "delivery": _READ, "widget": _ALL},
         "jobs": {"job": ("view", "change")},
         "kb": {
             "knowledgebase": _WRITE,

@@ -1,3 +1,4 @@
 from integrations.events import admin as events
+from integrations.widget import admin as widget
 
-__all__ = ["events"]
+__all__ = ["events", "widget"]

@@ -1,3 +1,4 @@
 from integrations.events.models import Delivery, Endpoint, Event
+from integrations.widget.models import Widget
 
-__all__ = ["Delivery", "Endpoint", "Event"]
+__all__ = ["Delivery", "Endpoint", "Event", "Widget"]

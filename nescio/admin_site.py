@@ -182,6 +182,7 @@ UNFOLD: dict[str, Any] = {
                 _item("Roles", "shield_person", "auth_group"),
                 _item("Provider groups", "badge", "accounts_providergroup"),
                 _item("API tokens", "key", "accounts_apitoken"),
+                _item("Widgets", "widgets", "integrations_widget"),
                 _item("Audit", "history", "accounts_auditentry"),
             ),
         ],

@@ -428,6 +428,10 @@ REST_FRAMEWORK = {
     "DEFAULT_THROTTLE_RATES": {
         "user": env.str("NESCIO_THROTTLE_USER", default="6000/minute"),
         "ask": env.str("NESCIO_THROTTLE_ASK", default="600/minute"),
+        "widget": env.str("NESCIO_THROTTLE_WIDGET", default="600/minute"),
+        "widget_address": env.str(
+            "NESCIO_THROTTLE_WIDGET_ADDRESS", default="60/minute"
+        ),
         "login": env.str("NESCIO_THROTTLE_LOGIN", default="20/minute"),
         "login_address": env.str("NESCIO_THROTTLE_LOGIN_ADDRESS", default="100/minute"),
     },

@@ -211,10 +211,11 @@ class EndpointAdmin(BaseAdmin):
             **self.admin_site.each_context(request),
             "title": f"Secret of {endpoint}",
             "said": said,
+            "use": "This is the secret by which the receiver verifies what comes.",
             "secret": endpoint.secret,
             "back": page,
         }
-        return render(request, "admin/integrations/endpoint/secret.html", context)
+        return render(request, "admin/integrations/secret.html", context)
 
 
 class TypeFilter(ListFilter):

@@ -16,11 +16,14 @@ from django.urls import reverse
 
 from accounts.acting import acting_for
 from accounts.roles import Role
+from integrations.widget.models import Widget
+from integrations.widget.tokens import issue_token
 from jobs.models import Job
 from jobs.run import run_job
 from kb.archive.exports import KIND, export_in_background
 from kb.archive.writing import Contents, write_archive
 from qa.models import Answer, AnswerEvidence
+from tests.factories import make_knowledge_base
 from tests.nescio.leak_world import MARK, Fact, Person, Said, World
 
 LIVE = {"HX-Request": "true"}
@@ -56,7 +59,7 @@ class Looks:
             self.archive: 4, self.export: 3, self.exported: 5, self.job: 3,
             self.admin_list: 8, self.admin_entry: 8, self.history: 4,
             self.comparison: 8, self.lookup: 12, self.words: 6, self.search: 6,
-            self.ask: 6, self.ask_by_openai: 4, self.ask_in_events: 3, self.ask_on_page: 4, self.answer: 12,
+            self.ask: 6, self.ask_by_openai: 4, self.ask_in_widget: 4, self.ask_in_events: 3, self.ask_on_page: 4, self.answer: 12,
             self.answer_pages: 8, self.answers: 4, self.restoration: 5,
             self.entry_page: 6, self.playground: 6,
         }  # fmt: skip
@@ -320,6 +323,31 @@ class Looks:
         turns = [{"role": "user", "content": fact.question}]
         body = {"model": "cards", "messages": turns}
         response = self.post(person, "/v1/chat/completions", body)
+        if self.expect(response.status_code, 200):
+            self.hold_answer(person, fact, response.content.decode())
+
+    def ask_in_widget(self, person: Person) -> None:
+        """Ask on a page whose widget's account is this person's."""
+        fact = self.a_fact()
+        site = "https://intranet.example"
+        fields = {
+            "account": person.user,
+            "origins": [site],
+            "knowledge_base": make_knowledge_base(),
+        }
+        widget, _ = Widget.objects.update_or_create(name="help", defaults=fields)
+        if person.role is None:
+            response = self.post(person, "/widget/help/token", {}, Origin=site)
+            self.expect(response.status_code, 403)
+            return
+        token = issue_token(widget, site, "")
+        response = self.post(
+            person,
+            "/widget/help/ask",
+            {"question": fact.question},
+            Origin=site,
+            Authorization=f"Bearer {token}",
+        )
         if self.expect(response.status_code, 200):
             self.hold_answer(person, fact, response.content.decode())
 

@@ -15,8 +15,8 @@ Cells = Mapping[str, str]
 """By route."""
 
 ROLES = (
-    "anonymous", "no role", "agent", "integrator", "sme", "curator", "admin", "member",
-    "superuser",
+    "anonymous", "no role", "agent", "integrator", "widget", "sme", "curator", "admin",
+    "member", "superuser",
 )  # fmt: skip
 HEAD = """# The leak matrix by address
 

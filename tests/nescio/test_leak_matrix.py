@@ -26,6 +26,8 @@ from accounts.acting import as_owner
 from accounts.models import AuditEntry
 from accounts.roles import Role
 from accounts.services import create_token
+from integrations.widget.models import Widget
+from integrations.widget.tokens import issue_token
 from kb.entries.services import edit_entry
 from kb.models import Comment, Conflict, Document, Entry, Import, Proposal, Section
 from qa.evaluation.saved_cases import save_case
@@ -82,6 +84,7 @@ _PASSING = [
     (re.compile(r"(under )?\d+(\.\d+)? ?(ms|s)\b"), "duration"),
     (re.compile(r'class="bar-time"[^>]*'), "bar of a duration"),
     (re.compile(r'"created":\d+'), "time"),
+    (re.compile(r'"token":"[^"]*"'), "token"),
 ]
 
 
@@ -109,12 +112,23 @@ class Asker:
             User.objects.filter(pk=user.pk).update(is_staff=True, is_superuser=True)
             user.refresh_from_db()
         elif name != "no role":
-            role = {"integrator": Role.AGENT, "member": Role.CURATOR}.get(name)
+            agents = dict.fromkeys(["integrator", "widget"], Role.AGENT)
+            role = {**agents, "member": Role.CURATOR}.get(name)
             set_role(user, role=role or Role(name))
             user.groups.add(*[g for g in _groups() if g.name in groups])
         if name == "integrator":
             secret = create_token(user=user, name="test").secret
             self.headers = {"Authorization": f"Token {secret}"}
+        elif name == "widget":
+            site = "https://intranet.example"
+            widget = Widget.objects.create(
+                name="vault",  # as the addresses name a row
+                knowledge_base=make_knowledge_base(),
+                account=user,
+                origins=[site],
+            )
+            token = issue_token(widget, site, "")
+            self.headers = {"Authorization": f"Bearer {token}", "Origin": site}
         else:
             self.client.force_login(user)
 
@@ -145,7 +159,7 @@ def _groups():
     return make_audience("vault", groups=["vault"]).groups.all()
 
 
-OUTSIDERS = ROLES[:7]
+OUTSIDERS = ROLES[:8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +348,7 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
             "v1/chat/completions",
             {"model": "cards", "messages": [{"role": "user", "content": QUESTION}]},
         ),
+        ("widget/<slug:slug>/ask", {"question": QUESTION}),
         (
             "dify/retrieval",
             {
@@ -349,7 +364,7 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
         ("api/v1/entries", {"text": "x", "section": secret.section.pk}),
         ("api/v1/documents", {"title": "x", "audience": "vault"}),
     ):
-        yield route, "POST", f"/{route}", body
+        yield route, "POST", f"/{route.replace('<slug:slug>', 'vault')}", body
     # Without its mark, so that an answer tells whether it was found.
     question = "How high is the limit in euros?"
     tried = {"question": question, "knowledge_base": "cards", "gates_only": "on"}

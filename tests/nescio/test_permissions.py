@@ -19,6 +19,7 @@ OPEN = {
     "healthz/live",
     "login",
     "logout",
+    "widget/<slug:slug>/token",  # for pages of the widget's origins
 }
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _EXAMPLES = {
@@ -43,7 +44,8 @@ API = [(address, view) for address, view in VIEWS if issubclass(view, APIView)]
 REST = {address for address, _ in API}
 INTEGRATIONS = {
     "dify/retrieval", "mcp", "metrics", "v1/chat/completions", "v1/models",
-    "v1/models/<path:model>",
+    "v1/models/<path:model>", "widget/<slug:slug>/ask", "widget/<slug:slug>/token",
+    "widget/<slug:slug>/answers/<uuid:answer_id>/vote",
 }  # fmt: skip
 
 

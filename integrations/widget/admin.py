@@ -1,0 +1,139 @@
+"""Widgets: made, switched off and given new secrets."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.auth.models import User
+from django.contrib.postgres.forms import SimpleArrayField
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.templatetags.static import static
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.decorators import action
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from accounts.admin_parts import confirmed
+from accounts.base_admin import BaseAdmin, holders_of
+from accounts.exceptions import NescioError
+from accounts.roles import Role, caller, has_role
+from integrations.widget.models import Widget, new_seed
+from integrations.widget.tokens import as_origin
+from qa.answers.trials import askers_seen_by
+
+
+class OriginField(forms.CharField):
+    def clean(self, value: object) -> str:
+        try:
+            return as_origin(str(value))
+        except NescioError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class WidgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    user: User
+
+    origins = SimpleArrayField(
+        OriginField(max_length=255),
+        delimiter="\n",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
+        help_text="Of the pages that may embed it, one a line: "
+        "https://intranet.example.org. No other site's pages can use it.",
+    )
+
+    def clean_account(self) -> User:
+        account: User = self.cleaned_data["account"]
+        if has_role(account, Role.SME):
+            raise forms.ValidationError(
+                f"{account} may do more than ask; take an account with the role agent."
+            )
+        if not askers_seen_by(self.user).filter(pk=account.pk).exists():
+            raise forms.ValidationError(
+                f"{account} is not an active agent, or belongs to an audience that you do "
+                "not belong to; take another."
+            )
+        return account
+
+
+@admin.register(Widget)
+class WidgetAdmin(BaseAdmin):
+    """Whoever saves a widget must see all that its account sees."""
+
+    form = WidgetForm
+    list_display: ClassVar = [
+        "name", "knowledge_base", "account", "allowed", "is_active",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["is_active", "knowledge_base"]
+    list_select_related: ClassVar = ["knowledge_base", "account"]
+    search_fields: ClassVar = ["name"]
+    autocomplete_fields: ClassVar = ["account"]
+    actions: ClassVar = ["switch_off"]
+    actions_detail: ClassVar = ["replace_secret"]
+    fields: ClassVar = [
+        "name", "knowledge_base", "account", "origins", "names_users", "is_active", "tag",
+    ]  # fmt: skip
+    has_steer_permission = holders_of(Role.ADMIN)
+
+    def has_secret_permission(
+        self, request: HttpRequest, object_id: object = None
+    ) -> bool:
+        return caller(request).is_superuser
+
+    def get_readonly_fields(
+        self, request: HttpRequest, obj: Widget | None = None
+    ) -> list[str]:
+        fixed = ["tag"] if caller(request).is_superuser else ["tag", "names_users"]
+        return [*super().get_readonly_fields(request, obj), *fixed]
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Widget | None = None,
+        change: bool = False,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        made = super().get_form(request, obj, change, **options)
+        made.user = caller(request)
+        return made
+
+    @admin.display(description="origins")
+    def allowed(self, widget: Widget) -> str:
+        return ", ".join(widget.origins)
+
+    @admin.display(description="script tag")
+    def tag(self, widget: Widget) -> SafeString:
+        return format_html(
+            '<code>&lt;script src="{}{}" data-widget="{}" defer&gt;&lt;/script&gt;</code>',
+            settings.PUBLIC_URL,
+            static("nescio/widget.js"),
+            widget.name or "…",
+        )
+
+    @admin.action(description="Switch off", permissions=["steer"])
+    def switch_off(self, request: HttpRequest, chosen: QuerySet[Widget]) -> None:
+        count = chosen.filter(is_active=True).update(is_active=False)
+        self.message_user(request, f"{count} switched off.", messages.SUCCESS)
+
+    @action(description="New secret", icon="key", permissions=["secret"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed(
+        "Make a new secret? Claims that are signed with the former one, and every token "
+        "that pages hold now, no longer count."
+    )
+    def replace_secret(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        widget = self.found(request, object_id)
+        widget.secret_seed = new_seed()
+        widget.save(update_fields=["secret_seed"])
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Secret of {widget}",
+            "said": "The secret was replaced.",
+            "use": "Your site signs claims about its readers with it, and never shows it "
+            "to their browsers.",
+            "secret": widget.secret,
+            "back": reverse("admin:integrations_widget_change", args=[widget.pk]),
+        }
+        return render(request, "admin/integrations/secret.html", context)

@@ -1,0 +1,207 @@
+"""The three addresses of the widget's script: a token, a question, a vote.
+
+They are no interface for others: script and addresses change together. No cookie counts, and
+the `Origin` of every request is checked here, whatever the browser makes of the headers.
+"""
+
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.utils.cache import patch_vary_headers
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.authentication import (
+    BaseAuthentication,
+    get_authorization_header,
+)
+from rest_framework.permissions import AllowAny
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts.rest import KnownQueryView, StrictCharField, StrictSerializer, validated
+from accounts.roles import IsAgent, caller
+from accounts.throttles import ScopedThrottle, client_address, count
+from integrations.widget.models import Widget
+from integrations.widget.tokens import (
+    TOKEN_SECONDS,
+    check_origin,
+    issue_token,
+    user_of_token,
+)
+from qa.answers import asking
+from qa.answers.models import Answer, fetch_evidence
+from qa.answers.serializers import as_json
+from qa.policies.wording import REASONS
+from qa.votes.services import vote
+
+_PIECE = (
+    "n", "question", "text", "quote", "document", "section", "verified", "valid_until",
+)  # fmt: skip
+_SIDE = ("quote", "document", "verified")
+_CORS_SECONDS = 600
+
+
+class WidgetThrottle(ScopedThrottle):
+    """Counts for the reader's address, for the widget, and as any request does.
+
+    One address that asks too often uses up nothing of the other readers' share.
+    """
+
+    def allow_request(self, request: Request, view: APIView) -> bool:
+        name = view.kwargs["slug"]
+        callers = {
+            "widget_address": f"{name} {client_address(request)}",
+            "widget": name,
+        }
+        for scope, asking_one in callers.items():
+            self._count = count(scope, asking_one)
+            if self.wait() is not None:
+                return False
+        return super().allow_request(request, view)
+
+
+class TokenRequestSerializer(StrictSerializer):
+    """What a page fetches a token with."""
+
+    claim = StrictCharField(default="", allow_blank=True, max_length=2_000)
+
+
+class WidgetQuestionSerializer(StrictSerializer):
+    """A reader's question."""
+
+    question = StrictCharField(max_length=settings.QUESTION_MAX_CHARACTERS)
+
+
+class WidgetVoteSerializer(StrictSerializer):
+    """A reader's thumb; null takes it back."""
+
+    rating = serializers.ChoiceField(["up", "down"], allow_null=True)
+
+
+class WidgetAuthentication(BaseAuthentication):
+    """A widget's token, sent by a page of the origin that it was made for."""
+
+    def authenticate(self, request: Request) -> tuple[User, Widget] | None:
+        view: WidgetView = request.parser_context["view"]
+        words = get_authorization_header(request).split()
+        if len(words) != 2 or words[0].lower() != b"bearer":
+            return None
+        token = words[1].decode("utf-8", "replace")
+        widget = check_origin(view.widget, view.origin)
+        return user_of_token(widget, view.origin, token), widget
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+class WidgetView(KnownQueryView):
+    """One address of a widget's script, for pages of the widget's origins alone."""
+
+    authentication_classes: Any = [WidgetAuthentication]
+    permission_classes: Any = [IsAgent]
+    throttle_classes = [WidgetThrottle]
+    throttle_scope = "user"
+
+    @cached_property
+    def widget(self) -> Widget | None:
+        return Widget.objects.serving().filter(name=self.kwargs["slug"]).first()
+
+    @cached_property
+    def origin(self) -> str:
+        return str(self.request.headers.get("Origin", ""))
+
+    def initial(self, request: Request, *args: object, **kwargs: object) -> None:
+        if request.method != "OPTIONS":  # a browser's question before the request
+            super().initial(request, *args, **kwargs)
+
+    @extend_schema(exclude=True)
+    def options(self, request: Any, *args: object, **kwargs: object) -> Response:  # noqa: ANN401  # the library's
+        """Say to a browser what a page may send."""
+        return Response(status=204)
+
+    def finalize_response(
+        self,
+        request: Request,
+        response: Response,
+        *args: Any,  # noqa: ANN401  # the library's
+        **kwargs: Any,  # noqa: ANN401  # the library's
+    ) -> Response:
+        final = super().finalize_response(request, response, *args, **kwargs)
+        patch_vary_headers(final, ["Origin"])
+        if self.widget and self.origin in self.widget.origins:
+            final["Access-Control-Allow-Origin"] = self.origin
+            if request.method == "OPTIONS":
+                final["Access-Control-Allow-Methods"] = ", ".join(self.allowed_methods)
+                final["Access-Control-Allow-Headers"] = "authorization, content-type"
+                final["Access-Control-Max-Age"] = str(_CORS_SECONDS)
+        return final
+
+
+class TokenView(WidgetView):
+    authentication_classes: Any = []
+    permission_classes: Any = [AllowAny]
+
+    @extend_schema(exclude=True)
+    def post(self, request: Request, slug: str) -> Response:
+        """Make a token for a page, and its reader if a claim names one."""
+        claim: str = validated(TokenRequestSerializer, request.data)["claim"]
+        widget = check_origin(self.widget, self.origin)
+        token = issue_token(widget, self.origin, claim)
+        return Response({"token": token, "expires_in": TOKEN_SECONDS})
+
+
+class AskView(WidgetView):
+    throttle_scope = "ask"
+
+    @extend_schema(exclude=True)
+    def post(self, request: Request, slug: str) -> Response:
+        """Ask for a page's reader; the answer or refusal as far as a reader needs it."""
+        question: str = validated(WidgetQuestionSerializer, request.data)["question"]
+        widget, asker = check_origin(self.widget, self.origin), caller(request)
+        base = asking.find_knowledge_base(widget.knowledge_base.slug, asker=asker)
+        answer = asking.ask(
+            question, asker=asker, knowledge_base=base, channel=Answer.Channel.API
+        )
+        if not hasattr(answer, "pieces"):
+            fetch_evidence(answer, asker)
+        return Response(for_reader(as_json(answer)))
+
+
+class VoteView(WidgetView):
+    @extend_schema(exclude=True)
+    def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
+        """Set the reader's thumb on an answer of theirs, or take it back."""
+        rating = validated(WidgetVoteSerializer, request.data)["rating"]
+        is_up = None if rating is None else rating == "up"
+        vote(answer_id, user=caller(request), is_up=is_up)
+        return Response({"rating": rating})
+
+
+def for_reader(shown: dict[str, Any]) -> dict[str, Any]:
+    """Return what a page shows of an answer: no threshold, signal or model."""
+    names = ("id", "question", "language", "answered", "text", "unsourced", "reason")
+    reason = shown["reason"]
+    return {
+        **{name: shown[name] for name in names},
+        "title": REASONS[reason].title if reason else "",
+        **{
+            kind: [
+                {name: piece[name] for name in _PIECE}
+                for piece in shown[kind]
+                if not piece["withheld"]
+            ]
+            for kind in ("citations", "near_misses")
+        },
+        "disagreements": [
+            [
+                {name: side[name] for name in _SIDE}
+                for side in each["sides"]
+                if not side["withheld"]
+            ]
+            for each in shown["disagreements"]
+        ],
+    }

@@ -1,0 +1,69 @@
+"""A widget: a question box on pages of other sites, and whose eyes its readers see with."""
+
+import secrets
+from typing import Self
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.utils.crypto import salted_hmac
+
+from accounts.models import optional_user
+from kb.documents.models import KnowledgeBase
+
+
+def new_seed() -> str:
+    return secrets.token_hex(16)
+
+
+class WidgetQuerySet(models.QuerySet["Widget"]):
+    def serving(self) -> Self:
+        rows = self.filter(is_active=True, account__is_active=True)
+        return rows.select_related("knowledge_base")
+
+
+class Widget(models.Model):
+    """Where it may be embedded, what it asks, and as whom."""
+
+    name = models.SlugField(unique=True, help_text="What the script tag names it by.")
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.CASCADE, related_name="widgets"
+    )
+    account = optional_user(
+        "widgets",
+        "Whoever can open the page sees what this account may see: take an account of its "
+        "own, with the role agent and just the audiences of the page.",
+    )
+    origins = ArrayField(
+        models.CharField(max_length=255),
+        help_text="Of the pages that may embed it.",
+    )
+    names_users = models.BooleanField(
+        "takes signed claims",
+        default=False,
+        help_text="Pages may name their reader by a signed claim, whose entitlement then "
+        "counts. Set by superusers alone, who get the secret.",
+    )
+    is_active = models.BooleanField("active", default=True)
+    secret_seed = models.CharField(max_length=64, default=new_seed, editable=False)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = WidgetQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def secret(self) -> str:
+        """What pages sign claims with: only its seed is stored."""
+        return salted_hmac(
+            "nescio.widget.claim", self.secret_seed, algorithm="sha256"
+        ).hexdigest()
+
+    @property
+    def token_key(self) -> str:
+        return salted_hmac(
+            "nescio.widget.token", self.secret_seed, algorithm="sha256"
+        ).hexdigest()

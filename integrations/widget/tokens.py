@@ -1,0 +1,148 @@
+"""What a page's script asks with: short-lived, of one widget and one origin, kept nowhere.
+
+A token is signed with a key of its widget, so that a new secret ends all of them. Whatever
+a page says of itself is its browser's word: the origin keeps other sites from embedding a
+widget, and keeps no program out.
+"""
+
+import logging
+from urllib.parse import urlsplit
+
+import jwt
+from django.contrib.auth.models import User
+from django.core import signing
+from rest_framework.exceptions import AuthenticationFailed
+
+from accounts.authentication import find_user
+from accounts.delegation import acted_for, limit_to_agent
+from accounts.exceptions import ForbiddenError, NescioError, NotFoundError
+from integrations.widget.models import Widget
+
+logger = logging.getLogger(__name__)
+
+TOKEN_SECONDS = 600
+MAX_CLAIM_SECONDS = 600
+_SALT = "nescio.widget"
+_PORTS = {"https": 443, "http": 80}
+
+
+class WidgetNotFoundError(NotFoundError):
+    code = "widget_not_found"
+
+
+class OriginError(ForbiddenError):
+    """A page that may not embed the widget does."""
+
+    code = "origin_not_allowed"
+
+
+class ClaimError(ForbiddenError):
+    """The page's word on who reads it does not count."""
+
+    code = "invalid_claim"
+
+
+class OriginFormError(NescioError):
+    code = "invalid_origin"
+
+
+def as_origin(text: str) -> str:
+    """Return an origin as browsers write it.
+
+    Raises:
+        OriginFormError: It is none.
+    """
+    try:
+        url = urlsplit(text.strip().lower())
+        host, port = url.hostname or "", url.port
+    except ValueError:
+        url, host, port = urlsplit(""), "", None
+    is_plain = url.path in ("", "/") and not (url.query or url.fragment or url.username)
+    if url.scheme not in _PORTS or not host or not is_plain or not host.isascii():
+        raise OriginFormError(
+            f"{text[:100]!r} is no origin; write scheme and host, such as "
+            "https://intranet.example.org, and other letters than a to z as xn--."
+        )
+    shown = f"[{host}]" if ":" in host else host
+    is_usual = port is None or port == _PORTS[url.scheme]
+    return f"{url.scheme}://{shown}" + ("" if is_usual else f":{port}")
+
+
+def check_origin(widget: Widget | None, origin: str) -> Widget:
+    """Return the widget if pages of this origin may embed it."""
+    if widget is None:
+        raise WidgetNotFoundError(
+            "There is no such widget, or it is off; its name is in the admin, at Widgets."
+        )
+    if origin not in widget.origins:
+        raise OriginError(
+            f"Pages of {origin[:100] or 'no origin'!r} may not embed this widget; an admin "
+            "can add the origin to it."
+        )
+    return widget
+
+
+def issue_token(widget: Widget, origin: str, claim: str) -> str:
+    """Return a token for a page of this origin, and its reader if a claim names one."""
+    reader = _claimed_name(widget, claim) if claim else ""
+    _asker(widget, reader)  # says now what would fail later
+    logger.info("Widget %s: a token for %s, reader %r", widget, origin, reader)
+    return signing.dumps(
+        {"origin": origin, "reader": reader}, key=widget.token_key, salt=_SALT
+    )
+
+
+def user_of_token(widget: Widget, origin: str, token: str) -> User:
+    """Return who asks by a token: the named reader, or the widget's account.
+
+    Raises:
+        AuthenticationFailed: It is none of this widget's and origin's, or expired.
+    """
+    try:
+        held = signing.loads(
+            token, key=widget.token_key, salt=_SALT, max_age=TOKEN_SECONDS
+        )
+    except signing.BadSignature as error:  # an expired one, too
+        raise AuthenticationFailed(
+            "This widget's token is not known or expired; fetch another."
+        ) from error
+    if held["origin"] != origin:
+        raise AuthenticationFailed("This token is another origin's; fetch one.")
+    return _asker(widget, held["reader"])
+
+
+def _asker(widget: Widget, reader: str) -> User:
+    account = find_user(pk=widget.account_id, is_active=True)
+    if account is None or account.is_superuser:
+        raise ForbiddenError(
+            f"The account of the widget {widget} is a superuser's or not active; name "
+            "another in the admin."
+        )
+    if reader:
+        if not widget.names_users:
+            raise ClaimError(f"The widget {widget} takes no claims; leave it out.")
+        return acted_for(reader, service=account, named_by="The claim's sub")
+    limit_to_agent(account)
+    return account
+
+
+def _claimed_name(widget: Widget, claim: str) -> str:
+    try:
+        said = jwt.decode(
+            claim,
+            widget.secret,
+            algorithms=["HS256"],
+            audience=widget.name,
+            options={"require": ["sub", "aud", "iat", "exp"]},
+        )
+    except jwt.InvalidTokenError as error:
+        raise ClaimError(
+            f"The claim does not count: {error}. Sign sub, aud (the widget's name), iat "
+            "and exp with the widget's secret by HS256."
+        ) from error
+    if said["exp"] - said["iat"] > MAX_CLAIM_SECONDS:
+        raise ClaimError(
+            f"The claim lasts {said['exp'] - said['iat']} s; sign one for "
+            f"{MAX_CLAIM_SECONDS} s at most."
+        )
+    return str(said["sub"])
