@@ -108,6 +108,15 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         fixed = self.fixed_fields if obj else ()
         return [*super().get_readonly_fields(request, obj), *fixed]
 
+    def get_prepopulated_fields(
+        self,
+        request: HttpRequest,
+        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+    ) -> dict[str, Any]:
+        """Fill in what is made of another field while the row is new, and then no more."""
+        made: dict[str, Any] = super().get_prepopulated_fields(request, obj)
+        return {} if obj else made
+
     def formfield_for_dbfield(
         self,
         db_field: Any,  # noqa: ANN401  # Django's

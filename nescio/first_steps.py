@@ -6,11 +6,18 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from kb.demonstration import SLUG
+from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from qa.answers.models import Answer
 from qa.calibration.models import SelfCalibrationSettings
 
-_WANTED = ("auth.add_user", "kb.add_import", "qa.add_policy", "qa.view_answer")
+_WANTED = (
+    "auth.add_user",
+    "kb.add_knowledgebase",
+    "kb.add_import",
+    "qa.add_policy",
+    "qa.view_answer",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,7 @@ class Step:
 
 
 def first_steps(user: User) -> tuple[Step, ...]:
-    """Return the steps (four queries); none for who can't take all, or once all are done."""
+    """Return the steps (five queries); none for who can't take all, or once all are done."""
     if not user.has_perms(_WANTED):
         return ()
     # Accounts that have signed in: the demonstration and evaluations have some that never do.
@@ -30,9 +37,14 @@ def first_steps(user: User) -> tuple[Step, ...]:
     own = Entry.objects.exclude(knowledge_base__slug=SLUG)
     steps = (
         Step(
+            "Make a knowledge base",
+            "Its name and language. The demonstration's may stay for trying things.",
+            reverse("admin:kb_knowledgebase_add"),
+            KnowledgeBase.objects.exclude(slug=SLUG).exists(),
+        ),
+        Step(
             "Import your knowledge",
-            "A table or a document; a look at what it would change comes "
-            "first. The demonstration's knowledge base may stay for trying things.",
+            "A table or a document; a look at what it would change comes first.",
             reverse("admin:kb_import_bring"),
             own.exists(),
         ),

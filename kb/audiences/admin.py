@@ -40,6 +40,7 @@ class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
     list_filter = ["everyone"]
     search_fields = ["name", "slug"]
     filter_horizontal = ["groups"]
+    prepopulated_fields = {"slug": ["name"]}
     fixed_fields = ["slug"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Audience]:

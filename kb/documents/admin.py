@@ -221,9 +221,10 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
 class KnowledgeBaseAdmin(BaseAdmin):
     list_display = ["name", "slug", "language", "created_at"]
     search_fields = ["name", "slug"]
+    prepopulated_fields = {"slug": ["name"]}
     fixed_fields = ["slug"]
     fieldsets = [
-        (None, {"fields": ["slug", "name", "language"]}),
+        (None, {"fields": ["name", "slug", "language"]}),
         (
             "Review",
             {"fields": ["review_interval_days", "when_overdue", "overdue_grace_days"]},

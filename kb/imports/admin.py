@@ -19,6 +19,7 @@ from accounts.roles import caller
 from jobs.models import Job
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
+from kb.imports.decisions import COUNTS
 from kb.imports.models import Import
 from kb.imports.readers.formats import SUFFIXES
 from kb.imports.services import Upload, enqueue_import, start_import
@@ -186,16 +187,23 @@ class ImportAdmin(BaseAdmin):
 
     @admin.display(description="result")
     def summary(self, row: Import) -> str:
-        return ", ".join(
-            f"{number:,} {name}" for name, number in row.counts.items() if number
-        )
+        return ", ".join(f"{number:,} {name}" for name, number in _counted(row))
 
     @admin.display(description="result")
     def outcome(self, row: Import) -> str:
         job = Job.objects.filter(pk=row.job_id).first() if row.job_id else None
+        waits = row.state == Import.State.PLANNED and (not job or job.is_finished)
         context = {
             "row": row,
+            "counts": _counted(row),
+            "apply": waits and reverse("admin:kb_import_apply", args=[row.pk]),
             "job": job,
             "link": job and reverse("admin:jobs_job_change", args=[job.pk]),
         }
         return render_to_string("admin/kb/import/_outcome.html", context)
+
+
+def _counted(row: Import) -> list[tuple[str, int]]:
+    """Return what was counted, in one order; only what was read may be none."""
+    known = {name: row.counts.get(name, 0) for name in COUNTS}
+    return [(name, n) for name, n in known.items() if n or name == "read"]

@@ -43,11 +43,6 @@ class TagAdmin(RefusedDeletionAdmin):
             as_business=Count("entries_of_line_of_business", distinct=True),
         ).prefetch_related("experts")
 
-    def get_prepopulated_fields(
-        self, request: HttpRequest, obj: Tag | None = None
-    ) -> dict[str, Any]:
-        return {} if obj else self.prepopulated_fields
-
     def formfield_for_manytomany(
         self,
         db_field: Any,  # noqa: ANN401  # Django's

@@ -128,18 +128,18 @@ def test_first_steps_are_listed_until_all_are_done():
     def done() -> list[bool]:
         return [step.is_done for step in first_steps(boss)]
 
-    assert done() == [False] * 4
+    assert done() == [False] * 5
     page = client_of(boss).get("/admin/").content.decode()
     assert "Import your knowledge" in page
     links = [step.link for step in first_steps(boss)]
     assert [client_of(boss).get(link, follow=True).status_code for link in links] == [
         200
-    ] * 4
+    ] * 5
     make_entry("Of the demonstration.")
     make_entry("Our own.", knowledge_base=make_knowledge_base("ours"))
     set_settings(demonstration, wrong_share_target=10, calibrates_itself="off")
     make_answer(boss)
-    assert done() == [True, True, False, True]
+    assert done() == [True, True, True, False, True]
     client_of(make_user(username="ada"))
     assert done() == []
     assert first_steps(staff(Role.CURATOR)) == ()
