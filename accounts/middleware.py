@@ -16,7 +16,9 @@ from accounts.acting import NOBODY, Acting, each_as, reading_as, user_reader
 from accounts.throttles import COUNTED
 
 # What machines ask: errors are JSON here, and no cache keeps an answer.
-API_PREFIXES = ("/api/", "/v1/", "/dify/", "/mcp", "/metrics", "/widget/")
+API_PREFIXES = (
+    "/api/", "/v1/", "/dify/", "/mcp", "/metrics", "/slack/", "/teams/", "/widget/",
+)  # fmt: skip
 
 
 class RequestReader:

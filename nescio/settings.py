@@ -5,6 +5,7 @@ together. Thresholds of the answer pipeline are no settings: they are fields of 
 versioned policy, stored with every answer.
 """
 
+import base64
 import os
 from datetime import timedelta
 from pathlib import Path
@@ -366,6 +367,38 @@ DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
 # Whether webhooks may use http:// and addresses inside one's own network.
 WEBHOOK_ALLOW_PRIVATE = env.bool("NESCIO_WEBHOOK_ALLOW_PRIVATE", default=False)
 EVENT_KEEP = timedelta(days=env.int("NESCIO_EVENT_KEEP_DAYS", default=30))
+
+# --- Chats ---------------------------------------------------------------------------
+# Each is off while its secret is empty; its account's audiences are what channels read.
+SLACK_SIGNING_SECRET = env.str("NESCIO_SLACK_SIGNING_SECRET", default="")
+SLACK_BOT_TOKEN = env.str("NESCIO_SLACK_BOT_TOKEN", default="")
+SLACK_ACCOUNT = env.str("NESCIO_SLACK_ACCOUNT", default="")
+SLACK_KNOWLEDGE_BASE = env.str("NESCIO_SLACK_KNOWLEDGE_BASE", default="")
+SLACK_API_URL = "https://slack.com/api"
+SLACK_RESPONSE_ORIGIN = "https://hooks.slack.com"
+TEAMS_SECRETS = env.list("NESCIO_TEAMS_SECRETS", default=[])
+TEAMS_ACCOUNT = env.str("NESCIO_TEAMS_ACCOUNT", default="")
+TEAMS_KNOWLEDGE_BASE = env.str("NESCIO_TEAMS_KNOWLEDGE_BASE", default="")
+if SLACK_SIGNING_SECRET and not (SLACK_BOT_TOKEN and SLACK_ACCOUNT):
+    raise ImproperlyConfigured(
+        "NESCIO_SLACK_SIGNING_SECRET needs NESCIO_SLACK_BOT_TOKEN, the app's token that "
+        "begins with xoxb-, and NESCIO_SLACK_ACCOUNT, the name of an account with the role "
+        "agent."
+    )
+if TEAMS_SECRETS:
+    if not TEAMS_ACCOUNT:
+        raise ImproperlyConfigured(
+            "NESCIO_TEAMS_SECRETS needs NESCIO_TEAMS_ACCOUNT, the name of an account with "
+            "the role agent."
+        )
+    try:
+        for _secret in TEAMS_SECRETS:
+            base64.b64decode(_secret, validate=True)
+    except ValueError as error:
+        raise ImproperlyConfigured(
+            "NESCIO_TEAMS_SECRETS is not base64; copy the security token that Teams shows "
+            "once the outgoing webhook is made, and put commas between several."
+        ) from error
 
 # --- Import --------------------------------------------------------------------------
 IMPORT_MAX_MIB = env.int("NESCIO_IMPORT_MAX_MIB", default=50)

@@ -43,6 +43,7 @@ VIEWS = [
 API = [(address, view) for address, view in VIEWS if issubclass(view, APIView)]
 REST = {address for address, _ in API}
 INTEGRATIONS = {
+    "slack/actions", "slack/commands", "slack/events", "teams/messages",
     "dify/retrieval", "mcp", "metrics", "v1/chat/completions", "v1/models",
     "v1/models/<path:model>", "widget/<slug:slug>/ask", "widget/<slug:slug>/token",
     "widget/<slug:slug>/answers/<uuid:answer_id>/vote",

@@ -1,0 +1,137 @@
+"""A question from a chat: as whom it is asked, kept once, decided, and shown as JSON.
+
+The same services as behind `POST /api/v1/ask`: entitlement, record and audit are theirs.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import User
+
+from accounts.acting import acting_for
+from accounts.authentication import find_user
+from accounts.delegation import acted_for, limit_to_agent
+from accounts.exceptions import ForbiddenError
+from accounts.roles import Role, has_role
+from qa.answers import asking
+from qa.answers.models import Answer, fetch_evidence
+from qa.answers.serializers import as_json
+from qa.policies.wording import REASONS
+
+MAX_SHOWN = 3
+"""Entries beside an answer or a refusal."""
+
+
+class ChatAccountError(ForbiddenError):
+    code = "chat_account"
+
+
+def chat_account(username: str) -> User:
+    """Return whose questions a chat's are, as agent at most.
+
+    Raises:
+        ChatAccountError: There is no such account, or it is a superuser's.
+    """
+    account = find_user(username=username, is_active=True)
+    if account is None or account.is_superuser:
+        raise ChatAccountError(
+            f"The account {username!r} of this chat is a superuser's, or there is no "
+            "active one; name another in the settings."
+        )
+    limit_to_agent(account)
+    return account
+
+
+def person_by_mail(mail: str, *, account: User) -> User | None:
+    """Return the one agent of this mail, for whom `account` acts; None for all others."""
+    rows = User.objects.filter(email__iexact=mail, is_active=True, is_superuser=False)
+    names = list(rows.values_list("username", flat=True)[:2]) if mail else []
+    if len(names) != 1:
+        return None
+    person = acted_for(names[0], service=account, named_by="The chat's mail")
+    return person if has_role(person, Role.AGENT) else None
+
+
+def keep(
+    text: str, *, asker: User, knowledge_base: str, answer_id: UUID | None = None
+) -> Answer:
+    """Keep a question for `decided`.
+
+    Args:
+        knowledge_base: Its slug; empty is the first one.
+
+    Raises:
+        InvalidQuestionError: The text is no question.
+        KnowledgeBaseNotFoundError: There is no such knowledge base.
+    """
+    with acting_for(asker):
+        base = asking.find_knowledge_base(knowledge_base, asker=asker)
+        answer = asking.new_question(
+            text, asker=asker, knowledge_base=base, channel=Answer.Channel.API
+        )
+        answer.id = answer_id or answer.id
+        answer.save(force_insert=True)
+    return answer
+
+
+def asker_of(answer: Answer) -> User | None:
+    """Return whose question it is, as agent at most."""
+    asker = find_user(pk=answer.asker_id, is_active=True)
+    if asker is not None:
+        limit_to_agent(asker)
+    return asker
+
+
+def decided(answer: Answer) -> Answer:
+    """Decide a kept question, unless it was decided before.
+
+    Raises:
+        AnswerPendingError: Somebody else is deciding it now.
+        UnavailableError: A model is down.
+    """
+    if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
+        for _value in asking.decide(answer):
+            pass
+    return answer
+
+
+def as_its_asker_sees_it(answer: Answer, asker: User) -> dict[str, Any]:
+    with acting_for(asker):
+        fetch_evidence(answer, asker)
+        return as_json(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A paragraph of a chat's message; plain text, never markup."""
+
+    text: str
+    is_head: bool = False
+    is_small: bool = False
+
+
+def lines(shown: dict[str, Any]) -> Iterator[Line]:
+    """Yield an answer as JSON as paragraphs: what it is, its text, what it rests on."""
+    is_answered = shown["answered"]
+    if not is_answered:
+        reason = shown["reason"]
+        title = f": {REASONS[reason].title}" if reason else ""
+        yield Line(f"Not answered{title}", is_head=True)
+    elif shown["unsourced"]:
+        said = "Without a source: the language model's own knowledge"
+        yield Line(said, is_head=True)
+    yield Line(shown["text"])
+    pieces = shown["citations"] if is_answered else shown["near_misses"]
+    kind = "Evidence" if is_answered else "Related, but no answer"
+    for piece in [each for each in pieces if not each["withheld"]][:MAX_SHOWN]:
+        place = ", ".join(filter(None, (piece["document"], piece["section"])))
+        state = "verified" if piece["verified"] else "not verified"
+        head = ", ".join(filter(None, (place, state)))
+        text = piece["text"] if piece["text"] != shown["text"] else ""
+        said = " ".join(filter(None, (piece["question"], text)))
+        yield Line(f"{kind} ({head}){': ' if said else ''}{said}", is_small=True)
+    for each in shown["disagreements"]:
+        sides = [side["quote"] for side in each["sides"] if not side["withheld"]]
+        yield Line(f"Sources disagree: {' / '.join(sides)}", is_small=True)

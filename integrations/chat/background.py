@@ -1,0 +1,85 @@
+"""Answering in Slack: a job, so that Slack is acknowledged within its three seconds."""
+
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import User
+
+from accounts.exceptions import UnavailableError
+from integrations.chat import slack
+from integrations.chat.asking import (
+    as_its_asker_sees_it,
+    asker_of,
+    chat_account,
+    decided,
+    keep,
+    person_by_mail,
+)
+from jobs.exceptions import RetryableJobError
+from jobs.models import Job
+from jobs.run import JobRun
+from qa.answers.models import Answer
+from qa.exceptions import (
+    AnswerPendingError,
+    InvalidQuestionError,
+    KnowledgeBaseNotFoundError,
+)
+
+KIND = "chat.slack"
+
+
+def answer_in_slack(run: JobRun) -> dict[str, object]:
+    """Decide a question and post the answer, or post what there is to `say`.
+
+    Raises:
+        RetryableJobError: Slack, or somebody else who decides it, is not done yet.
+        SlackError: Slack does not take the answer.
+    """
+    said = run.parameters.get("say")
+    slack.post(run.parameters["place"], {"text": said} if said else _message(run))
+    return {"posted": True}
+
+
+def _message(run: JobRun) -> dict[str, Any]:
+    try:
+        answer, asker = _kept(run)
+        shown = as_its_asker_sees_it(decided(answer), asker)
+    except (InvalidQuestionError, KnowledgeBaseNotFoundError) as error:
+        return {"text": str(error)}
+    except AnswerPendingError as error:
+        raise RetryableJobError(str(error)) from error
+    except UnavailableError:
+        return {"text": "I can't answer now; ask again in a moment."}
+    return slack.answer_message(shown, user=run.parameters["user"])
+
+
+def _kept(run: JobRun) -> tuple[Answer, User]:
+    given = run.parameters
+    found = Answer.objects.filter(pk=given["answer"]).first()
+    asker = (
+        asker_of(found) if found else _asker(given["user"], is_public=given["public"])
+    )
+    if asker is None:
+        raise InvalidQuestionError("Your account is no longer active; ask an admin.")
+    if found is not None:
+        found.asker = asker
+        return found, asker
+    with run.step():
+        answer = keep(
+            given["text"],
+            asker=asker,
+            knowledge_base=settings.SLACK_KNOWLEDGE_BASE,
+            answer_id=UUID(given["answer"]),
+        )
+        # Words of a question are kept with it alone, where they can be erased.
+        Job.objects.filter(pk=run.job_id).update(parameters={**given, "text": ""})
+    return answer, asker
+
+
+def _asker(user: str, *, is_public: bool) -> User:
+    """Return as whom it is asked: what a channel reads is what everybody in it may see."""
+    account = chat_account(settings.SLACK_ACCOUNT)
+    if is_public:
+        return account
+    return person_by_mail(slack.mail_of(user), account=account) or account
