@@ -100,6 +100,16 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         ("Dates", {"fields": ["last_login", "date_joined"]}),
     ]
 
+    # With role and audiences at once: an account without any may do nothing.
+    add_fieldsets: ClassVar = [
+        (
+            None,
+            {"fields": ["username", "usable_password", "password1", "password2"]},
+        ),
+        ("What they may do", {"fields": ["groups"]}),
+        ("Person", {"fields": ["first_name", "last_name", "email"]}),
+    ]
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         return super().get_queryset(request).prefetch_related("groups")
 

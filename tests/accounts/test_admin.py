@@ -38,6 +38,29 @@ def test_an_admin_changes_a_users_groups(admin_page):
     assert user.groups.get() == curator
 
 
+def test_an_account_is_made_with_its_role_at_once(admin_page):
+    secret = "correct horse battery"
+    given = {
+        "username": "carla",
+        "email": "carla@example.org",
+        "usable_password": "true",
+    }
+    given |= {"password1": secret, "password2": secret}
+    given["groups"] = Group.objects.get(name="curator").pk
+
+    done = admin_page.post(reverse("admin:auth_user_add"), given)
+
+    assert done.status_code == 302
+    carla = User.objects.get(username="carla")
+    assert (carla.is_staff, carla.is_superuser, carla.email) == (
+        True,
+        False,
+        "carla@example.org",
+    )
+    assert [group.name for group in carla.groups.all()] == ["curator"]
+    assert carla.check_password(secret)
+
+
 @pytest.mark.parametrize(
     ("group", "opens"), [("agent", False), ("sme", True), ("curator", True)]
 )
