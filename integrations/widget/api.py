@@ -57,8 +57,8 @@ class WidgetThrottle(ScopedThrottle):
             "widget_address": f"{name} {client_address(request)}",
             "widget": name,
         }
-        for scope, asking_one in callers.items():
-            self._count = count(scope, asking_one)
+        for scope, who in callers.items():
+            self._count = count(scope, who)
             if self.wait() is not None:
                 return False
         return super().allow_request(request, view)

@@ -197,8 +197,9 @@ def test_every_field_of_the_admins_forms_has_a_name(desk):
     page = desk.log_in("boss")
 
     found = {}
-    for path in ("entry/add/", "document/add/", "audience/add/"):
-        desk.open(f"/admin/kb/{path}")
+    forms = ("kb/entry", "kb/document", "kb/audience", "integrations/widget")
+    for path in forms:
+        desk.open(f"/admin/{path}/add/")
         page.wait_for_load_state("networkidle")
         found[path] = violations(page, serious_only=True)
 
