@@ -28,6 +28,12 @@ class RevisionNotFoundError(NotFoundError):
     code = "revision_not_found"
 
 
+class PastNotReadyError(ConflictError):
+    """What entries said at a moment has to be embedded before it can be searched."""
+
+    code = "past_not_ready"
+
+
 class DocumentNotFoundError(NotFoundError):
     code = "document_not_found"
 

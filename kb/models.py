@@ -1,17 +1,19 @@
 from kb.audiences.models import Audience, AudienceQuerySet
 from kb.conflicts.models import Conflict, ConflictQuerySet, JudgedEntry
 from kb.documents.models import Document, KnowledgeBase, Section
-from kb.embedding.models import EmbeddingModel, EntryEmbedding, HalfVector
+from kb.embedding.models import EmbeddingModel, EntryEmbedding, FormerVector, HalfVector
 from kb.enrichment.models import Proposal, ProposalQuerySet
 from kb.entries.comments import Comment
 from kb.entries.models import Entry, EntryQuerySet, EntryWords, Revision
 from kb.imports.models import Import, ImportedKey
+from kb.search.models import FormerRow
 from kb.tags.models import Tag, TagQuerySet
 from kb.upkeep.models import Flag, Reminder, Upkeep
 
 __all__ = [
     "Audience", "AudienceQuerySet", "Comment", "Conflict", "ConflictQuerySet", "Document",
     "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords", "Flag",
+    "FormerRow", "FormerVector",
     "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
     "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
     "TagQuerySet", "Upkeep",

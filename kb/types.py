@@ -20,6 +20,17 @@ class Exclusion(StrEnum):
     NOT_ENTITLED = "not_entitled"
 
 
+class Past(StrEnum):
+    """Whose knowledge of a moment gone by is looked through.
+
+    ALLOWED_NOW leaves out what the asker may not see today: as of another moment nobody
+    sees more. AS_THEN is for one who sees everything: an answer is decided again.
+    """
+
+    ALLOWED_NOW = "allowed_now"
+    AS_THEN = "as_then"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class QuestionVector:
     """A question embedded by one model: float32 of shape (dimensions,), unit length."""
@@ -41,6 +52,7 @@ class Scope:
         enriched_floor: Least confidence in (0, 1) of what a language model proposed and
             nobody reviewed; None admits none.
         at: The moment against which expiry is judged.
+        past: Set where knowledge counts as it was at that moment, not as it is.
     """
 
     knowledge_base_id: int
@@ -48,6 +60,7 @@ class Scope:
     unverified_floor: float
     at: datetime
     enriched_floor: float | None = None
+    past: Past | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,3 +101,39 @@ class HalfVector(models.Model):
 
     def __str__(self) -> str:
         return f"half-precision vector of embedding {self.embedding_id}"
+
+
+class FormerVector(models.Model):
+    """A vector of what an entry said once, for questions as of a moment.
+
+    Written by a trigger when it is replaced, and by `kb.search.past` where none was kept.
+    """
+
+    entry = models.ForeignKey(
+        Entry,
+        on_delete=models.DO_NOTHING,  # the database's constraint deletes it along
+        db_constraint=False,
+        related_name="+",
+    )
+    model = models.ForeignKey(
+        EmbeddingModel,
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        related_name="+",
+    )
+    part = models.PositiveSmallIntegerField()
+    vector = VectorField()
+    text_sha256 = models.CharField(
+        max_length=64, help_text="Digest of all that was embedded of the entry."
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["entry", "model", "text_sha256", "part"],
+                name="former_vector_unique",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"former part {self.part} of entry {self.entry_id}"

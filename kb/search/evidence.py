@@ -17,6 +17,7 @@ from kb.embedding.services import embed_question
 from kb.embedding.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
 from kb.types import Evidence, QuestionVector, Route, Scope, SearchResult
 
+from .past_tables import as_of, past_parameters
 from .sql import (
     COMPARED,
     CROWD,
@@ -218,6 +219,7 @@ WHERE model.id = %(model)s AND model.state = 'active'
 ORDER BY f.place
 """  # noqa: S608  # own constants
 _COMPARING_LOOK = _LOOK.format(rows=COMPARED)
+_PAST_LOOK = as_of(_COMPARING_LOOK)
 
 
 def search(
@@ -241,6 +243,8 @@ def search(
     `top_k` is at least 3, the best match by words is part too: the one entry that has a
     name or a number of the question may be far from it in all else.
 
+    Where `scope.past` is set all entries are compared as they were at that moment.
+
     If the active model changed since the question was embedded, it is embedded again.
 
     Args:
@@ -256,7 +260,10 @@ def search(
         vector, question_text, scope=scope, top_k=top_k, exact_limit=exact_limit
     )
     route = Route.EXACT
-    rows = execute_prepared(_COMPARING_LOOK, parameters)
+    if scope.past:
+        rows = execute(_PAST_LOOK, parameters | past_parameters(scope))
+    else:
+        rows = execute_prepared(_COMPARING_LOOK, parameters)
     is_within, has_index = rows[0][1:3] if rows else (True, False)
     if not is_within:
         if has_index:

@@ -1,0 +1,44 @@
+"""Rows as they were before they changed: what revisions don't say of the past."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+
+
+class FormerRowQuerySet(models.QuerySet["FormerRow"]):
+    def at(
+        self, moment: datetime, table: str, ids: Iterable[int] | None = None
+    ) -> Mapping[int, Mapping[str, Any] | None]:
+        """Return {id: the row at `moment`} of rows that changed since; None: not there yet.
+
+        A row that is not named is as it was.
+        """
+        rows = self.filter(source=table, until__gt=moment)
+        if ids is not None:
+            rows = rows.filter(row_id__in=ids)
+        earliest = rows.order_by("row_id", "until", "pk").distinct("row_id")
+        return dict(earliest.values_list("row_id", "was"))
+
+
+class FormerRow(models.Model):
+    """A row of another table until a moment; written by triggers (`kb/migrations/past.sql`).
+
+    Only who sees all there is may read it.
+    """
+
+    source = models.CharField(max_length=40, help_text="The table.")
+    row_id = models.BigIntegerField()
+    was = models.JSONField(null=True, help_text="null: it was not there before.")
+    until = models.DateTimeField()
+
+    objects = FormerRowQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["source", "row_id", "until"], name="former_row_at")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.row_id} until {self.until:%Y-%m-%d %H:%M}"

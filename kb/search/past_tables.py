@@ -1,0 +1,75 @@
+"""The knowledge of a moment gone by, under the statements that search the present.
+
+In front of a statement of `evidence` or `related` stand tables of the same names, as they
+were: PostgreSQL takes the name of a WITH query for the table's. So the search of then is
+that of today, word by word; it is always exact, for no index holds what was.
+"""
+
+from kb.types import Past, Scope
+
+from .sql import Parameter
+
+# With the revision itself row-level security holds beneath, for whoever reads. An entry
+# that the asker may not see now counts as one that they might not see then.
+_TABLES = """
+WITH past AS MATERIALIZED (
+    SELECT p.*, coalesce(CASE WHEN %(as_then)s OR p.audience_now = ANY(%(audiences)s)
+        THEN p.audience_id END, 0) AS seen_by
+    FROM kb_past(%(knowledge_base)s, %(at)s) p
+),
+kb_document AS (
+    SELECT id, title FROM past WHERE document_audience = ANY(%(audiences)s)
+),
+kb_section AS (
+    SELECT id, heading FROM past WHERE document_audience = ANY(%(audiences)s)
+),
+kb_entry AS MATERIALIZED (
+    SELECT past.id, %(knowledge_base)s::bigint AS knowledge_base_id,
+           past.seen_by AS audience_id, past.state, past.confidence, past.valid_until,
+           past.id AS document_id, past.id AS section_id,
+           r.question, r.text, r.verified_at,
+           CASE WHEN (r.question, r.text, r.language) = (e.question, e.text, e.language)
+               THEN e.search_vector
+               ELSE to_tsvector(CASE r.language WHEN 'en' THEN 'english'::regconfig
+                       WHEN 'de' THEN 'german'::regconfig ELSE 'simple'::regconfig END,
+                   r.question || ' ' || r.text)
+           END AS search_vector
+    FROM past
+    JOIN kb_revision r ON r.id = past.revision_id
+    JOIN kb_entry e ON e.id = past.id
+    WHERE past.seen_by = ANY(%(audiences)s)
+),
+kb_entrywords AS (SELECT * FROM kb_entry),
+kb_entryoutline AS (
+    SELECT id, %(knowledge_base)s::bigint AS knowledge_base_id, seen_by AS audience_id,
+           state, confidence, valid_until
+    FROM past
+),
+kb_revision AS (SELECT revision_id AS id, id AS entry_id, number FROM past),
+kb_entryembedding AS NOT MATERIALIZED (
+    SELECT v.entry_id, v.model_id, v.part, v.vector
+    FROM past JOIN kb_entryembedding v
+        ON v.entry_id = past.id AND v.text_sha256 = past.digest
+    UNION ALL
+    SELECT v.entry_id, v.model_id, v.part, v.vector
+    FROM past JOIN kb_formervector v
+        ON v.entry_id = past.id AND v.text_sha256 = past.digest
+),
+question AS"""
+_UNBOUNDED = 2**31 - 1
+
+
+def as_of(statement: str) -> str:
+    """Return a search's statement over the tables as they were at `scope.at`."""
+    return statement.replace("WITH question AS", _TABLES, 1)
+
+
+def past_parameters(scope: Scope) -> dict[str, Parameter]:
+    """Return what such a statement takes beside its own: all are compared, by one join."""
+    return {
+        "as_then": scope.past is Past.AS_THEN,
+        "bound": _UNBOUNDED,
+        "few": _UNBOUNDED,
+        "looked_up": -1,
+        "looked_up_share": 0,
+    }
