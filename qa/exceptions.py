@@ -4,6 +4,7 @@ import random
 
 from accounts.exceptions import (
     ConflictError,
+    ForbiddenError,
     NescioError,
     NotFoundError,
     UnavailableError,
@@ -38,6 +39,22 @@ class ConversationNotFoundError(NotFoundError):
 
 class InvalidQuestionError(NescioError):
     code = "invalid_question"
+
+
+class MomentError(NescioError):
+    """There was nothing to ask at the moment that was named."""
+
+    code = "invalid_moment"
+
+
+class PastForbiddenError(ForbiddenError):
+    code = "past_forbidden"
+
+
+class NotReplayableError(ConflictError):
+    """A stored answer that can't be decided again."""
+
+    code = "not_replayable"
 
 
 class AnswerDecidedError(ConflictError):

@@ -20,6 +20,7 @@ from accounts.delegation import acting_service
 from accounts.exceptions import UnavailableError
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
+from kb.types import Scope
 from qa import pipeline
 from qa.answers.models import Answer
 from qa.exceptions import (
@@ -212,13 +213,16 @@ def sources_for(
     policy: PolicyValue,
     language_model: Callable[[], LanguageModel] | None = None,
     probes: Callable[[LanguageModel], Probes] | None = None,
+    *,
+    scope: Scope | None = None,
 ) -> pipeline.Sources:
-    """Return what a question may be answered by on behalf of its asker.
+    """Return what a question may be answered by on behalf of its asker, or in `scope`.
 
-    No database connection is held while a model is loaded or writes.
+    The row says in which one, so that it can be decided again. No database connection is held while a model is loaded or writes.
     """
     asker = answer.asker or AnonymousUser()
-    scope = evidence_scope(asker, answer.knowledge_base, policy)
+    scope = scope or evidence_scope(asker, answer.knowledge_base, policy)
+    answer.scope = {"at": scope.at.isoformat(), "audiences": [*scope.audience_ids]}
     history = PastExamples(scope, release=release_connection)
 
     def load_model() -> LanguageModel:

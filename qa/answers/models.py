@@ -256,6 +256,12 @@ class Answer(models.Model):
         blank=True,
         help_text="With the adaptive scope: {fingerprint, examples: ids of the past questions used, segments: the monitored sentences}.",
     )
+    scope = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        blank=True,
+        help_text="{at, audiences}: as of when, and within which audiences, it was decided; empty: before this was kept.",
+    )
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     probes = models.TextField(
@@ -286,6 +292,7 @@ class Answer(models.Model):
 
     objects = AnswerQuerySet.as_manager()
 
+    as_of: datetime | None = None  # of `qa.answers.past`, whose answers aren't stored
     is_withheld: bool  # from `seen_by` or `fetch_evidence`; nothing is shown without
     pieces: "list[AnswerEvidence]"  # from `with_evidence` or `fetch_evidence`
     readable_reason: str  # from `fetch_evidence`

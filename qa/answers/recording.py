@@ -37,7 +37,7 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
             this claim was given up; theirs stands.
     """
     fields = _fields(answer, outcome, policy)
-    rows = list(_evidence_rows(answer, outcome))
+    rows = list(evidence_rows(answer, outcome))
     if not rows:  # one statement needs no transaction, and nothing is left to fetch
         _write(answer, fields)
         answer.pieces, answer.is_withheld = [], False
@@ -128,6 +128,7 @@ def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
             for each in outcome.contradictions
         ],
         "boundary": _boundary(outcome.boundary),
+        "scope": answer.scope,
         "embedder": outcome.embedder,
         "language_model": outcome.language_model,
         "probes": outcome.probes,
@@ -172,7 +173,7 @@ def _segment(segment: Segment) -> dict[str, Any]:
     }
 
 
-def _evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:
+def evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:
     """Yield one row for each piece that was read or is near, best first.
 
     A refusal cites nothing. Of what a hard refusal looked at beyond the horizon, only

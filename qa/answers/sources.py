@@ -29,6 +29,7 @@ from kb.search import (
     not_compared_among,
     search,
 )
+from kb.search.past import contradictions_then
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from probes.models import Probe
 from qa.answers.models import AnswerEvidence
@@ -251,10 +252,13 @@ class KnowledgeRetriever:
         return nearest_excluded(self._vector(question), scope=self._scope)
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
+        if self._scope.past:
+            return contradictions_then(entry_ids, self._scope.at)
         return contradictions_between(entry_ids)
 
     def not_compared(self, entry_ids: Sequence[int]) -> Collection[int]:
-        return not_compared_among(entry_ids)
+        """Of the past it isn't kept, and nothing is decided by it."""
+        return () if self._scope.past else not_compared_among(entry_ids)
 
     def _vector(self, question: str) -> QuestionVector:
         if question not in self._vectors:

@@ -58,8 +58,13 @@ def prefetch(
         audience_ids=tuple(audience_ids or ()),  # NULL for who belongs to none
         wordings={(own["language"], own["reason"]): own["text"] for own in texts},
     )
-    setattr(found, _KEPT, read)
+    keep(found, read)
     return found
+
+
+def keep(knowledge_base: KnowledgeBase, read: Prefetched) -> None:
+    """Let deciding with this instance go by what was read, whatever it is now."""
+    setattr(knowledge_base, _KEPT, read)
 
 
 def prefetched(knowledge_base: KnowledgeBase) -> Prefetched | None:

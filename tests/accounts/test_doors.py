@@ -24,6 +24,13 @@ DOORS = {
     ("manage.py", "commands"),
     ("studies/__main__.py", "studies"),
     ("qa/votes/entry_uses.py", "what answers are about"),
+    # As of a moment: vectors for everybody at once, which tell no text; what a conflict
+    # was, of entries that the asker sees; what refusals said, whoever was refused.
+    ("kb/search/past.py", "vectors of what entries said"),
+    ("kb/search/past.py", "conflicts as they were"),
+    ("qa/answers/past.py", "wordings as they were"),
+    # For who runs commands, and so sees everything.
+    ("qa/answers/replaying.py", "an answer decided again"),
     ("integrations/events/services.py", "expired entries"),
     ("workers/tasks.py", "abandoned questions"),
     ("workers/tasks.py", "filled gaps"),
@@ -49,10 +56,14 @@ DOORS = {
 }
 # Views of the database that no policy lies below; see kb/migrations/rules.sql.
 VIEWS = {
-    "kb_entryoutline": {"kb/search/related.py"},  # why nothing could be said
+    "kb_entryoutline": {
+        "kb/search/past_tables.py",  # as it was, under the same name
+        "kb/search/related.py",
+    },  # why nothing could be said
     "kb_revisionoutline": {"kb/entries/models.py"},
     "kb_entrywords": {
         "kb/search/evidence.py",
+        "kb/search/past_tables.py",  # the same, of entries as they were
         "kb/search/sql.py",  # words of visible entries alone, to respell by
         "kb/entries/models.py",
     },

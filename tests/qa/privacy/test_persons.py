@@ -264,7 +264,7 @@ NO_WORDS = {
     "answer.service", "answer.signals", "answer.milliseconds", "answer.confidence", "answer.channel",
     "answer.language", "answer.outcome", "answer.gate", "answer.reason",
     "answer.shown_reason", "answer.calibration", "answer.embedder",
-    "answer.language_model", "answer.probes", "review.state", "escalation.state",
+    "answer.language_model", "answer.probes", "answer.scope", "review.state", "escalation.state",
     "pastquestion.language_model", "pastquestion.own_model", "gapquestion.why",
     "notice.kind", "evaluationresult.gate", "evaluationresult.reason",
     "evaluationresult.signals", "evaluationresult.measures",

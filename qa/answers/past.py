@@ -1,0 +1,183 @@
+"""Deciding as of a moment: knowledge, policy and wordings as they were then."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from copy import copy
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.utils import timezone
+
+from accounts.acting import acting_for, unrestricted
+from accounts.roles import Role, has_role
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.search.models import FormerRow
+from kb.search.past import first_moment, make_past_vectors
+from kb.types import Past, Scope
+from qa import pipeline
+from qa.answers.models import Answer
+from qa.exceptions import MomentError, PastForbiddenError
+from qa.pipeline.policy import Policy as PolicyValue
+from qa.pipeline.policy import Scope as AnswerScope
+from qa.pipeline.values import Outcome
+from qa.policies.ask_prefetch import Prefetched, keep
+from qa.policies.models import Policy, PolicyActivation, RefusalWording
+from qa.policies.services import active_policy
+
+from .asking import find_knowledge_base, look, new_question, sources_for
+from .recording import evidence_rows, fill_in
+from .sources import before_the_model, evidence_scope
+
+# Entries that one request embeds at most before it searches.
+MAX_EMBEDDED = 500
+
+
+def ask_as_of(
+    text: str,
+    *,
+    asker: AbstractBaseUser | AnonymousUser,
+    channel: str,
+    at: datetime,
+    knowledge_base: KnowledgeBase | None = None,
+    language: str | None = None,
+    max_embedded: int | None = MAX_EMBEDDED,
+) -> Answer:
+    """Return what would have been said at `at`: a row with its evidence, never stored.
+
+    Nothing is shown that the asker may not see today. Models and probes are today's.
+
+    Raises:
+        InvalidQuestionError: The text is no question.
+        NescioError: One of `prepare`'s.
+        UnavailableError: A model is down.
+    """
+    base = knowledge_base or find_knowledge_base()
+    answer = new_question(
+        text, asker=asker, channel=channel, knowledge_base=base, language=language
+    )
+    with acting_for(asker):
+        prepare(base, asker=asker, at=at, max_embedded=max_embedded)
+        policy = policy_at(base, at)
+        value = as_allowed_today(policy)
+        scope = scope_at(asker, base, policy, at)
+        outcome = decide_then(answer, policy, scope=scope, value=value)
+        fill_in(answer, outcome, policy)
+        answer.created_at, answer.as_of = timezone.now(), at
+        answer.pieces = list(evidence_rows(answer, outcome))
+    for piece in answer.pieces:  # all of it was searched as the asker
+        piece.is_withheld = False
+    answer.is_withheld = False
+    answer.readable_reason = answer.shown_reason
+    return answer
+
+
+def prepare(
+    knowledge_base: KnowledgeBase,
+    *,
+    asker: AbstractBaseUser | AnonymousUser,
+    at: datetime,
+    max_embedded: int | None = MAX_EMBEDDED,
+) -> None:
+    """Check who asks as of when, and embed what entries said then.
+
+    Raises:
+        PastForbiddenError: The asker is no curator.
+        MomentError: There was no knowledge yet, or it is still to come.
+        PastNotReadyError: More than `max_embedded` entries have to be embedded first.
+    """
+    if not has_role(asker, Role.CURATOR):
+        raise PastForbiddenError(
+            "Asking as of a moment needs the role curator, for it reads what was retired "
+            "since; leave as_of out."
+        )
+    if at > timezone.now():
+        raise MomentError(
+            f"{at.isoformat()} is still to come; name a moment gone by, or none for now."
+        )
+    first = first_moment(knowledge_base.pk)
+    if first is None or at < first:
+        began = f"its first entry is of {first.isoformat()}" if first else "it is empty"
+        raise MomentError(
+            f"At {at.isoformat()} the knowledge base {knowledge_base.slug!r} had no entry "
+            f"that you may see: {began}; name a later moment."
+        )
+    make_past_vectors(knowledge_base.pk, at, limit=max_embedded)
+
+
+def policy_at(knowledge_base: KnowledgeBase, at: datetime) -> Policy:
+    """Return the version that decided at `at`; the first one also before it was made."""
+    history = PolicyActivation.objects.of(knowledge_base)
+    if last := history.filter(at__lte=at).first():
+        return last.policy
+    following = history.filter(at__gt=at).last()
+    if following is None:
+        return active_policy(knowledge_base)
+    return following.replaced or following.policy
+
+
+def scope_at(
+    asker: AbstractBaseUser | AnonymousUser,
+    knowledge_base: KnowledgeBase,
+    policy: Policy,
+    at: datetime,
+) -> Scope:
+    """Return what could be evidence at `at`, as far as `asker` may see it today, too."""
+    today = evidence_scope(asker, knowledge_base, policy.as_value())
+    audiences = Audience.objects.ids_visible_to(asker)
+    return replace(today, at=at, audience_ids=audiences, past=Past.ALLOWED_NOW)
+
+
+def decide_then(
+    answer: Answer,
+    policy: Policy,
+    *,
+    scope: Scope,
+    value: PolicyValue | None = None,
+) -> Outcome:
+    """Decide a question in `scope`, as of its moment where it is past; nothing is stored.
+
+    Of a past one the row's knowledge base says what refusals said then, and the vectors
+    of then are there.
+    """
+    frozen = value or policy.as_value()
+    if scope.past:
+        answer.knowledge_base = _with_wordings(answer.knowledge_base, policy, scope)
+    sources = sources_for(answer, frozen, scope=scope)
+    with ExitStack() as place:
+        waits = frozen.scope is AnswerScope.ADAPTIVE
+        if waits:
+            place.enter_context(before_the_model.take())
+        trace = pipeline.finish(look(answer, sources, frozen))
+        if not (trace.is_decided or waits):
+            place.enter_context(before_the_model.take())
+        trace = pipeline.finish(pipeline.write(trace, sources))
+    return pipeline.conclude(trace)
+
+
+def as_allowed_today(policy: Policy) -> PolicyValue:
+    """Tell of hidden knowledge only where the active version does, too."""
+    value = policy.as_value()
+    today = active_policy(policy.knowledge_base).reveal_not_entitled
+    return replace(value, reveal_not_entitled=value.reveal_not_entitled and today)
+
+
+def _with_wordings(
+    knowledge_base: KnowledgeBase, policy: Policy, scope: Scope
+) -> KnowledgeBase:
+    rows: dict[int, Mapping[str, Any] | None] = {
+        row["id"]: row for row in RefusalWording.objects.values()
+    }
+    with unrestricted("wordings as they were"):
+        rows |= FormerRow.objects.at(scope.at, "qa_refusalwording")
+    own = [
+        row
+        for row in rows.values()
+        if row and row["knowledge_base_id"] == knowledge_base.pk
+    ]
+    then = copy(knowledge_base)
+    wordings = {(row["language"], row["reason"]): row["text"] for row in own}
+    keep(then, Prefetched(policy, AnonymousUser(), scope.audience_ids, wordings))
+    return then
