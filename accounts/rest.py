@@ -63,6 +63,20 @@ class StrictBooleanField(serializers.BooleanField):
         return data
 
 
+class StrictMomentField(serializers.DateTimeField):
+    """A moment with date and time, as text, in UTC; without an offset it is in UTC."""
+
+    def to_internal_value(self, value: object) -> datetime:
+        if not isinstance(value, str):
+            self.fail(
+                "invalid", format="YYYY-MM-DDThh:mm[:ss[.uuuuuu]][+HH:MM|-HH:MM|Z]"
+            )
+        try:
+            return super().to_internal_value(value).astimezone(UTC)
+        except OverflowError:  # beyond the years 1 to 9999 in UTC
+            self.fail("overflow")
+
+
 class _StrictRelatedField(serializers.RelatedField[Any, Any, Any]):
     def run_validation(self, data: object = empty) -> Any:  # noqa: ANN401  # a row of any model
         # The library's reads "" as null.

@@ -1,3 +1,4 @@
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +21,7 @@ from accounts.rest import (
     StrictBooleanField,
     StrictCharField,
     StrictFilterSet,
+    StrictMomentField,
     StrictSerializer,
     StrictSlugListField,
     validated,
@@ -33,6 +35,7 @@ from qa.answers import asking
 from qa.answers.conversations import check_knowledge_base, find_conversation
 from qa.answers.event_stream import event_response, stream
 from qa.answers.models import Answer, fetch_evidence
+from qa.answers.past import ask_as_of
 from qa.answers.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
 from qa.exceptions import AnswerNotFoundError
 from qa.pipeline.gates import Gate, Reason
@@ -58,6 +61,12 @@ class QuestionSerializer(StrictSerializer):
         default=None,
         allow_null=True,
         help_text="Of the answer; without it, the knowledge base's.",
+    )
+    as_of = StrictMomentField(
+        default=None,
+        allow_null=True,
+        help_text="A moment gone by: decide with knowledge and policy as they were then. "
+        "For curators.",
     )
 
 
@@ -162,13 +171,31 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
         With `conversation` a follow-up ("and for the Business card?") is asked as a
         standalone question, made of your own earlier questions; what was answered to them
         counts for nothing.
+
+        With `as_of` it is decided as it would have been at that moment, as far as you may
+        see today what answered then; nothing is kept of it.
         """
         question = read_question(request, TaggedQuestionSerializer)
+        if at := question.pop("as_of", None):
+            return self._as_of(request, at, question)
         if _is_streamed(request):
             answer = asking.keep_question(**question, channel=Answer.Channel.API)
             return event_response(stream(answer))
         answer = asking.ask(**question, channel=Answer.Channel.API)
         return _whole(answer, request)
+
+    def _as_of(
+        self, request: Request, at: datetime, question: dict[str, Any]
+    ) -> Response:
+        if _is_streamed(request) or question.pop("tags") or "conversation" in question:
+            raise serializers.ValidationError(
+                {
+                    "as_of": "A question as of a moment is not kept: ask it without tags, "
+                    "conversation and text/event-stream."
+                }
+            )
+        answer = ask_as_of(**question, at=at, channel=Answer.Channel.API)
+        return Response(as_json(answer))
 
 
 class AnswerViewSet(RowViewSet[Answer]):
@@ -236,6 +263,7 @@ def read_question(
         "asker": request.user,
         "knowledge_base": knowledge_base,
         "language": given["language"],
+        **({"as_of": given["as_of"]} if given["as_of"] else {}),
         **({"tags": given["tags"]} if "tags" in given else {}),
         **continued,
     }

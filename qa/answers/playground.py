@@ -1,6 +1,7 @@
 """The playground: a question up to hard refusal, by the code that answers; nothing is kept."""
 
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -29,6 +30,7 @@ from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
 from .asking import look, new_question, sources_for
+from .past import as_allowed_today, policy_at, prepare, scope_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,7 @@ class Preview:
     decision: Decision
     policy: Policy
     calibration: Calibration
+    as_of: datetime | None = None
 
 
 def preview(
@@ -45,8 +48,9 @@ def preview(
     asker: AbstractBaseUser | AnonymousUser,
     knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
+    as_of: datetime | None = None,
 ) -> Preview:
-    """Run a question up to hard refusal.
+    """Run a question up to hard refusal, as of a moment gone by if one is named.
 
     Evidence is looked for whatever the policy's timing is: no model is asked.
     """
@@ -58,14 +62,20 @@ def preview(
         language=language,
     )
     policy = active_policy(row.knowledge_base)
-    frozen = policy.as_value()
-    sources = replace(sources_for(row, frozen), closed_book=None)
+    frozen, scope = policy.as_value(), None
+    if as_of:
+        prepare(row.knowledge_base, asker=asker, at=as_of)
+        policy = policy_at(row.knowledge_base, as_of)
+        frozen = as_allowed_today(policy)
+        scope = scope_at(asker, row.knowledge_base, policy, as_of)
+    sources = replace(sources_for(row, frozen, scope=scope), closed_book=None)
     trace = finish(look(row, sources, frozen))
     return Preview(
         trace=trace,
         decision=trace.decisions[0],
         policy=policy,
         calibration=current_calibration(frozen, trace.retrieval),
+        as_of=as_of,
     )
 
 
@@ -130,6 +140,9 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
     alpha = serializers.FloatField(source="policy.alpha")
     calibration = serializers.ChoiceField([each.value for each in Calibration])
     embedder = serializers.CharField(source="trace.retrieval.embedder")
+    as_of = serializers.DateTimeField(
+        allow_null=True, help_text="The moment that was searched; null: now."
+    )
     milliseconds = serializers.SerializerMethodField()
 
     def get_passes(self, found: Preview) -> bool:

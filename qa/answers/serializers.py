@@ -219,6 +219,11 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     )
     vote = serializers.SerializerMethodField(help_text="Your own.")
     created_at = serializers.DateTimeField()
+    as_of = serializers.DateTimeField(
+        allow_null=True,
+        help_text="The moment whose knowledge and policy decided it. Such an answer is "
+        "not kept: its `id` names nothing. null: decided as of now.",
+    )
 
     def get_answered(self, answer: Answer) -> bool:
         return answer.outcome == Answer.Outcome.ANSWERED

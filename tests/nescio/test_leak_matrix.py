@@ -344,6 +344,8 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
         yield address.lstrip("/").split("?")[0], "GET", address, None
     for route, body in (
         ("api/v1/ask", {"question": QUESTION}),
+        ("api/v1/ask", {"question": QUESTION, "as_of": timezone.now().isoformat()}),
+        ("api/v1/search", {"question": QUESTION, "as_of": timezone.now().isoformat()}),
         (
             "v1/chat/completions",
             {"model": "cards", "messages": [{"role": "user", "content": QUESTION}]},

@@ -5,6 +5,7 @@ import logging
 import sys
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from kb.embedding.services import active_model
 from qa.answers.asking import ask, find_knowledge_base
 from qa.answers.conversations import check_knowledge_base, conversation_before
 from qa.answers.models import Answer, fetch_evidence
+from qa.answers.past import ask_as_of
 from qa.answers.serializers import as_json
 from qa.answers.sources import configured_verifier
 from qa.answers.view import ShownPiece, shown_pieces
@@ -66,6 +68,12 @@ class Command(BaseCommand):
             help="The id of an answer of the same user's: the question is a follow-up, and "
             "is asked as a standalone one.",
         )  # fmt: skip
+        add(
+            "--as-of", type=_moment, default=None, metavar="MOMENT",
+            help="Decide with knowledge and policy as they were at this moment, such as "
+            "2026-06-01T09:00+02:00; nothing is kept. What entries said then is embedded "
+            "where no vectors of it are left.",
+        )  # fmt: skip
         add("--language", default=None, help="Language of the answer: en, de or xx.")
         add("--json", action="store_true", help="Print the answer as REST returns it.")
 
@@ -77,6 +85,7 @@ class Command(BaseCommand):
         knowledge_base: str,
         follows: UUID | None,
         language: str | None,
+        as_of: datetime | None,
         json: bool,
         verbosity: int,
         **_options: object,
@@ -91,27 +100,50 @@ class Command(BaseCommand):
                     before.knowledge_base if before else knowledge_base
                 )
                 _load(base)
-                answer = ask(
-                    question,
-                    asker=asker,
-                    knowledge_base=base,
-                    language=language,
-                    channel=Answer.Channel.COMMAND,
-                    conversation=before.id if before else None,
-                    earlier=before.questions if before else (),
+                answer = (
+                    ask_as_of(
+                        question,
+                        asker=asker,
+                        knowledge_base=base,
+                        language=language,
+                        channel=Answer.Channel.COMMAND,
+                        at=as_of,
+                        max_embedded=None,
+                    )
+                    if as_of
+                    else ask(
+                        question,
+                        asker=asker,
+                        knowledge_base=base,
+                        language=language,
+                        channel=Answer.Channel.COMMAND,
+                        conversation=before.id if before else None,
+                        earlier=before.questions if before else (),
+                    )
                 )
         except UnavailableError as error:
             raise CommandError(str(error), returncode=UNAVAILABLE) from error
         except NescioError as error:
             raise CommandError(str(error), returncode=BAD_INPUT) from error
-        if json:
+        if not as_of:
             fetch_evidence(answer, asker)
+        if json:
             shown = JSONRenderer().render(as_json(answer), "application/json; indent=2")
             self.stdout.write(shown.decode())
         else:
             print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
         if answer.outcome != Answer.Outcome.ANSWERED:
             sys.exit(REFUSED)
+
+
+def _moment(text: str) -> datetime:
+    """Read a moment; without an offset it is in UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError as error:
+        msg = f"{text!r} is no moment; write one like 2026-06-01T09:00+02:00"
+        raise argparse.ArgumentTypeError(msg) from error
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 @contextmanager
@@ -135,8 +167,10 @@ def _load(base: KnowledgeBase) -> None:
 def print_answer(answer: Answer, asker: User, console: Console) -> None:
     if answer.typed:
         console.print(Text(f"Asked as: {answer.question}", style="dim"))
+    if answer.as_of:
+        said = f"As of {answer.as_of.isoformat()}, with today's models; not kept."
+        console.print(Text(said, style="yellow"))
     console.print(_headline(answer, asker))
-    fetch_evidence(answer, asker)
     if answer.pieces:
         console.print(_evidence(shown_pieces(answer)))
     console.print(_gates(answer))

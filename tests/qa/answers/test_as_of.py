@@ -1,0 +1,160 @@
+"""Asking and searching as of a moment: by REST and from the command line."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from accounts.roles import Role
+from kb.entries.services import edit_entry
+from kb.entries.states import retire_entry
+from qa.models import Answer
+from qa.policies.services import activate, active_policy, new_version
+from tests.factories import (
+    make_audience,
+    make_curator,
+    make_entry,
+    make_knowledge_base,
+    make_tag,
+    make_user,
+)
+
+pytestmark = pytest.mark.django_db
+
+BLOCK = "How do I block a card?"
+
+
+@pytest.fixture
+def client() -> APIClient:
+    client = APIClient()
+    client.force_authenticate(make_user(Role.CURATOR))
+    return client
+
+
+@pytest.fixture
+def before():
+    """Return a moment after which the entry was changed and retired."""
+    entry = make_entry("Open Cards, Block.", question=BLOCK)
+    moment = timezone.now()
+    curator = make_curator()
+    edit_entry(
+        entry_id=entry.pk, author=curator, may_verify=True, text="Call the desk."
+    )
+    retire_entry(entry_id=entry.pk, by=curator)
+    return moment
+
+
+def ask(client, address="ask", *, status=200, **fields):
+    body = {"question": BLOCK, **fields}
+    response = client.post(f"/api/v1/{address}", body, format="json")
+    assert response.status_code == status, response.content
+    return response.json()
+
+
+def message(client, *, status=400, **fields) -> str:
+    return str(ask(client, status=status, **fields)["error"])
+
+
+def test_an_answer_as_of_a_moment_is_what_would_have_been_said_and_is_not_kept(
+    client, before
+):
+    then, now = ask(client, as_of=before.isoformat()), ask(client)
+
+    assert (then["text"], then["gate"]) == ("Open Cards, Block.", "verbatim")
+    assert [piece["text"] for piece in then["citations"]] == ["Open Cards, Block."]
+    assert then["as_of"] == before.isoformat().replace("+00:00", "Z")
+    assert (now["answered"], now["as_of"]) == (False, None)
+    assert str(Answer.objects.get().pk) == now["id"]
+
+
+def test_a_search_as_of_a_moment_finds_what_was_there(client, before):
+    then, now = ask(client, "search", as_of=before), ask(client, "search")
+
+    assert [piece["text"] for piece in then["evidence"]] == ["Open Cards, Block."]
+    assert (now["evidence"], now["as_of"]) == ([], None)
+
+
+def test_the_policy_of_then_decides(client, before):
+    base = make_knowledge_base()
+    made = new_version(active_policy(base), by=None, verbatim_distance=0.0)
+    activate(made)
+
+    assert ask(client, as_of=before)["effective"]["policy_version"] == 1
+    later = ask(client, as_of=timezone.now())
+    assert later["effective"]["policy_version"] == 2
+
+
+def test_a_moment_that_has_nothing_is_refused_with_the_remedy(client, before):
+    tomorrow = timezone.now() + timedelta(days=1)
+
+    assert "still to come; name a moment gone by" in message(client, as_of=tomorrow)
+    assert "had no entry that you may see: its first entry is of" in message(
+        client, as_of=before - timedelta(days=1)
+    )
+    for wrong in ("yesterday", 7, "9999-12-31T23:59:59-10:00"):
+        assert "as_of" in message(client, as_of=wrong)
+
+
+def test_agents_do_not_ask_as_of_a_moment(before):
+    client = APIClient()
+    client.force_authenticate(make_user())
+
+    assert "needs the role curator" in message(client, status=403, as_of=before)
+
+
+def test_what_goes_with_what_is_kept_is_refused(client, before):
+    kept = ask(client)["conversation"]
+
+    for more in ({"tags": [make_tag().slug]}, {"conversation": kept}):
+        assert "is not kept: ask it without" in message(client, as_of=before, **more)
+
+
+def test_nobody_sees_as_of_a_moment_what_was_kept_from_them_since(client):
+    make_entry("Support answers the phone from 8 to 20.")
+    entry = make_entry("Open Cards, Block.", question=BLOCK)
+    before = timezone.now()
+    vault = make_audience("vault", groups=["vault"])
+    edit_entry(
+        entry_id=entry.pk, author=make_curator(), may_verify=True, audience=vault
+    )
+
+    found = ask(client, as_of=before)
+
+    assert (found["answered"], found["reason"]) == (False, "nothing_known")
+    assert found["near_misses"] == []
+
+
+def test_that_there_is_hidden_knowledge_is_told_only_where_it_is_today(client):
+    base = make_knowledge_base()
+    vault = make_audience("vault", groups=["vault"])
+    make_entry("Everybody reads this.")
+    make_entry("Open Cards, Block.", question=BLOCK, audience=vault)
+    told = new_version(active_policy(base), by=None, reveal_not_entitled=True)
+    activate(told)
+    before = timezone.now()
+    assert (
+        ask(client)["reason"] == ask(client, as_of=before)["reason"] == "not_entitled"
+    )
+    activate(new_version(told, by=None, reveal_not_entitled=False))
+
+    assert ask(client, as_of=before)["reason"] != "not_entitled"
+
+
+def test_the_command_line_asks_as_of_a_moment(before, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    User.objects.create_superuser("root")
+    out = StringIO()
+
+    call_command("ask", BLOCK, "--as-of", before.isoformat(), stdout=out, no_color=True)
+
+    assert "As of 2" in out.getvalue()
+    assert "Open Cards, Block." in out.getvalue()
+    assert not Answer.objects.exists()
+    with pytest.raises(CommandError, match="still to come"):
+        call_command("ask", BLOCK, "--as-of", "2999-01-01T00:00")
+    with pytest.raises(CommandError, match="is no moment"):
+        call_command("ask", BLOCK, "--as-of", "yesterday")
