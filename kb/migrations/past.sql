@@ -77,7 +77,7 @@ CREATE FUNCTION kb_past(base bigint, moment timestamptz) RETURNS TABLE (
     state text, confidence float8, valid_until timestamptz, digest text,
     document_audience bigint, title text, heading text
 )
-LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER ROWS 50000 SET search_path FROM CURRENT AS $$
 WITH held AS (
     SELECT DISTINCT ON (r.entry_id) r.*, e.audience_id AS audience_now
     FROM kb_entry e JOIN kb_revision r ON r.entry_id = e.id

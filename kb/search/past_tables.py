@@ -9,6 +9,7 @@ from kb.types import Past, Scope
 
 from .sql import Parameter
 
+# OFFSET 0 keeps the vectors from being joined as tables: they are fetched entry by entry.
 # With the revision itself row-level security holds beneath, for whoever reads. An entry
 # that the asker may not see now counts as one that they might not see then.
 _TABLES = """
@@ -47,13 +48,17 @@ kb_entryoutline AS (
 ),
 kb_revision AS (SELECT revision_id AS id, id AS entry_id, number FROM past),
 kb_entryembedding AS NOT MATERIALIZED (
-    SELECT v.entry_id, v.model_id, v.part, v.vector
-    FROM past JOIN kb_entryembedding v
-        ON v.entry_id = past.id AND v.text_sha256 = past.digest
-    UNION ALL
-    SELECT v.entry_id, v.model_id, v.part, v.vector
-    FROM past JOIN kb_formervector v
-        ON v.entry_id = past.id AND v.text_sha256 = past.digest
+    SELECT past.id AS entry_id, v.model_id, v.part, v.vector
+    FROM past CROSS JOIN LATERAL (
+        SELECT v.model_id, v.part, v.vector FROM kb_entryembedding v
+        WHERE v.entry_id = past.id AND v.model_id = %(model)s
+            AND v.text_sha256 = past.digest
+        UNION ALL
+        SELECT v.model_id, v.part, v.vector FROM kb_formervector v
+        WHERE v.entry_id = past.id AND v.model_id = %(model)s
+            AND v.text_sha256 = past.digest
+        OFFSET 0
+    ) v
 ),
 question AS"""
 _UNBOUNDED = 2**31 - 1
