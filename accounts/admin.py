@@ -101,14 +101,14 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     ]
 
     # With role and audiences at once: an account without any may do nothing.
-    add_fieldsets: ClassVar = [
+    add_fieldsets = (
         (
             None,
             {"fields": ["username", "usable_password", "password1", "password2"]},
         ),
         ("What they may do", {"fields": ["groups"]}),
         ("Person", {"fields": ["first_name", "last_name", "email"]}),
-    ]
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         return super().get_queryset(request).prefetch_related("groups")

@@ -46,7 +46,7 @@ def test_an_account_is_made_with_its_role_at_once(admin_page):
         "usable_password": "true",
     }
     given |= {"password1": secret, "password2": secret}
-    given["groups"] = Group.objects.get(name="curator").pk
+    given["groups"] = str(Group.objects.get(name="curator").pk)
 
     done = admin_page.post(reverse("admin:auth_user_add"), given)
 
