@@ -1,11 +1,15 @@
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
 from django.http import FileResponse, HttpResponseBase
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import status
 from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
 from rest_framework.mixins import ListModelMixin
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -16,7 +20,13 @@ from accounts import rest
 from accounts.roles import IsCurator, caller
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
-from kb.archive.exports import csv_response, exported_file, get_exports, request_export
+from kb.archive.exports import (
+    csv_response,
+    csv_response_then,
+    exported_file,
+    get_exports,
+    request_export,
+)
 from kb.entries.filters import EntryFilter
 from kb.entries.models import Entry
 from kb.interface.api import KnowledgeBaseField
@@ -104,13 +114,25 @@ class ExportViewSet(ListModelMixin, rest.ResourceViewSet[Job]):
         )
 
 
+class EntryTableFilter(EntryFilter):
+    as_of = rest.MomentFilter(
+        method="filter_moment",
+        label="A moment gone by: entries as they were then. Goes with knowledge_base alone.",
+    )
+
+    def filter_moment(
+        self, queryset: QuerySet[Entry], _name: str, _value: datetime
+    ) -> QuerySet[Entry]:
+        return queryset  # what is narrowed is no entry of now
+
+
 class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
     """Entries as a table for a spreadsheet."""
 
     permission_classes = [IsCurator]
     throttle_scope = "user"
     renderer_classes = [CSVRenderer, JSONRenderer]
-    filterset_class = EntryFilter
+    filterset_class = EntryTableFilter
     pagination_class = None
     queryset = Entry.objects.all()
 
@@ -127,7 +149,24 @@ class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
     def get(self, request: Request) -> HttpResponseBase:
         """Fetch all entries that the caller may see and the query asks for, as CSV.
 
-        A cell that a spreadsheet would run begins with an apostrophe.
+        A cell that a spreadsheet would run begins with an apostrophe. With `as_of` they are
+        as they were then, those that you may see today and might have seen then.
         """
         entries = self.filter_queryset(Entry.objects.visible_to(request.user))
-        return csv_response(entries, request.user)
+        if "as_of" not in request.query_params:
+            return csv_response(entries, request.user)
+        nothing = Entry.objects.none()
+        self.filter_queryset(nothing)  # refuses what is no value
+        query = EntryTableFilter(request.query_params, nothing, request=request).form
+        query.is_valid()
+        at = query.cleaned_data["as_of"]
+        others = request.query_params.keys() - {"as_of", "knowledge_base", "format"}
+        if others or at is None or at > timezone.now():
+            raise ValidationError(
+                {
+                    "as_of": "Name a moment gone by, and beside it knowledge_base alone: "
+                    f"{', '.join(sorted(others)) or at} does not go with it."
+                }
+            )
+        slug = request.query_params.get("knowledge_base", "")
+        return csv_response_then(request.user, at=at, knowledge_base=slug)

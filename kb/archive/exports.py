@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 
 from accounts.acting import acting_for
+from accounts.prepared import execute
 from accounts.rest import csv_download
 from accounts.roles import Role, has_role
 from jobs.models import Job, JobQuerySet
@@ -21,8 +23,8 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase
-from kb.entries.models import Entry
-from kb.entries.values import SHOWN
+from kb.entries.models import Entry, Revision
+from kb.entries.values import REVISED, SHOWN
 from kb.exceptions import (
     ExportForbiddenError,
     ExportNotFoundError,
@@ -167,6 +169,41 @@ def csv_response(
     entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
 ) -> StreamingHttpResponse:
     return csv_download(csv_lines(entries, reader), "entries")
+
+
+# A revision keeps what an entry says under the same names; the rest is the entry's own.
+_THEN = {
+    name: path if path.split("__")[0] in REVISED else f"entry__{path}"
+    for name, path in _PATHS.items()
+} | {"id": "entry_id", "revision": "number", "updated_at": "created_at"}
+_IN_FORCE = """
+SELECT p.revision_id, p.title, p.heading
+FROM kb_knowledgebase b CROSS JOIN LATERAL kb_past(b.id, %(at)s) p
+WHERE (%(slug)s = '' OR b.slug = %(slug)s) ORDER BY p.id
+"""
+
+
+def csv_response_then(
+    reader: AbstractBaseUser | AnonymousUser, *, at: datetime, knowledge_base: str
+) -> StreamingHttpResponse:
+    """Return the entries as they were at `at`, as far as `reader` may see them today, too."""
+    found = execute(_IN_FORCE, {"at": at, "slug": knowledge_base})
+    lines = spreadsheet_cells.csv_lines(_rows_then(found, reader))
+    return csv_download(chain([_BYTE_ORDER_MARK], lines), "entries")
+
+
+def _rows_then(
+    found: Sequence[tuple[Any, ...]], reader: AbstractBaseUser | AnonymousUser
+) -> Iterator[Sequence[str]]:
+    yield list(_PATHS)
+    for start in range(0, len(found), _AT_ONCE):
+        named = {pk: names for pk, *names in found[start : start + _AT_ONCE]}
+        rows = Revision.objects.visible_to(reader).filter(pk__in=named)
+        for pk, *values in rows.order_by("entry_id").values_list("pk", *_THEN.values()):
+            row = dict(zip(_PATHS, values, strict=True))
+            # Sources of documents are not kept.
+            row |= {"document": named[pk][0], "section": named[pk][1], "source": ""}
+            yield [_cell(value) for value in row.values()]
 
 
 def csv_lines(

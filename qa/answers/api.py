@@ -159,6 +159,9 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
                 description="There is no such knowledge base, or no such conversation of "
                 "yours."
             ),
+            409: OpenApiResponse(
+                description="What entries said as of then has to be embedded first."
+            ),
         },
     )
     def post(self, request: Request) -> HttpResponseBase:

@@ -187,6 +187,9 @@ class SearchView(KnownQueryView):
         responses={
             200: PlaygroundSerializer,
             404: OpenApiResponse(description="There is no such knowledge base."),
+            409: OpenApiResponse(
+                description="What entries said as of then has to be embedded first."
+            ),
         },
     )
     def post(self, request: Request) -> Response:

@@ -367,6 +367,8 @@ def questions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
         ("api/v1/documents", {"title": "x", "audience": "vault"}),
     ):
         yield route, "POST", f"/{route.replace('<slug:slug>', 'vault')}", body
+    then = urlencode({"as_of": timezone.now().isoformat()})
+    yield "api/v1/entries.csv", "GET", f"/api/v1/entries.csv?{then}", None
     # Without its mark, so that an answer tells whether it was found.
     question = "How high is the limit in euros?"
     tried = {"question": question, "knowledge_base": "cards", "gates_only": "on"}

@@ -38,6 +38,7 @@ from tests.qa.reviews.review_rows import make_review
 # knowledge, or what a file must hold: giving what doesn't fit is refused by 400.
 _FITTING = [
     "GET /api/v1/entries/due",
+    "GET /api/v1/entries.csv",
     "POST /api/v1/ask",
     "POST /api/v1/search",
     "POST /api/v1/entries",

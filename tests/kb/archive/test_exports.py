@@ -15,6 +15,9 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from kb.archive.exports import COLUMNS, KIND, export_in_background, prune_exports
+from kb.documents.services import edit_document
+from kb.entries.services import edit_entry
+from kb.entries.states import retire_entry
 from kb.models import Entry
 from kb.text.cleaning import original
 from nescio.embedded.places import Places
@@ -260,3 +263,62 @@ def test_exporting_takes_one_query_more_for_a_thousand_rows(
 
     with django_assert_max_num_queries(30):
         exported(tmp_path / "a.zip")
+
+
+def test_the_table_as_of_a_moment_says_what_entries_were(api):
+    document = make_document("Prices")
+    edited = make_entry("Cards cost 12 euros.", document=document)
+    gone, moved = make_entries(("Retired since.", "Moved since."))
+    was_secret = make_entry(
+        "Opened since.", audience=make_audience("secret", groups=["secret"])
+    )
+    at, author = timezone.now(), make_curator()
+    edit_document(document_id=document.pk, title="Prices of 2027")
+    for entry, changes in (
+        (edited, {"text": "Cards cost 15 euros."}),
+        (moved, {"audience": make_audience("secret")}),
+        (was_secret, {"audience": make_audience()}),
+    ):
+        edit_entry(entry_id=entry.pk, author=author, may_verify=True, **changes)
+    retire_entry(entry_id=gone.pk, by=author)
+    make_entry("Written since.")
+    client = api(author)
+
+    then = rows_of(client.get(TABLE, {"as_of": at.isoformat()}))
+    empty = rows_of(client.get(TABLE, {"as_of": "2001-01-01T00:00:00Z"}))
+
+    assert [(row["text"], row["state"], row["revision"]) for row in then] == [
+        ("Cards cost 12 euros.", "verified", "1"),
+        ("Retired since.", "verified", "1"),
+    ]
+    assert (then[0]["document"], then[0]["audience"]) == ("Prices", "everyone")
+    assert empty == []
+
+
+def test_what_was_not_changed_is_in_both_tables_alike(api):
+    make_entries(("First.", "Second."))
+    client = api(make_curator())
+    named = {"knowledge_base": "cards"}
+
+    now = rows_of(client.get(TABLE, named))
+    then = rows_of(client.get(TABLE, named | {"as_of": timezone.now().isoformat()}))
+
+    kept = [{**row, "updated_at": ""} for row in now]
+    assert [{**row, "updated_at": ""} for row in then] == kept
+    assert len(kept) == 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"as_of": "2999-01-01T00:00:00Z"},
+        {"as_of": "yesterday"},
+        {"as_of": ""},
+        {"as_of": "2026-01-01T00:00:00Z", "state": "verified"},
+        {"as_of": "2026-01-01T00:00:00Z", "knowledge_base": "none"},
+    ],
+)
+def test_a_table_as_of_what_is_no_moment_is_refused(api, query):
+    make_knowledge_base()
+
+    assert api(make_curator()).get(TABLE, query).status_code == 400
