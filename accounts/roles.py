@@ -139,6 +139,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "proposal": ("view", "change"),
             "embeddingmodel": _READ,
             "import": ("view", "add"),
+            "followedsource": _ALL,
             "tag": _WRITE,
         },
         "qa": {

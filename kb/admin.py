@@ -7,9 +7,10 @@ from kb.embedding.admin import EmbeddingModelAdmin
 from kb.enrichment.admin import ProposalAdmin
 from kb.entries.admin import EntryAdmin
 from kb.imports.admin import ImportAdmin
+from kb.sources.admin import FollowedSourceAdmin
 from kb.tags.admin import TagAdmin
 
 __all__ = [
     "AudienceAdmin", "ConflictAdmin", "DocumentAdmin", "EmbeddingModelAdmin",
-    "EntryAdmin", "ImportAdmin", "KnowledgeBaseAdmin", "ProposalAdmin", "TagAdmin",
+    "EntryAdmin", "FollowedSourceAdmin", "ImportAdmin", "KnowledgeBaseAdmin", "ProposalAdmin", "TagAdmin",
 ]  # fmt: skip

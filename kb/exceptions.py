@@ -54,6 +54,10 @@ class ImportNotFoundError(NotFoundError):
     code = "import_not_found"
 
 
+class SourceNotFoundError(NotFoundError):
+    code = "source_not_found"
+
+
 class EntryRetiredError(ConflictError):
     code = "entry_retired"
 

@@ -7,13 +7,14 @@ from kb.entries.comments import Comment
 from kb.entries.models import Entry, EntryQuerySet, EntryWords, Revision
 from kb.imports.models import Import, ImportedKey
 from kb.search.models import FormerRow
+from kb.sources.models import FollowedDocument, FollowedSource, FollowRule
 from kb.tags.models import Tag, TagQuerySet
 from kb.upkeep.models import Flag, Reminder, Upkeep
 
 __all__ = [
     "Audience", "AudienceQuerySet", "Comment", "Conflict", "ConflictQuerySet", "Document",
     "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords", "Flag",
-    "FormerRow", "FormerVector",
+    "FollowRule", "FollowedDocument", "FollowedSource", "FormerRow", "FormerVector",
     "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
     "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
     "TagQuerySet", "Upkeep",

@@ -138,6 +138,7 @@ UNFOLD: dict[str, Any] = {
                 _item("Proposals", "lightbulb", "kb_proposal"),
                 _item("Documents", "description", "kb_document"),
                 _item("Imports", "upload_file", "kb_import"),
+                _item("Followed sources", "sync", "kb_followedsource"),
                 _item("Audiences", "groups", "kb_audience"),
                 _item("Tags", "sell", "kb_tag"),
                 _item("Knowledge bases", "menu_book", "kb_knowledgebase"),

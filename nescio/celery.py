@@ -29,6 +29,7 @@ def schedules() -> dict[str, dict[str, object]]:
         "doubt_entries": (timedelta(minutes=3), 180),
         "weigh_votes": (crontab(minute=25), 1800),
         "count_days": (timedelta(minutes=1), 60),
+        "check_sources": (timedelta(minutes=5), 300),
         "find_gaps": (timedelta(minutes=10), 600),
         "ask_again": (timedelta(minutes=1), 60),
         "deliver_events": (timedelta(seconds=5), 5),

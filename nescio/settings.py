@@ -410,6 +410,14 @@ IMPORT_MAX_SECONDS = env.int("NESCIO_IMPORT_MAX_SECONDS", default=600)
 IMPORT_MAX_PARAGRAPHS = env.int("NESCIO_IMPORT_MAX_PARAGRAPHS", default=100_000)
 # Web server and workers must both reach it.
 IMPORT_DIR = env.str("NESCIO_IMPORT_DIR", default=str(PLACES.imports))
+# What curators may follow: directories of this machine, below which folders lie, and hosts.
+SOURCE_DIRECTORIES = env.list("NESCIO_SOURCE_DIRECTORIES", default=[])
+SOURCE_HOSTS = env.list("NESCIO_SOURCE_HOSTS", default=[])
+# Whether these hosts may have http:// and addresses inside one's own network.
+SOURCE_ALLOW_PRIVATE = env.bool("NESCIO_SOURCE_ALLOW_PRIVATE", default=False)
+SOURCE_MAX_DOCUMENTS = env.int("NESCIO_SOURCE_MAX_DOCUMENTS", default=5_000)
+SOURCE_MAX_MIB = env.int("NESCIO_SOURCE_MAX_MIB", default=1_000)
+SOURCE_MAX_SECONDS = env.int("NESCIO_SOURCE_MAX_SECONDS", default=3_600)
 FILE_UPLOAD_HANDLERS = [
     "nescio.rest.BoundedUploadHandler",
     "django.core.files.uploadhandler.MemoryFileUploadHandler",

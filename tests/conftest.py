@@ -213,3 +213,15 @@ def bundled_base() -> "WhiteBoxModel":
     from probes.language_model import load_model
 
     return load_model("bundled", adapter="none")
+
+
+@pytest.fixture
+def import_directory(monkeypatch, tmp_path):
+    """Keep uploaded files apart from the ones of whoever runs the tests."""
+    from django.core.files.storage import FileSystemStorage
+
+    from kb.models import Import
+
+    storage = FileSystemStorage(location=tmp_path / "imports")
+    monkeypatch.setattr(Import._meta.get_field("file"), "storage", storage)
+    return tmp_path / "imports"

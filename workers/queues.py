@@ -18,6 +18,7 @@ JOB_QUEUES = {
     "kb.enrich": IMPORTS,
     "kb.export": IMPORTS,
     "kb.find_conflicts": IMPORTS,
+    "kb.follow": IMPORTS,
     "kb.import": IMPORTS,
     "kb.tidy_vectors": IMPORTS,
     "probes.train": TRAINING,

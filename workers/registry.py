@@ -11,6 +11,7 @@ from kb.enrichment.background import enrich_in_background
 from kb.entries.bulk import change_in_background
 from kb.imports.models import Import
 from kb.imports.services import import_in_background
+from kb.sources.checking import follow_in_background
 from kb.upkeep.reminders import remind_owners
 from kb.upkeep.services import keep_upkeep
 from qa.calibration.drift import watch_drift
@@ -43,6 +44,14 @@ def import_and_calibrate(run: JobRun) -> dict[str, object]:
     return result
 
 
+def follow_and_calibrate(run: JobRun) -> dict[str, object]:
+    """The same of a followed source that brought entries."""
+    result = follow_in_background(run)
+    if result["entries_created"] or result["entries_changed"]:
+        enqueue_check()
+    return result
+
+
 HANDLERS: dict[str, Handler] = {
     chat.KIND: chat.answer_in_slack,
     "kb.change_entries": change_in_background,
@@ -50,6 +59,7 @@ HANDLERS: dict[str, Handler] = {
     "kb.enrich": partial(enrich_in_background, load_writer=load_writer),
     "kb.export": export_in_background,
     "kb.find_conflicts": partial(find_conflicts, load_judge=configured_judge),
+    "kb.follow": follow_and_calibrate,
     "kb.keep_upkeep": keep_upkeep,
     "kb.remind_owners": remind_owners,
     "kb.import": import_and_calibrate,

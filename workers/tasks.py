@@ -26,6 +26,7 @@ from kb.archive.exports import prune_exports
 from kb.embedding import vector_index
 from kb.embedding.services import active_model
 from kb.embedding.switch import enqueue_where_stale
+from kb.sources import services as followed
 from kb.upkeep import reminders
 from kb.upkeep import services as upkeep
 from qa.answers.asking import fail_abandoned
@@ -129,6 +130,15 @@ def fail_abandoned_questions() -> None:
         failed = fail_abandoned()
     if failed:
         logger.warning("Marked %d abandoned questions as failed.", failed)
+
+
+@shared_task(name="workers.check_sources")
+def check_sources() -> None:
+    """Let the imports' worker read the followed sources whose time has come."""
+    with unrestricted("followed sources"):
+        due = followed.check_due()
+    if due:
+        logger.info("%d followed sources are due.", due)
 
 
 @shared_task(name="workers.count_uses")

@@ -18,11 +18,13 @@ def import_storage() -> Storage:
 
 class ImportQuerySet(models.QuerySet["Import"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """The user's own imports, a superuser's all.
+        """The user's own imports, a superuser's all; no document of a followed source.
 
         Their examples quote entries that who imported them could see.
         """
-        rows = self.filter(audience__in=Audience.objects.visible_to(user))
+        rows = self.filter(
+            audience__in=Audience.objects.visible_to(user), followed=None
+        )
         if isinstance(user, User) and user.is_superuser:
             return rows
         return rows.filter(created_by_id=user.pk)
@@ -79,6 +81,14 @@ class Import(models.Model):
         help_text="Curator who verifies the imported entries; empty: they stay in review.",
     )
     created_by = optional_user("imports", blank=True)
+    followed = models.ForeignKey(
+        "kb.FollowedSource",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="imports",
+        help_text="Whose document it is: what is gone is only proposed for retirement.",
+    )
     state = models.CharField(
         max_length=8, choices=State.choices, default=State.UPLOADED
     )

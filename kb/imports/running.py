@@ -24,11 +24,12 @@ from kb.embedding.services import (
     active_model,
     prepare_vectors,
 )
-from kb.entries.models import Entry
+from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import retire_entry
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports.models import Import, ImportedKey
 from kb.imports.readers import BadRow
+from kb.upkeep.retirement import propose_retirement, withdraw_retirement
 
 from . import decisions as tally
 from .decisions import (
@@ -267,10 +268,16 @@ def _finish(step: _Step, taken: int) -> Import:
 
 
 def _retire(step: _Step, taken: int) -> bool:
-    """Retire some of what is gone, if every row could be read; tell whether any was."""
+    """Retire some of what is gone, if every row could be read; tell whether any was.
+
+    A document that is followed only proposes to, for nobody looked at what it would do.
+    """
     with step.writing(taken, taken):
         row = _own(step, taken)
         if row.counts[Action.BAD]:
+            return False
+        if row.followed_id is not None:
+            _propose(row, step.audiences, row.followed_id)
             return False
         some = dict(
             _gone(row, step.audiences).values_list("pk", "text")[:_RETIRED_AT_ONCE]
@@ -287,13 +294,30 @@ def _retire(step: _Step, taken: int) -> bool:
     return bool(some)
 
 
-def _gone(row: Import, audiences: frozenset[int] | None) -> QuerySet[Entry]:
+def _propose(row: Import, audiences: frozenset[int] | None, followed_id: int) -> None:
+    gone = _gone(row, audiences)
+    there = Entry.objects.filter(document__in=_documents(row)).exclude(
+        pk__in=gone.values("pk")
+    )
+    withdraw_retirement(there, source_id=followed_id)
+    note = f"No longer in {row.source}. Retire it, unless it is still true."
+    number = propose_retirement(gone, source_id=followed_id, note=note)
+    tally.add_retired(row, number, ())
+    row.save(update_fields=["counts", "examples"])
+
+
+def _documents(row: Import) -> QuerySet[Document]:
     keys = ImportedKey.objects.filter(import_run=row)
-    documents = Document.objects.filter(
+    return Document.objects.filter(
         knowledge_base_id=row.knowledge_base_id,
         audience_id=row.audience_id,
         source__in=keys.values("source"),
     )
+
+
+def _gone(row: Import, audiences: frozenset[int] | None) -> EntryQuerySet:
+    keys = ImportedKey.objects.filter(import_run=row)
+    documents = _documents(row)
     brought = keys.filter(
         source=OuterRef("document__source"), key=OuterRef("source_key")
     )

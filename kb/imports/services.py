@@ -23,6 +23,7 @@ from kb.entries.values import check_tag
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports.models import Import
 from kb.imports.readers import detect_format
+from kb.sources.models import FollowedSource
 from kb.tags.models import Tag
 from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT, clean_line
 
@@ -43,6 +44,7 @@ class Upload:
     verify: bool = False
     product_line: Tag | None = None
     line_of_business: Tag | None = None
+    followed: FollowedSource | None = None  # whose document it is
 
 
 @transaction.atomic
@@ -92,6 +94,7 @@ def _fields(upload: Upload, by: User | None) -> dict[str, Any]:
         "verify_as": by if upload.verify else None,
         "product_line": upload.product_line,
         "line_of_business": upload.line_of_business,
+        "followed": upload.followed,
     }
 
 

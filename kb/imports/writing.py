@@ -217,4 +217,6 @@ def _section(piece: Piece, sections: Sections) -> Section | None:
 
 
 def _reason(of: Import) -> str:
+    if of.followed is not None:
+        return f"Followed source {of.followed}: {of.source}"[:300]
     return f"Import {of.pk} of {of.file_name}"[:300]

@@ -131,11 +131,18 @@ class FlagQuerySet(models.QuerySet["Flag"]):
 class Flag(models.Model):
     """That somebody called an entry outdated, and why; it answers as before meanwhile.
 
-    It stays when who verifies or retires the entry has dealt with it.
+    It stays when who verifies or retires the entry has dealt with it. Of a followed
+    source, `source` proposes to retire what is no longer there.
     """
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="flags")
     user = optional_user("flags")
+    source = models.ForeignKey(
+        "kb.FollowedSource",
+        on_delete=models.SET_NULL,
+        null=True,
+        related_name="flags",
+    )
     note = models.TextField(blank=True, max_length=1000)
     created_at = models.DateTimeField()
 

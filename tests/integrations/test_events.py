@@ -18,11 +18,12 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from accounts.acting import acting_for
 from accounts.exceptions import NotFoundError
 from accounts.models import AuditEntry
+from accounts.outbound import is_public
 from accounts.roles import Role
 from integrations.events import delivery as deliveries
 from integrations.events import posting, services
 from integrations.events.models import Delivery, Endpoint, Event, EventType
-from integrations.events.posting import EndpointStateError, Message, is_public, post
+from integrations.events.posting import EndpointStateError, Message, post
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.models import Conflict

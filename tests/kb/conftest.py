@@ -35,15 +35,3 @@ def curator(client):
     client.force_login(user)
     client.user = user
     return client
-
-
-@pytest.fixture
-def import_directory(monkeypatch, tmp_path):
-    """Keep uploaded files apart from the ones of whoever runs the tests."""
-    from django.core.files.storage import FileSystemStorage
-
-    from kb.models import Import
-
-    storage = FileSystemStorage(location=tmp_path / "imports")
-    monkeypatch.setattr(Import._meta.get_field("file"), "storage", storage)
-    return tmp_path / "imports"

@@ -9,7 +9,7 @@ from accounts.roles import Role
 from integrations.models import Delivery, Endpoint, Event, Widget
 from jobs.models import Job
 from jobs.services import enqueue
-from kb.models import Import
+from kb.models import FollowedSource, Import
 from probes.models import Probe
 from probes.services import register
 from qa.models import Policy, Retraining
@@ -19,7 +19,7 @@ from tests.probes.probe_files import activation_files
 
 pytestmark = pytest.mark.django_db
 OPENS_A_PAGE = {
-    "bring", "draw", "export", "make_new_version", "open_calibration", "open_data",
+    "bring", "draw", "export", "follow", "make_new_version", "open_calibration", "open_data",
     "open_deliveries", "open_exports", "open_preview", "propose", "start", "take", "train",
     "train_method", "try_this", "upload",
 }  # fmt: skip
@@ -39,6 +39,10 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
         knowledge_base=make_knowledge_base(), audience=make_audience(), file="a.csv",
         file_name="a.csv", format="csv", source="a.csv",
         created_by=user, state=Import.State.PLANNED,
+    )  # fmt: skip
+    FollowedSource.objects.create(
+        name="Help", kind="folder", address="/", every_hours=24, note="Most is gone.",
+        knowledge_base=make_knowledge_base(), owner=user,
     )  # fmt: skip
     Retraining.objects.create(kind="early", reviewed=400, state="waiting")
     now = timezone.now()

@@ -1,0 +1,167 @@
+"""What a kind of source is given and gives; see docs/how-to/follow-a-source.md."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Protocol
+
+from django.conf import settings
+
+from accounts.exceptions import NescioError
+from kb.exceptions import InvalidKnowledgeError
+from kb.imports.readers.formats import SUFFIXES
+
+_MIB = 1024 * 1024
+_SUFFIX_BY_TYPE = {
+    "text/html": ".html",
+    "application/xhtml+xml": ".html",
+    "text/plain": ".txt",
+    "text/markdown": ".md",
+    "text/csv": ".csv",
+    "application/pdf": ".pdf",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+}
+# Documents that name others themselves can't be known to be gone.
+_READ = tuple(each for each in SUFFIXES if each not in (".jsonl", ".ndjson"))
+RESTRICTED = "restricted"
+"""The group of what not every reader of its source may see: no rule but one by this name
+gives it to anybody."""
+
+
+class SourceError(InvalidKnowledgeError):
+    """A source, or one document of it, can not be read as it is."""
+
+    code = "followed_source"
+
+
+class SourceBoundsError(NescioError):
+    """A source needs more time or room than one check may take."""
+
+    code = "followed_source_bounds"
+
+
+class Bounds:
+    """What one check may take: bytes, time, documents; `check` ends a cancelled one."""
+
+    def __init__(self, check: Callable[[], None] = lambda: None) -> None:
+        self.check = check
+        self.document_bytes: int = settings.IMPORT_MAX_MIB * _MIB
+        self.bytes_left: int = settings.SOURCE_MAX_MIB * _MIB
+        self.documents: int = settings.SOURCE_MAX_DOCUMENTS
+        self._ends: float = time.monotonic() + settings.SOURCE_MAX_SECONDS
+
+    def seconds_left(self) -> float:
+        """Raise where no time is left, or the check was cancelled."""
+        self.check()
+        left = self._ends - time.monotonic()
+        if left <= 0:
+            raise SourceBoundsError(
+                f"The source was not read within {settings.SOURCE_MAX_SECONDS} s. What was "
+                "read is kept, and the next check goes on; or raise "
+                "NESCIO_SOURCE_MAX_SECONDS."
+            )
+        return left
+
+    def take(self, count: int) -> None:
+        """Count bytes that were read."""
+        self.check_room(count)
+        self.bytes_left -= count
+
+    def check_room(self, count: int) -> None:
+        """Raise where so many bytes are more than may be read by now."""
+        if count > self.bytes_left:
+            raise SourceBoundsError(
+                f"The source holds more than {settings.SOURCE_MAX_MIB} MiB; follow a part "
+                "of it, or raise NESCIO_SOURCE_MAX_MIB."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where to read, with what, and how much."""
+
+    address: str
+    credential: str = ""  # the value, of the environment
+    bounds: Bounds = field(default_factory=Bounds)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A document's bytes; the ending of `name` says their format.
+
+    `known` is handed back with the next reading, to tell whether it has changed.
+    """
+
+    content: bytes
+    name: str
+    known: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A document that is there.
+
+    `key` tells it from the others, always the same way. `marker` changes whenever its
+    content does; empty where only reading tells. `groups` are what rules name: folders
+    from the root, a space, a section, labels. `read` takes what the last reading knew and
+    returns None where nothing has changed since.
+    """
+
+    key: str
+    read: Callable[[Mapping[str, str]], Content | None]
+    title: str = ""
+    marker: str = ""
+    groups: tuple[str, ...] = ()
+
+
+class Kind(Protocol):
+    """A kind of source."""
+
+    @property
+    def name(self) -> str:
+        """What rows call it."""
+
+    @property
+    def label(self) -> str:
+        """What people call it."""
+
+    @property
+    def address_help(self) -> str:
+        """What is given as its address, with an example."""
+
+    @property
+    def lists_all(self) -> bool:
+        """Whether what it does not list is gone; a feed lists only the latest."""
+
+    def check_address(self, address: str) -> None:
+        """Raise `SourceError` where the address may not be followed; reads nothing."""
+
+    def open(self, place: Place) -> AbstractContextManager[Iterator[Listed]]:
+        """Open the source for one check: yield its documents, which are read within."""
+
+
+def is_read(name: str) -> bool:
+    """Return whether a file's ending is one that is imported."""
+    return PurePosixPath(name).suffix.lower() in _READ
+
+
+def suffix_of(media_type: str) -> str:
+    """Return the ending of a file of a media type, as HTTP names it.
+
+    Raises:
+        SourceError: It is none that is imported.
+    """
+    plain = media_type.partition(";")[0].strip().lower()
+    suffix = _SUFFIX_BY_TYPE.get(plain)
+    if suffix is None:
+        raise SourceError(
+            "content", f"It is {plain or 'of no type'}, which is not read."
+        )
+    return suffix
+
+
+def folders(path: PurePosixPath) -> tuple[str, ...]:
+    """Return the group of a file: the folder it is in."""
+    return (path.parent.as_posix(),) if path.parent.parts else ("/",)

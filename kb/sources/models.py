@@ -1,0 +1,146 @@
+from typing import Self
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import Q, QuerySet
+
+from accounts.models import optional_user
+from kb.audiences.models import Audience
+from kb.documents.models import Document, KnowledgeBase
+
+MAX_HOURS = 24 * 90
+
+
+class FollowedSourceQuerySet(models.QuerySet["FollowedSource"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those all of whose audiences the user belongs to."""
+        hidden = FollowRule.objects.filter(
+            audience__in=Audience.objects.hidden_from(user)
+        )
+        rows = self.exclude(pk__in=hidden.values("source"))
+        return rows if user.is_authenticated else rows.none()
+
+
+class FollowedSource(models.Model):
+    """Where knowledge is written elsewhere, and how it is read from there again.
+
+    Seen by who belongs to all audiences of its rules. `kb.sources.checking` reads it, on
+    behalf of its owner: the curator who followed or changed it last.
+    """
+
+    name = models.CharField(max_length=100)
+    kind = models.CharField(max_length=30, help_text="Of `kb.sources.kinds.KINDS`.")
+    address = models.CharField(max_length=500)
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase, on_delete=models.PROTECT, related_name="followed_sources"
+    )
+    credential = models.CharField(
+        max_length=100,
+        blank=True,
+        help_text="The environment variable that holds it; never the credential itself.",
+    )
+    every_hours = models.PositiveIntegerField(
+        "read every", validators=[MinValueValidator(1), MaxValueValidator(MAX_HOURS)]
+    )
+    is_active = models.BooleanField("read on schedule", default=True)
+    owner = optional_user("followed_sources", blank=True)
+    job_id = models.UUIDField(null=True, blank=True, help_text="The latest check.")
+    next_check_at = models.DateTimeField(null=True, blank=True)
+    checked_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was last read to its end."
+    )
+    counts = models.JSONField(default=dict, help_text="What that check did.")
+    note = models.TextField(blank=True, help_text="What it left undone, and why.")
+    error = models.TextField(blank=True, help_text="Why the last check failed.")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = FollowedSourceQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name", "pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class FollowRule(models.Model):
+    """Which audience gets the documents of a group; the first rule that fits decides.
+
+    A group is a folder, a space, a section or a label; an empty one is everything.
+    """
+
+    source = models.ForeignKey(
+        FollowedSource, on_delete=models.CASCADE, related_name="rules"
+    )
+    position = models.PositiveIntegerField()
+    group = models.CharField(max_length=300, blank=True)
+    audience = models.ForeignKey(
+        Audience, on_delete=models.PROTECT, related_name="follow_rules"
+    )
+
+    class Meta:
+        ordering = ["source", "position"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source", "position"], name="follow_rule_position"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group or 'everything'}: {self.audience_id}"
+
+
+class FollowedDocumentQuerySet(models.QuerySet["FollowedDocument"]):
+    def kept(self) -> Self:
+        """Those that were imported and are not gone."""
+        return self.filter(state=FollowedDocument.State.KEPT)
+
+
+class FollowedDocument(models.Model):
+    """What a source listed, as it was when it was read last."""
+
+    class State(models.TextChoices):
+        KEPT = "kept", "imported"
+        FAILED = "failed", "never read"
+        GONE = "gone", "gone"
+
+    source = models.ForeignKey(
+        FollowedSource, on_delete=models.CASCADE, related_name="documents"
+    )
+    key = models.CharField(max_length=500)
+    title = models.CharField(max_length=300, blank=True)
+    state = models.CharField(max_length=6, choices=State.choices, default=State.FAILED)
+    marker = models.CharField(
+        max_length=200, blank=True, help_text="Changes with the content, if listed."
+    )
+    known = models.JSONField(
+        default=dict, help_text="What tells whether it changed, in its kind's format."
+    )
+    audience = models.ForeignKey(
+        Audience, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    document = models.ForeignKey(
+        Document, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    error = models.TextField(blank=True, help_text="Why it could not be read.")
+    note = models.TextField(blank=True, help_text="What of it was not imported.")
+    changed_at = models.DateTimeField(null=True)
+
+    objects = FollowedDocumentQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["source", "key"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source", "key"], name="followed_document_key"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.title or self.key
+
+
+def due_sources(now: object) -> QuerySet[FollowedSource]:
+    due = Q(next_check_at__isnull=True) | Q(next_check_at__lte=now)
+    return FollowedSource.objects.filter(due, is_active=True)

@@ -1,0 +1,228 @@
+"""Following, changing and unfollowing sources, and asking for a check."""
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from jobs.models import Job
+from jobs.services import enqueue
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.exceptions import (
+    AudienceNotFoundError,
+    InvalidKnowledgeError,
+    SourceNotFoundError,
+)
+from kb.sources.kinds import find_kind
+from kb.sources.models import MAX_HOURS, FollowedSource, FollowRule, due_sources
+from kb.text.cleaning import clean_line
+
+KIND = "kb.follow"
+NAME_LIMIT = 100
+ADDRESS_LIMIT = 500
+GROUP_LIMIT = 300
+MAX_RULES = 200
+CREDENTIAL_PREFIX = "NESCIO_SOURCE_CREDENTIAL_"
+_CREDENTIAL = re.compile(rf"{CREDENTIAL_PREFIX}[A-Z0-9_]{{1,60}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Who sees the documents of a group; an empty one is everything."""
+
+    group: str
+    audience: Audience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Following:
+    """What a curator says of a source."""
+
+    name: str
+    kind: str
+    address: str
+    knowledge_base: KnowledgeBase
+    rules: Sequence[Rule]  # the first that fits decides; what none fits is not imported
+    every_hours: int = 24
+    credential: str = ""  # the name of an environment variable
+    is_active: bool = True
+
+
+def check_following(
+    said: Following, *, by: User, source_id: int | None = None
+) -> Following:
+    """Return it cleaned; reads nothing of the source, which may be there already.
+
+    Raises:
+        InvalidKnowledgeError: Something of it may not be; its `field` says what.
+    """
+    address = clean_line(said.address, field="address", limit=ADDRESS_LIMIT)
+    find_kind(said.kind).check_address(address)
+    if not 1 <= said.every_hours <= MAX_HOURS:
+        raise InvalidKnowledgeError(
+            "every_hours",
+            f"every_hours {said.every_hours} is not in 1 to {MAX_HOURS}; give one in it.",
+        )
+    if said.credential and not _CREDENTIAL.fullmatch(said.credential):
+        raise InvalidKnowledgeError(
+            "credential",
+            f"{said.credential[:100]!r} is no name of a credential: an operator sets an "
+            f"environment variable {CREDENTIAL_PREFIX}..., in capitals, and its name is "
+            "given here, never the credential itself.",
+        )
+    name = clean_line(said.name, field="name", limit=NAME_LIMIT)
+    # Its documents are called by it. One that `by` may not see is not spoken of.
+    others = FollowedSource.objects.visible_to(by).exclude(pk=source_id or 0)
+    if others.filter(knowledge_base=said.knowledge_base, name=name).exists():
+        raise InvalidKnowledgeError(
+            "name",
+            f"{said.knowledge_base} follows a source {name!r} already; take another name.",
+        )
+    return Following(
+        name=name,
+        kind=said.kind,
+        address=address,
+        knowledge_base=said.knowledge_base,
+        rules=_rules(said.rules, by),
+        every_hours=said.every_hours,
+        credential=said.credential,
+        is_active=said.is_active,
+    )
+
+
+def _rules(rules: Sequence[Rule], by: User) -> tuple[Rule, ...]:
+    if not 1 <= len(rules) <= MAX_RULES:
+        raise InvalidKnowledgeError(
+            "rules",
+            f"There are {len(rules)} rules and may be 1 to {MAX_RULES}; say who may see "
+            "its documents.",
+        )
+    mine = set(Audience.objects.ids_visible_to(by))
+    for rule in rules:
+        if rule.audience.pk not in mine:
+            raise AudienceNotFoundError(f"There is no audience {rule.audience.slug!r}.")
+    return tuple(
+        Rule(
+            clean_line(each.group, field="rules", limit=GROUP_LIMIT, required=False),
+            each.audience,
+        )
+        for each in rules
+    )
+
+
+@transaction.atomic
+def follow_source(said: Following, *, by: User) -> FollowedSource:
+    """Follow a source from now on; the next round reads it first."""
+    said = check_following(said, by=by)
+    source = FollowedSource(kind=said.kind, knowledge_base=said.knowledge_base)
+    return _write(source, said, by)
+
+
+@transaction.atomic
+def change_source(source_id: int, said: Following, *, by: User) -> FollowedSource:
+    """Change how a source is followed, on behalf of `by` from now on.
+
+    Its kind and its knowledge base stay. Documents that get another audience take their
+    entries along with the next check.
+    """
+    source = _locked(source_id, by)
+    said = check_following(said, by=by, source_id=source_id)
+    if (said.kind, said.knowledge_base) != (source.kind, source.knowledge_base):
+        raise InvalidKnowledgeError(
+            "kind", "The kind and the knowledge base stay; follow another source."
+        )
+    return _write(source, said, by)
+
+
+def _write(source: FollowedSource, said: Following, by: User) -> FollowedSource:
+    source.name, source.address = said.name, said.address
+    source.credential, source.every_hours = said.credential, said.every_hours
+    source.is_active, source.owner = said.is_active, by
+    source.next_check_at = None  # at the next round
+    source.save()
+    before = list(source.rules.values_list("group", "audience"))
+    if before != [(rule.group, rule.audience.pk) for rule in said.rules]:
+        source.rules.all().delete()
+        for position, rule in enumerate(said.rules):
+            FollowRule.objects.create(
+                source=source,
+                position=position,
+                group=rule.group,
+                audience=rule.audience,
+            )
+    return source
+
+
+def _locked(source_id: int, by: User) -> FollowedSource:
+    rows = FollowedSource.objects.visible_to(by).select_for_update(no_key=True)
+    source = rows.filter(pk=source_id).first()
+    if source is None:
+        raise SourceNotFoundError(f"There is no source {source_id} that you may see.")
+    return source
+
+
+@transaction.atomic
+def check_now(source_id: int, *, by: User, accept_loss: bool = False) -> Job:
+    """Let a worker read a source; a second request returns the same job.
+
+    Args:
+        accept_loss: Whether to propose retirement although most is gone.
+    """
+    return _enqueue(_locked(source_id, by), by, accept_loss=accept_loss)
+
+
+def _enqueue(source: FollowedSource, by: User | None, *, accept_loss: bool) -> Job:
+    job = enqueue(
+        KIND,
+        {"source": source.pk, "accept_loss": accept_loss},
+        owner=by,
+        idempotency_key=f"{KIND} {source.pk}",
+    )
+    source.job_id = job.pk
+    source.next_check_at = timezone.now() + timedelta(hours=source.every_hours)
+    source.save(update_fields=["job_id", "next_check_at"])
+    return job
+
+
+@transaction.atomic
+def check_due() -> int:
+    """Let workers read what is due by its schedule; return how many sources."""
+    rows = due_sources(timezone.now()).select_related("owner")
+    due = list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True))
+    for source in due:
+        _enqueue(source, source.owner, accept_loss=False)
+    return len(due)
+
+
+def unfollow_source(source_id: int, *, by: User) -> None:
+    """Follow a source no longer; its documents and entries stay."""
+    with transaction.atomic():
+        source = _locked(source_id, by)
+        for left in source.imports.all():
+            left.file.delete(save=False)
+        source.delete()
+
+
+def credential_of(source: FollowedSource) -> str:
+    """Return the credential that the environment holds.
+
+    Raises:
+        InvalidKnowledgeError: The variable is not set where the worker runs.
+    """
+    if not source.credential:
+        return ""
+    # A row that was written past the services names no other secret either.
+    value = os.environ.get(source.credential, "")
+    if not _CREDENTIAL.fullmatch(source.credential) or not value:
+        raise InvalidKnowledgeError(
+            "credential",
+            f"The environment variable {source.credential} is not set where the worker "
+            "runs; an operator sets it and starts the worker again.",
+        )
+    return value
