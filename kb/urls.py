@@ -8,6 +8,7 @@ from kb.documents.api import DocumentViewSet
 from kb.enrichment.api import ProposalViewSet
 from kb.entries.api import EntryViewSet
 from kb.imports.api import ImportViewSet
+from kb.sources.api import FollowedSourceViewSet
 from kb.tags.api import TagViewSet
 from kb.upkeep.api import DueEntryViewSet
 
@@ -17,6 +18,7 @@ router.register("entries", DueEntryViewSet, "due-entries")
 router.register("entries", EntryViewSet, "entries")
 router.register("documents", DocumentViewSet, "documents")
 router.register("imports", ImportViewSet, "imports")
+router.register("sources", FollowedSourceViewSet, "sources")
 router.register("exports", exports.ExportViewSet, "exports")
 router.register("tags", TagViewSet, "tags")
 router.register("audiences", AudienceViewSet, "audiences")

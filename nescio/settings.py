@@ -415,6 +415,13 @@ SOURCE_DIRECTORIES = env.list("NESCIO_SOURCE_DIRECTORIES", default=[])
 SOURCE_HOSTS = env.list("NESCIO_SOURCE_HOSTS", default=[])
 # Whether these hosts may have http:// and addresses inside one's own network.
 SOURCE_ALLOW_PRIVATE = env.bool("NESCIO_SOURCE_ALLOW_PRIVATE", default=False)
+# What sources are read with: a source's row names one of these variables.
+SOURCE_CREDENTIAL_PREFIX = "NESCIO_SOURCE_CREDENTIAL_"
+SOURCE_SECRETS = {
+    name: value
+    for name, value in os.environ.items()
+    if name.startswith(SOURCE_CREDENTIAL_PREFIX)
+}
 SOURCE_MAX_DOCUMENTS = env.int("NESCIO_SOURCE_MAX_DOCUMENTS", default=5_000)
 SOURCE_MAX_MIB = env.int("NESCIO_SOURCE_MAX_MIB", default=1_000)
 SOURCE_MAX_SECONDS = env.int("NESCIO_SOURCE_MAX_SECONDS", default=3_600)

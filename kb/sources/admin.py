@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -54,13 +55,13 @@ _MEANINGS = {
 }
 
 
-def parse_rules(text: str) -> list[Rule]:
+def parse_rules(text: str, *, by: User) -> list[Rule]:
     """Return what lines of the form "group = audience" say.
 
     Raises:
         InvalidKnowledgeError: A line is none, or there is no such audience to see.
     """
-    audiences = {each.slug: each for each in Audience.objects.all()}
+    audiences = {each.slug: each for each in Audience.objects.visible_to(by)}
     rules = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
@@ -169,7 +170,8 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         return values
 
     def _following(self, values: dict[str, Any]) -> Following:
-        audience, rules = values.get("audience"), parse_rules(values.get("rules", ""))
+        audience = values.get("audience")
+        rules = parse_rules(values.get("rules", ""), by=caller(self.request))
         if bool(audience) == bool(rules):
             raise InvalidKnowledgeError(
                 "audience",
@@ -197,7 +199,7 @@ class FollowedSourceAdmin(BaseAdmin):
     list_select_related = ["knowledge_base"]
     search_fields = ["name", "address"]
     actions_list = ["follow"]
-    actions_detail = ["check", "accept"]
+    actions_detail = ["check_this", "accept_this"]
     readonly_fields = ["outcome", "owner", "next_check_at"]
     fixed_fields = ["shown_kind", "knowledge_base"]
     has_check_permission = holders_of("kb.change_followedsource")
@@ -279,12 +281,12 @@ class FollowedSourceAdmin(BaseAdmin):
 
     @action(description="Check now", icon="sync", permissions=["check"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Check this source now?")
-    def check(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def check_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._check(request, object_id, accept_loss=False)
 
     @action(description="Propose what is missing", permissions=["accept"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Check it now, and propose for retirement all that is missing?")
-    def accept(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def accept_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._check(request, object_id, accept_loss=True)
 
     def _check(

@@ -1,11 +1,11 @@
 """Following, changing and unfollowing sources, and asking for a check."""
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
@@ -28,7 +28,7 @@ NAME_LIMIT = 100
 ADDRESS_LIMIT = 500
 GROUP_LIMIT = 300
 MAX_RULES = 200
-CREDENTIAL_PREFIX = "NESCIO_SOURCE_CREDENTIAL_"
+CREDENTIAL_PREFIX: str = settings.SOURCE_CREDENTIAL_PREFIX
 _CREDENTIAL = re.compile(rf"{CREDENTIAL_PREFIX}[A-Z0-9_]{{1,60}}")
 
 
@@ -217,9 +217,8 @@ def credential_of(source: FollowedSource) -> str:
     """
     if not source.credential:
         return ""
-    # A row that was written past the services names no other secret either.
-    value = os.environ.get(source.credential, "")
-    if not _CREDENTIAL.fullmatch(source.credential) or not value:
+    value: str = settings.SOURCE_SECRETS.get(source.credential, "")
+    if not value:
         raise InvalidKnowledgeError(
             "credential",
             f"The environment variable {source.credential} is not set where the worker "

@@ -29,7 +29,18 @@ from accounts.services import create_token
 from integrations.widget.models import Widget
 from integrations.widget.tokens import issue_token
 from kb.entries.services import edit_entry
-from kb.models import Comment, Conflict, Document, Entry, Import, Proposal, Section
+from kb.models import (
+    Comment,
+    Conflict,
+    Document,
+    Entry,
+    FollowedDocument,
+    FollowedSource,
+    FollowRule,
+    Import,
+    Proposal,
+    Section,
+)
 from qa.evaluation.saved_cases import save_case
 from qa.models import Escalation, Gap, Review, SavedCase, SelfCalibration
 from qa.policies.services import ensure_default_policy
@@ -175,17 +186,20 @@ class Secret:
     gap: Gap
     case: SavedCase
     comment: Comment
+    followed: FollowedSource
 
     def forget(self) -> None:
         """Delete it all."""
         with as_owner("tests"):
             self.imported.delete()
+            self.followed.delete()
             self.gap.delete()
             self.case.delete()
             Entry.objects.filter(document=self.document).delete()
             self.document.delete()
             # The removal is news for who reads the audit; it came after the secret.
-            AuditEntry.objects.filter(kind="comment", action="delete").delete()
+            gone = AuditEntry.objects.filter(action="delete")
+            gone.filter(kind__in=["comment", "source", "source audience"]).delete()
 
 
 def make_secret() -> Secret:
@@ -276,9 +290,17 @@ def make_secret() -> Secret:
     comment = Comment.objects.create(
         entry=entry, author=entry.verified_by, text=f"{MARK} was 900."
     )
+    followed = FollowedSource.objects.create(
+        name=f"{MARK} pages", kind="folder", address=f"/srv/{MARK}", every_hours=24,
+        knowledge_base=entry.knowledge_base, owner=entry.verified_by,
+        note=f"{MARK} is gone.", checked_at=timezone.now(),
+    )  # fmt: skip
+    FollowRule.objects.create(source=followed, position=0, audience=vault, group=MARK)
+    FollowedDocument.objects.create(source=followed, key=f"{MARK}.md", error=MARK)
     return Secret(
-        entry, document, section, conflict, proposal, imported, gap, case, comment
-    )
+        entry, document, section, conflict, proposal, imported, gap, case, comment,
+        followed,
+    )  # fmt: skip
 
 
 def parameters(secret: Secret, route: str) -> dict[str, object]:
@@ -290,6 +312,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "kb/conflict": secret.conflict.pk,
         "kb/proposal": secret.proposal.pk,
         "kb/import": secret.imported.pk,
+        "kb/followedsource": secret.followed.pk,
         "kb/audience": make_audience("vault").pk,
         "qa/gap": secret.gap.pk,
         "qa/savedcase": secret.case.pk,
@@ -301,6 +324,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "conflict_id": secret.conflict.pk,
         "proposal_id": secret.proposal.pk,
         "import_id": secret.imported.pk,
+        "source_id": secret.followed.pk,
         "number": 1,
         "object_id": rows.get(model, 1),
         "id": 1,
@@ -417,7 +441,7 @@ def bulk_actions(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
     """Yield every action of every list of the admin, with the secret's row chosen."""
     for row in (
         secret.entry, secret.document, secret.conflict, secret.proposal, secret.imported,
-        secret.case,
+        secret.case, secret.followed,
     ):  # fmt: skip
         kind = type(row)
         desk = admin.site.get_model_admin(kind)

@@ -52,6 +52,7 @@ _FITTING = [
     "POST /api/v1/documents",
     "PATCH /api/v1/documents/{document_id}",
     "POST /api/v1/imports",
+    "POST /api/v1/sources",
     "POST /api/v1/audiences",
     "PATCH /api/v1/audiences/{slug}",
     "POST /api/v1/tags",

@@ -28,8 +28,8 @@ def _kinds(*paths: str) -> Mapping[str, Kind]:
 KINDS = _kinds(
     "files.Folder",
     "git.Git",
-    "web.Sitemap",
-    "web.Feed",
+    "sites.Sitemap",
+    "sites.Feed",
     "exports.Confluence",
     "exports.Zendesk",
 )

@@ -74,9 +74,9 @@ def read_file(
 ) -> bytes:
     """Return a file's bytes, if it is below `root` by now, too.
 
-    What is no document, but holds many, may be as large as a whole source.
+    What is no document, but holds many, may be as large as what a DOCX unpacks to.
     """
-    limit = bounds.document_bytes if is_document else bounds.bytes_left
+    limit = bounds.document_bytes if is_document else bounds.unpacked_bytes
     full = root / path
     try:
         if not full.resolve(strict=True).is_relative_to(root):
@@ -89,6 +89,12 @@ def read_file(
         raise SourceError("file", f"It can not be read: {error.strerror}.") from error
     if is_document:
         check_size(len(content), bounds)
+    elif len(content) > limit:
+        raise SourceError(
+            "address",
+            f"{path} has more than {settings.IMPORT_MAX_UNPACKED_MIB} MiB; export a part, "
+            "or raise NESCIO_IMPORT_MAX_UNPACKED_MIB.",
+        )
     else:
         bounds.take(len(content))
     return content

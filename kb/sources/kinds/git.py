@@ -5,6 +5,7 @@ repository does anything here; files are read as objects.
 """
 
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -116,7 +117,7 @@ def _environment(configured: Mapping[str, str]) -> dict[str, str]:
         **configured,
     }
     environment = {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": os.defpath,
         "HOME": "/nonexistent",
         "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -140,20 +141,18 @@ def _run(
     configured: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
     """Return what git prints; it ends with the time, the bytes or the job."""
-    command = ["git", *(["--git-dir", str(folder)] if inside else []), *arguments]
+    git = shutil.which("git")
+    if git is None:
+        raise SourceError("kind", "git is not installed on this machine.")
+    command = [git, *(["--git-dir", str(folder)] if inside else []), *arguments]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
-        try:
-            process = subprocess.Popen(  # noqa: S603  # addresses are checked, -- ends options
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=said,
-                env=_environment(configured),
-            )
-        except FileNotFoundError as error:
-            raise SourceError(
-                "kind", "git is not installed on this machine."
-            ) from error
+        process = subprocess.Popen(  # noqa: S603  # addresses are checked, -- ends options
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=said,
+            env=_environment(configured),
+        )
         try:
             while process.poll() is None:
                 bounds.seconds_left()

@@ -48,6 +48,7 @@ class Bounds:
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:
         self.check = check
         self.document_bytes: int = settings.IMPORT_MAX_MIB * _MIB
+        self.unpacked_bytes: int = settings.IMPORT_MAX_UNPACKED_MIB * _MIB
         self.bytes_left: int = settings.SOURCE_MAX_MIB * _MIB
         self.documents: int = settings.SOURCE_MAX_DOCUMENTS
         self._ends: float = time.monotonic() + settings.SOURCE_MAX_SECONDS

@@ -1,14 +1,11 @@
-"""Pages of the web: what a sitemap or a feed names, on hosts that the operator allows."""
+"""Requests to hosts that the operator allows, and XML that they answer."""
 
 import base64
-import hashlib
 import http.client
 import io
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit
 
 from django.conf import settings
@@ -16,20 +13,12 @@ from lxml import etree
 
 from accounts.outbound import PrivateAddressError, checked_address, connect
 
-from .interface import (
-    Content,
-    Listed,
-    Place,
-    SourceError,
-    folders,
-    suffix_of,
-)
+from .interface import Place, SourceError
 
 PORTS = {"https": 443, "http": 80}
 _SETTING = "NESCIO_SOURCE_ALLOW_PRIVATE"
 _TIMEOUT_SECONDS = 60.0
 _MAX_REDIRECTS = 5
-_MAX_SITEMAPS = 100
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
@@ -193,170 +182,4 @@ def child_text(element: etree._Element, *names: str) -> str:
         for each in element:
             if local_name(each) == name and (text := "".join(each.itertext()).strip()):
                 return text
-    return ""
-
-
-def page(address: str, place: Place, known: Mapping[str, str]) -> Content | None:
-    """Return a page unless its server or its bytes say that it is as it was."""
-    got = fetch(address, place, known=known)
-    if got is None:
-        return None
-    digest = hashlib.sha256(got.content).hexdigest()
-    if digest == known.get("sha256"):
-        return None
-    now = {
-        "etag": got.headers.get("etag", ""),
-        "modified": got.headers.get("last-modified", ""),
-        "sha256": digest,
-    }
-    media_type = got.headers.get("content-type", "")
-    content = _as_utf8(got.content, media_type)
-    stem = PurePosixPath(urlsplit(address).path).stem or "page"
-    return Content(content, f"{stem}{suffix_of(media_type)}", now)
-
-
-def _as_utf8(content: bytes, media_type: str) -> bytes:
-    """Return a text in UTF-8 where its server says that it is in something else."""
-    _, _, charset = media_type.lower().partition("charset=")
-    charset = charset.partition(";")[0].strip(" \"'")
-    if not charset or not media_type.lower().startswith("text/"):
-        return content
-    try:
-        return content.decode(charset).encode()
-    except (LookupError, UnicodeDecodeError):
-        return content  # its bytes say more than its server does
-
-
-def check_same_host(address: str, place: Place) -> None:
-    """Refuse what a list names on another host: that one was not to be followed."""
-    if urlsplit(address).netloc != urlsplit(place.address).netloc:
-        raise SourceError("address", f"{address} is on another host than its list.")
-
-
-class Sitemap:
-    name = "sitemap"
-    label = "the pages of a sitemap"
-    address_help = "the sitemap's address, such as https://help.example.org/sitemap.xml"
-    lists_all = True
-
-    def check_address(self, address: str) -> None:
-        allowed_url(address)
-
-    @contextmanager
-    def open(self, place: Place) -> Iterator[Iterator[Listed]]:
-        yield self._pages(place)
-
-    def _pages(self, place: Place) -> Iterator[Listed]:
-        left, seen = [place.address], 0
-        while left:
-            seen += 1
-            if seen > _MAX_SITEMAPS:
-                raise SourceError(
-                    "address", f"It has more than {_MAX_SITEMAPS} sitemaps."
-                )
-            root = _root(left.pop(0), place)
-            kind = local_name(root)
-            if kind not in ("urlset", "sitemapindex"):
-                raise SourceError("address", f"It is no sitemap, but {kind!r}.")
-            for each in root:
-                address = urldefrag(child_text(each, "loc")).url
-                if not address:
-                    continue
-                if kind == "sitemapindex":
-                    check_same_host(address, place)
-                    left.append(address)
-                else:
-                    yield _page(address, child_text(each, "lastmod"), place)
-
-
-class Feed:
-    name = "feed"
-    label = "a feed (RSS or Atom)"
-    address_help = "the feed's address, such as https://example.org/news.xml"
-    lists_all = False  # only the latest
-
-    def check_address(self, address: str) -> None:
-        allowed_url(address)
-
-    @contextmanager
-    def open(self, place: Place) -> Iterator[Iterator[Listed]]:
-        root = _root(place.address, place)
-        if local_name(root) not in ("rss", "feed", "RDF"):
-            raise SourceError("address", f"It is no feed, but {local_name(root)!r}.")
-        items = (each for each in root.iter() if local_name(each) in ("item", "entry"))
-        yield (listed for each in items if (listed := _item(each, place)))
-
-
-def _root(address: str, place: Place) -> etree._Element:
-    got = fetch(address, place)
-    assert got is not None  # noqa: S101  # nothing was known of it
-    return parse_xml(got.content)
-
-
-def _page(
-    address: str,
-    marker: str,
-    place: Place,
-    *,
-    title: str = "",
-    groups: tuple[str, ...] = (),
-) -> Listed:
-    def read(known: Mapping[str, str]) -> Content | None:
-        check_same_host(address, place)
-        return page(address, place, known)
-
-    path = PurePosixPath(urlsplit(address).path or "/")
-    return Listed(
-        key=address,
-        title=title,
-        marker=marker,
-        groups=(*folders(path), *groups),
-        read=read,
-    )
-
-
-def _item(item: etree._Element, place: Place) -> Listed | None:
-    """Return a feed's item: what it says itself, else the page that it names."""
-    link = child_text(item, "link") or next(
-        (
-            each.get("href", "")
-            for each in item
-            if local_name(each) == "link"
-            and each.get("rel", "alternate") == "alternate"
-        ),
-        "",
-    )
-    address = urljoin(place.address, link)
-    title = child_text(item, "title")
-    marker = child_text(item, "updated", "pubDate", "date", "published")
-    groups = tuple(
-        text
-        for each in item
-        if local_name(each) == "category"
-        and (text := each.get("term") or "".join(each.itertext()).strip())
-    )
-    whole = _markup(item)
-    if not whole:
-        return (
-            _page(address, marker, place, title=title, groups=groups) if link else None
-        )
-    key = child_text(item, "guid", "id") or address
-    content = f"<html><body>{whole}</body></html>".encode()
-    return Listed(
-        key=key,
-        title=title,
-        marker=hashlib.sha256(content).hexdigest(),
-        groups=groups,
-        read=lambda known: Content(content, "item.html"),
-    )
-
-
-def _markup(item: etree._Element) -> str:
-    """Return the HTML that an item holds, as text or, in Atom, as elements."""
-    for each in item:
-        if local_name(each) in ("encoded", "content"):
-            below = "".join(
-                etree.tostring(part, encoding="unicode", method="html") for part in each
-            )
-            return f"{each.text or ''}{below}".strip()
     return ""

@@ -205,3 +205,12 @@ def test_what_is_no_export_fails(directory, kind, name, content, said):
     (directory / name).write_text(content)
 
     assert said in failed(follow(kind, directory), InvalidKnowledgeError)
+
+
+def test_an_export_that_is_too_large_is_not_read(directory, settings):
+    settings.IMPORT_MAX_UNPACKED_MIB = 0
+    (directory / "entities.xml").write_text(entities(page(10, "Cards", CARDS)))
+
+    said = failed(follow("confluence", directory), InvalidKnowledgeError)
+
+    assert "more than 0 MiB" in said

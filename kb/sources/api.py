@@ -1,0 +1,174 @@
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers, status
+from rest_framework.decorators import action
+from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts.rest import (
+    ResourceViewSet,
+    StrictBooleanField,
+    StrictCharField,
+    StrictFilterSet,
+    StrictIntegerField,
+    StrictListField,
+    StrictSerializer,
+)
+from accounts.roles import IsCurator, caller
+from kb.exceptions import SourceNotFoundError
+from kb.interface.api import (
+    AudienceField,
+    KnowledgeBaseField,
+    KnowledgeBaseFilter,
+    ReferringSerializer,
+    find_knowledge_base,
+)
+from kb.sources import services
+from kb.sources.kinds import KINDS
+from kb.sources.models import (
+    MAX_HOURS,
+    FollowedSource,
+    FollowedSourceQuerySet,
+    FollowRule,
+)
+from kb.sources.services import Following, Rule, check_now, follow_source
+
+
+class RuleSerializer(serializers.ModelSerializer[FollowRule]):
+    """Who sees the documents of a group."""
+
+    audience = serializers.SlugRelatedField[Any](slug_field="slug", read_only=True)
+
+    class Meta:
+        model = FollowRule
+        fields = ["group", "audience"]
+
+
+class FollowedSourceSerializer(ReferringSerializer):
+    """A followed source, and what its last check did."""
+
+    rules = RuleSerializer(many=True, read_only=True)
+    job = serializers.UUIDField(
+        source="job_id",
+        read_only=True,
+        allow_null=True,
+        help_text="The latest check: progress, cancel, retry.",
+    )
+    counts = serializers.DictField(child=serializers.IntegerField(), read_only=True)
+
+    class Meta:
+        model = FollowedSource
+        fields = [
+            "id", "name", "kind", "address", "knowledge_base", "rules", "every_hours",
+            "credential", "is_active", "owner", "job", "checked_at", "next_check_at",
+            "counts", "note", "error",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class NewRuleSerializer(StrictSerializer):
+    """Who is to see the documents of a group."""
+
+    group = StrictCharField(
+        max_length=services.GROUP_LIMIT,
+        default="",
+        allow_blank=True,
+        help_text="A folder, space, section or label; empty is everything.",
+    )
+    audience = AudienceField()
+
+
+class NewFollowedSourceSerializer(StrictSerializer):
+    """A source to be followed."""
+
+    name = StrictCharField(max_length=services.NAME_LIMIT)
+    kind = serializers.ChoiceField(choices=sorted(KINDS))
+    address = StrictCharField(max_length=services.ADDRESS_LIMIT)
+    knowledge_base = KnowledgeBaseField(
+        required=False, help_text="By default the only one there is."
+    )
+    rules = StrictListField(
+        child=NewRuleSerializer(),
+        min_length=1,
+        max_length=services.MAX_RULES,
+        help_text="The first that fits decides; what none fits is not imported.",
+    )
+    every_hours = StrictIntegerField(min_value=1, max_value=MAX_HOURS, default=24)
+    credential = StrictCharField(
+        max_length=100,
+        default="",
+        allow_blank=True,
+        help_text="The name of the environment variable that holds it.",
+    )
+    is_active = StrictBooleanField(default=True, help_text="Whether on schedule.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "knowledge_base" not in attrs:
+            attrs["knowledge_base"] = find_knowledge_base({})
+        return attrs
+
+
+class CheckSerializer(StrictSerializer):
+    """How a source is checked."""
+
+    accept_loss = StrictBooleanField(
+        default=False,
+        help_text="Propose what is missing for retirement, although it is most.",
+    )
+
+
+class FollowedSourceFilter(StrictFilterSet):
+    knowledge_base = KnowledgeBaseFilter()
+
+
+@extend_schema_view(
+    list=extend_schema(summary="List followed sources"),
+    retrieve=extend_schema(summary="Read a followed source"),
+)
+class FollowedSourceViewSet(
+    ListModelMixin, RetrieveModelMixin, ResourceViewSet[FollowedSource]
+):
+    """Sources that are read again on a schedule, newest first; for curators."""
+
+    permission_classes = [IsCurator]
+    serializer_class = FollowedSourceSerializer
+    filterset_class = FollowedSourceFilter
+    not_found = SourceNotFoundError
+    lookup_url_kwarg = "source_id"
+
+    def get_queryset(self) -> FollowedSourceQuerySet:
+        return (
+            FollowedSource.objects.visible_to(self.request.user)
+            .select_related("knowledge_base", "owner")
+            .prefetch_related("rules__audience")
+        )
+
+    @extend_schema(
+        summary="Follow a source",
+        request=NewFollowedSourceSerializer,
+        responses={201: FollowedSourceSerializer},
+    )
+    def create(self, request: Request) -> Response:
+        """Follow a source from now on; it is read within five minutes."""
+        values = self.validated(NewFollowedSourceSerializer)
+        rules = [Rule(**rule) for rule in values.pop("rules")]
+        source = follow_source(Following(rules=rules, **values), by=caller(request))
+        return self._shown(source.pk, status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Check a followed source now",
+        request=CheckSerializer,
+        responses={202: FollowedSourceSerializer},
+    )
+    @action(detail=True, methods=["post"])
+    def check(self, request: Request, source_id: int) -> Response:
+        """Let a worker read a source; a second request returns the same job."""
+        given = self.validated(CheckSerializer)
+        check_now(source_id, by=caller(request), **given)
+        return self._shown(source_id, status.HTTP_202_ACCEPTED)
+
+    def _shown(self, source_id: int, code: int) -> Response:
+        self.kwargs["source_id"] = source_id
+        return Response(FollowedSourceSerializer(self.get_object()).data, status=code)
