@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from accounts.exceptions import UnavailableError
 from integrations.chat import slack
 from integrations.chat.asking import (
+    ChatAccountError,
     as_its_asker_sees_it,
     asker_of,
     chat_account,
@@ -46,7 +47,11 @@ def _message(run: JobRun) -> dict[str, Any]:
         answer, asker = _kept(run)
         shown = as_its_asker_sees_it(decided(answer), asker)
     except (InvalidQuestionError, KnowledgeBaseNotFoundError) as error:
+        _forget_words(run)
         return {"text": str(error)}
+    except ChatAccountError:
+        _forget_words(run)
+        raise
     except AnswerPendingError as error:
         raise RetryableJobError(str(error)) from error
     except UnavailableError:
@@ -72,9 +77,14 @@ def _kept(run: JobRun) -> tuple[Answer, User]:
             knowledge_base=settings.SLACK_KNOWLEDGE_BASE,
             answer_id=UUID(given["answer"]),
         )
-        # Words of a question are kept with it alone, where they can be erased.
-        Job.objects.filter(pk=run.job_id).update(parameters={**given, "text": ""})
+        _forget_words(run)
     return answer, asker
+
+
+def _forget_words(run: JobRun) -> None:
+    """Leave the words of a question to its answer alone, where they can be erased."""
+    jobs = Job.objects.filter(pk=run.job_id)
+    jobs.update(parameters={**run.parameters, "text": ""})
 
 
 def _asker(user: str, *, is_public: bool) -> User:

@@ -121,16 +121,24 @@ def _escaped(text: str) -> str:
 
 
 def mail_of(user: str) -> str:
-    """Return the mail of a member of the workspace; empty for guests of other ones.
+    """Return the mail of a member of the app's own workspace; empty for all others.
+
+    In a channel that is shared with another organisation its administrators say what mail
+    its members have, and `is_stranger` is false for them.
 
     Raises:
         RetryableJobError: Slack can't be asked now.
     """
+    own = _call("auth.test", {}).get("team_id")
     said = _call("users.info", {"user": user}, as_form=True)
     found: dict[str, Any] = said.get("user") or {}
-    is_member = not any(
-        found.get(each)
-        for each in ("deleted", "is_bot", "is_stranger", "is_restricted")
+    is_member = (
+        own
+        and found.get("team_id") == own
+        and not any(
+            found.get(each)
+            for each in ("deleted", "is_bot", "is_stranger", "is_restricted")
+        )
     )
     is_confirmed = found.get("is_email_confirmed", True)
     mail: str = (found.get("profile") or {}).get("email") or ""

@@ -57,6 +57,9 @@ class WidgetThrottle(ScopedThrottle):
             "widget_address": f"{name} {client_address(request)}",
             "widget": name,
         }
+        # Names that nobody made would fill the counters' cache with one each.
+        if getattr(view, "widget", None) is None:
+            callers = {}
         for scope, who in callers.items():
             self._count = count(scope, who)
             if self.wait() is not None:

@@ -6,6 +6,7 @@ widget, and keeps no program out.
 """
 
 import logging
+import re
 from urllib.parse import urlsplit
 
 import jwt
@@ -24,6 +25,7 @@ TOKEN_SECONDS = 600
 MAX_CLAIM_SECONDS = 600
 _SALT = "nescio.widget"
 _PORTS = {"https": 443, "http": 80}
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]*:[0-9a-f:.]*")  # the second is of IPv6
 
 
 class WidgetNotFoundError(NotFoundError):
@@ -57,11 +59,13 @@ def as_origin(text: str) -> str:
         host, port = url.hostname or "", url.port
     except ValueError:
         url, host, port = urlsplit(""), "", None
-    is_plain = url.path in ("", "/") and not (url.query or url.fragment or url.username)
-    if url.scheme not in _PORTS or not host or not is_plain or not host.isascii():
+    is_plain = url.path in ("", "/") and not (url.query or url.fragment)
+    is_host = _HOST.fullmatch(host) and "@" not in url.netloc
+    if url.scheme not in _PORTS or not is_plain or not is_host:
         raise OriginFormError(
             f"{text[:100]!r} is no origin; write scheme and host, such as "
-            "https://intranet.example.org, and other letters than a to z as xn--."
+            "https://intranet.example.org, each host by itself (there are no wildcards), "
+            "and other letters than a to z as xn--."
         )
     shown = f"[{host}]" if ":" in host else host
     is_usual = port is None or port == _PORTS[url.scheme]
@@ -140,9 +144,9 @@ def _claimed_name(widget: Widget, claim: str) -> str:
             f"The claim does not count: {error}. Sign sub, aud (the widget's name), iat "
             "and exp with the widget's secret by HS256."
         ) from error
-    if said["exp"] - said["iat"] > MAX_CLAIM_SECONDS:
+    lasts = int(said["exp"]) - int(said["iat"])  # the library takes digits in quotes
+    if lasts > MAX_CLAIM_SECONDS:
         raise ClaimError(
-            f"The claim lasts {said['exp'] - said['iat']} s; sign one for "
-            f"{MAX_CLAIM_SECONDS} s at most."
+            f"The claim lasts {lasts} s; sign one for {MAX_CLAIM_SECONDS} s at most."
         )
     return str(said["sub"])

@@ -4,7 +4,7 @@
 - https://docs.slack.dev/apis/events-api and /reference/events/app_mention, message.im
 - https://docs.slack.dev/interactivity/implementing-slash-commands
 - https://docs.slack.dev/reference/interaction-payloads/block_actions-payload
-- https://docs.slack.dev/reference/methods/users.info and chat.postMessage
+- https://docs.slack.dev/reference/methods/users.info, auth.test and chat.postMessage
 - https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-outgoing-webhook
 """
 
@@ -130,6 +130,16 @@ def press(action_id: str, value: str, *, user: str = "U061F7AUR") -> dict[str, A
             }
         ],
     }
+
+
+OWN_WORKSPACE = {
+    "ok": True,
+    "url": "https://example.slack.com/",
+    "team": "Example",
+    "user": "nescio",
+    "team_id": "T123ABC456",
+    "user_id": "U0BOT",
+}
 
 
 def person(mail: str, **more: object) -> dict[str, Any]:

@@ -44,7 +44,8 @@ class Slack:
     posted: dict[str, Any] = field(default_factory=lambda: payloads.POSTED)
 
     def posts(self) -> list[tuple[str, dict[str, Any]]]:
-        return [each for each in self.sent if not each[0].endswith("users.info")]
+        about = ("users.info", "auth.test")
+        return [each for each in self.sent if not each[0].endswith(about)]
 
 
 @pytest.fixture
@@ -62,6 +63,8 @@ def chat(settings) -> Iterator[Slack]:
                 assert self.headers["Authorization"] == "Bearer xoxb-test"
             status = found.statuses.pop(0) if found.statuses else 200
             answer = found.mail if is_about_person else found.posted
+            if self.path == "/api/auth.test":
+                answer = payloads.OWN_WORKSPACE
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.end_headers()
@@ -205,6 +208,7 @@ def test_a_channel_never_reads_what_its_asker_alone_may_see(chat):
     "about",
     [
         {"is_stranger": True},
+        {"team_id": "TOTHER"},  # by a shared channel, no stranger to it
         {"is_restricted": True},
         {"deleted": True},
         {"is_bot": True},
@@ -229,6 +233,16 @@ def test_guests_superusers_and_doubtful_mails_are_nobodys_account(chat, about):
 
     assert "Zwirbel" not in str(chat.sent)
     assert str(Answer.objects.get().asker) == "slack"
+
+
+def test_the_words_of_what_is_no_question_stay_nowhere(chat, settings):
+    settings.SLACK_KNOWLEDGE_BASE = "gone"
+
+    send_event(payloads.direct_message(CODEWORD))
+    work()
+
+    assert "There is no knowledge base" in str(chat.sent)
+    assert Job.objects.get().parameters["text"] == ""
 
 
 def test_an_event_that_is_sent_again_is_answered_once(chat):

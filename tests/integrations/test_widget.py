@@ -265,6 +265,7 @@ def test_claims_that_are_forged_old_long_or_of_nobody_do_not_count(widget):
         "x",
         claim_of(widget, "ada", exp=now - 5),
         claim_of(widget, "ada", exp=now + 86_400),
+        claim_of(widget, "ada", iat=str(now), exp=str(now + 86_400)),
         claim_of(widget, "ada", aud="another"),
     ):
         assert code(call("token", {"claim": claim})) == (403, "invalid_claim")
@@ -308,12 +309,10 @@ def test_an_origin_is_kept_as_browsers_write_it(given):
 @pytest.mark.parametrize(
     "given",
     ["*", "null", "a.example", "https://a.example/x", "https://*", "ftp://a", "https://ü.de",
-     "https://a:b", "https://u@a.example", "javascript:alert(1)"],
+     "https://a:b", "https://u@a.example", "https://:p@a.example", "javascript:alert(1)",
+     "https://*.a.example", "https://a b", "https://a,b"],
 )  # fmt: skip
 def test_what_is_no_origin_is_refused(given):
-    if given == "https://*":
-        assert as_origin(given) == given  # no browser sends it
-        return
     with pytest.raises(OriginFormError):
         as_origin(given)
 
