@@ -25,6 +25,7 @@ from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry, Revision, RevisionOutline
 from kb.tags.models import Tag, tag_of
+from kb.types import Evidence
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
 from qa.policies.models import Policy
@@ -414,6 +415,7 @@ class AnswerEvidence(models.Model):
     objects = AnswerEvidenceQuerySet.as_manager()
 
     is_withheld: bool  # from `seen_by`, without which nothing is shown
+    then: Evidence | None = None  # of `qa.answers.past`: where it stood, and was verified
 
     class Meta:
         ordering = ["answer", "rank"]
@@ -446,4 +448,5 @@ class AnswerEvidence(models.Model):
     @property
     def verified_at(self) -> datetime | None:
         """When it was verified, if it was verified then."""
-        return self.entry.verified_at if self.entry and self.is_verified else None
+        source = self.then or self.entry
+        return source.verified_at if source and self.is_verified else None

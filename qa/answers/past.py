@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from accounts.acting import acting_for, unrestricted
@@ -67,8 +68,11 @@ def ask_as_of(
         fill_in(answer, outcome, policy)
         answer.created_at, answer.as_of = timezone.now(), at
         answer.pieces = list(evidence_rows(answer, outcome))
+        prefetch_related_objects(answer.pieces, "revision")
+    found = {each.entry_id: each for each in (*outcome.evidence, *outcome.near_misses)}
     for piece in answer.pieces:  # all of it was searched as the asker
         piece.is_withheld = False
+        piece.then = found[piece.entry_id]
     answer.is_withheld = False
     answer.readable_reason = answer.shown_reason
     return answer

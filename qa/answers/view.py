@@ -167,16 +167,28 @@ def _numbered(rows: Iterable[AnswerEvidence]) -> tuple[ShownPiece, ...]:
 def _piece(row: AnswerEvidence, number: int) -> ShownPiece:
     if row.is_withheld:
         return ShownPiece(number, row)
-    entry, revision = row.entry, row.revision
+    revision = row.revision
+    document, section = _place(row)
     return ShownPiece(
         number,
         row,
         quote=row.quote,
         text=revision.text if revision else "",
         question=revision.question if revision else "",
-        document=entry.document if entry else None,
-        section=entry.section if entry else None,
+        document=document,
+        section=section,
     )
+
+
+def _place(row: AnswerEvidence) -> tuple[Document | None, Section | None]:
+    """Return where it stands; as of a moment where it stood, in rows that aren't stored."""
+    if then := row.then:
+        title, heading = then.document_title, then.section
+        return (
+            Document(title=title) if title else None,
+            Section(heading=heading) if heading else None,
+        )
+    return (row.entry.document, row.entry.section) if row.entry else (None, None)
 
 
 def _segments(answer: Answer) -> tuple[ShownSegment, ...]:

@@ -90,6 +90,12 @@ class Command(BaseCommand):
         verbosity: int,
         **_options: object,
     ) -> None:
+        if as_of and follows:
+            raise CommandError(
+                "A question as of a moment is not kept and follows none: give --as-of or "
+                "--follows, not both.",
+                returncode=BAD_INPUT,
+            )
         try:
             asker = find_asker(username)
             with acting_for(asker), _quiet(unless=verbosity > 1):
@@ -125,13 +131,16 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=UNAVAILABLE) from error
         except NescioError as error:
             raise CommandError(str(error), returncode=BAD_INPUT) from error
-        if not as_of:
-            fetch_evidence(answer, asker)
-        if json:
-            shown = JSONRenderer().render(as_json(answer), "application/json; indent=2")
-            self.stdout.write(shown.decode())
-        else:
-            print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
+        with acting_for(asker):
+            if not as_of:
+                fetch_evidence(answer, asker)
+            if json:
+                shown = JSONRenderer().render(
+                    as_json(answer), "application/json; indent=2"
+                )
+                self.stdout.write(shown.decode())
+            else:
+                print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
         if answer.outcome != Answer.Outcome.ANSWERED:
             sys.exit(REFUSED)
 

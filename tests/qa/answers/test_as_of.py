@@ -1,7 +1,9 @@
 """Asking and searching as of a moment: by REST and from the command line."""
 
+import json
 from datetime import timedelta
 from io import StringIO
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,13 +12,16 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.roles import Role
+from kb.documents.models import Section
+from kb.documents.services import edit_document
 from kb.entries.services import edit_entry
-from kb.entries.states import retire_entry
+from kb.entries.states import retire_entry, verify_entry
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import (
     make_audience,
     make_curator,
+    make_document,
     make_entry,
     make_knowledge_base,
     make_tag,
@@ -69,6 +74,44 @@ def test_an_answer_as_of_a_moment_is_what_would_have_been_said_and_is_not_kept(
     assert then["as_of"] == before.isoformat().replace("+00:00", "Z")
     assert (now["answered"], now["as_of"]) == (False, None)
     assert str(Answer.objects.get().pk) == now["id"]
+
+
+def test_evidence_stands_where_it_stood_and_was_verified_then(client):
+    document = make_document("Prices of 2026")
+    section = Section.objects.create(document=document, heading="Cards", position=0)
+    entry = make_entry("Open Cards, Block.", question=BLOCK, section=section)
+    moment = timezone.now()
+    was = ask(client, as_of=moment)["citations"][0]
+    edit_document(document_id=document.pk, title="Prices of 2027")
+    Section.objects.update(heading="Cards and phones")
+    verify_entry(entry_id=entry.pk, by=make_curator())
+
+    (piece,) = ask(client, as_of=moment)["citations"]
+
+    assert (piece["document"], piece["section"]) == ("Prices of 2026", "Cards")
+    assert piece["verified_at"] == was["verified_at"]
+    now = ask(client)["citations"][0]
+    assert (now["document"], now["section"]) == ("Prices of 2027", "Cards and phones")
+
+
+@pytest.mark.parametrize("by_command", [False, True])
+def test_a_document_that_was_hidden_since_is_not_named(client, by_command):
+    document = make_document("Secret prices")
+    make_entry("Open Cards, Block.", question=BLOCK, document=document)
+    moment = timezone.now()
+    document.audience = make_audience("vault", groups=["vault"])
+    document.save()
+
+    if by_command:
+        out, name = StringIO(), make_user(Role.CURATOR).username
+        at = moment.isoformat()
+        call_command("ask", BLOCK, "--as", name, "--as-of", at, "--json", stdout=out)
+        found = json.loads(out.getvalue())
+    else:
+        found = ask(client, as_of=moment)
+
+    (piece,) = found["citations"]
+    assert (piece["text"], piece["document"]) == ("Open Cards, Block.", None)
 
 
 def test_a_search_as_of_a_moment_finds_what_was_there(client, before):
@@ -158,3 +201,6 @@ def test_the_command_line_asks_as_of_a_moment(before, monkeypatch):
         call_command("ask", BLOCK, "--as-of", "2999-01-01T00:00")
     with pytest.raises(CommandError, match="is no moment"):
         call_command("ask", BLOCK, "--as-of", "yesterday")
+    both = ("--as-of", before.isoformat(), "--follows", str(uuid4()))
+    with pytest.raises(CommandError, match="give --as-of or --follows, not both"):
+        call_command("ask", BLOCK, *both)
