@@ -113,6 +113,7 @@ class FormerVector(models.Model):
         Entry,
         on_delete=models.DO_NOTHING,  # the database's constraint deletes it along
         db_constraint=False,
+        db_index=False,  # `former_vector_unique` serves it
         related_name="+",
     )
     model = models.ForeignKey(

@@ -75,6 +75,7 @@ class Migration(migrations.Migration):
                     "entry",
                     models.ForeignKey(
                         db_constraint=False,
+                        db_index=False,
                         on_delete=django.db.models.deletion.DO_NOTHING,
                         related_name="+",
                         to="kb.entry",

@@ -4,7 +4,8 @@
 
 -- FORMER ROWS
 -- A row as it was until it changed; NULL until it was there. Only who sees all there is
--- reads them: names are in them.
+-- reads them: names are in them. Kept are the columns that a trigger names: no more than
+-- what is read again. One that names none keeps the whole row.
 ALTER TABLE kb_formerrow ENABLE ROW LEVEL SECURITY;
 CREATE POLICY kb_formerrow_all ON kb_formerrow USING ((SELECT nescio_sees_all()));
 
@@ -13,23 +14,26 @@ CREATE FUNCTION kb_keep_former_row() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     INSERT INTO kb_formerrow (source, row_id, was, until)
-    VALUES (TG_TABLE_NAME, coalesce(OLD.id, NEW.id), to_jsonb(OLD), clock_timestamp());
+    SELECT TG_TABLE_NAME, coalesce(OLD.id, NEW.id),
+        jsonb_object_agg(key, value), clock_timestamp()
+    FROM jsonb_each(to_jsonb(OLD)) WHERE TG_NARGS = 0 OR key = ANY (TG_ARGV);
     RETURN NULL;
 END $$;
 
 CREATE TRIGGER keep_former_row AFTER UPDATE ON kb_document FOR EACH ROW
     WHEN ((OLD.title, OLD.audience_id) IS DISTINCT FROM (NEW.title, NEW.audience_id))
-    EXECUTE FUNCTION kb_keep_former_row();
+    EXECUTE FUNCTION kb_keep_former_row('title', 'audience_id');
 CREATE TRIGGER keep_deleted_row AFTER DELETE ON kb_document FOR EACH ROW
-    EXECUTE FUNCTION kb_keep_former_row();
+    EXECUTE FUNCTION kb_keep_former_row('title', 'audience_id');
 CREATE TRIGGER keep_former_row AFTER UPDATE ON kb_section FOR EACH ROW
     WHEN ((OLD.heading, OLD.document_id) IS DISTINCT FROM (NEW.heading, NEW.document_id))
-    EXECUTE FUNCTION kb_keep_former_row();
+    EXECUTE FUNCTION kb_keep_former_row('heading', 'document_id');
 CREATE TRIGGER keep_deleted_row AFTER DELETE ON kb_section FOR EACH ROW
-    EXECUTE FUNCTION kb_keep_former_row();
+    EXECUTE FUNCTION kb_keep_former_row('heading', 'document_id');
 CREATE TRIGGER keep_former_row AFTER UPDATE ON kb_conflict FOR EACH ROW
     WHEN ((OLD.kind, OLD.score, OLD.state) IS DISTINCT FROM (NEW.kind, NEW.score, NEW.state))
-    EXECUTE FUNCTION kb_keep_former_row();
+    EXECUTE FUNCTION kb_keep_former_row(
+        'id', 'first_id', 'second_id', 'kind', 'state', 'score', 'reasons');
 
 -- A conflict goes with an entry that is erased, and what was kept of it too.
 CREATE FUNCTION kb_forget_conflict() RETURNS trigger
