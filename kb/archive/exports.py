@@ -32,6 +32,7 @@ from kb.exceptions import (
     InvalidKnowledgeError,
 )
 from kb.interface.api import NAMED_BY
+from kb.search.past import one_of_few
 from kb.text import cleaning as spreadsheet_cells
 
 from .writing import Contents, write_archive
@@ -187,7 +188,8 @@ def csv_response_then(
     reader: AbstractBaseUser | AnonymousUser, *, at: datetime, knowledge_base: str
 ) -> StreamingHttpResponse:
     """Return the entries as they were at `at`, as far as `reader` may see them today, too."""
-    found = execute(_IN_FORCE, {"at": at, "slug": knowledge_base})
+    with one_of_few():
+        found = execute(_IN_FORCE, {"at": at, "slug": knowledge_base})
     lines = spreadsheet_cells.csv_lines(_rows_then(found, reader))
     return csv_download(chain([_BYTE_ORDER_MARK], lines), "entries")
 

@@ -1,14 +1,19 @@
 """What questions as of a moment need beside the search: vectors, conflicts, and since when."""
 
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+from django.db import transaction
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.models import Min
 
 from accounts.acting import unrestricted
-from accounts.prepared import execute
+from accounts.exceptions import UnavailableError
+from accounts.prepared import execute, lock_until_commit
 from kb.conflicts.models import Conflict
 from kb.embedding.models import EmbeddingModel, FormerVector
 from kb.embedding.services import Embedded, active_model, prepare_vectors
@@ -35,6 +40,27 @@ WHERE p.state NOT IN ('draft', 'retired')
 ORDER BY p.id
 """
 _BATCH = 64
+# Each reads a whole knowledge base in a thread of the web server.
+_AT_ONCE = max(1, settings.WEB_THREADS // 8)
+_places = threading.BoundedSemaphore(_AT_ONCE)
+
+
+@contextmanager
+def one_of_few() -> Iterator[None]:
+    """Hold one of this process's few places for what looks at a moment gone by.
+
+    Raises:
+        UnavailableError: All are taken.
+    """
+    if not _places.acquire(blocking=False):
+        raise UnavailableError(
+            f"{_AT_ONCE} requests as of a moment are being answered, as many as may at "
+            "once (an eighth of NESCIO_WEB_THREADS); try again in a moment."
+        )
+    try:
+        yield
+    finally:
+        _places.release()
 
 
 def exact_since() -> datetime | None:
@@ -74,10 +100,21 @@ def make_past_vectors(
                 "to be embedded first, too many for one request; ask once with manage.py "
                 "ask --as-of, which embeds them."
             )
-        for start in range(0, len(missing), _BATCH):
-            made = _vectors(missing[start : start + _BATCH], model)
-            FormerVector.objects.bulk_create(made, ignore_conflicts=True)
-    return len(missing)
+        return sum(
+            _make(missing[start : start + _BATCH], model)
+            for start in range(0, len(missing), _BATCH)
+        )
+
+
+@transaction.atomic
+def _make(rows: Sequence[tuple[Any, ...]], model: EmbeddingModel) -> int:
+    """Embed those of a batch that nobody embedded meanwhile; return how many."""
+    lock_until_commit("kb_formervector")
+    there = FormerVector.objects.filter(model=model, entry__in=[pk for pk, *_ in rows])
+    made = set(there.values_list("entry_id", "text_sha256"))
+    left = [row for row in rows if (row[0], row[2]) not in made]
+    FormerVector.objects.bulk_create(_vectors(left, model), ignore_conflicts=True)
+    return len(left)
 
 
 def _vectors(

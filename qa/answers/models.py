@@ -415,7 +415,7 @@ class AnswerEvidence(models.Model):
     objects = AnswerEvidenceQuerySet.as_manager()
 
     is_withheld: bool  # from `seen_by`, without which nothing is shown
-    then: Evidence | None = None  # of `qa.answers.past`: where it stood, and was verified
+    then: Evidence | None = None  # of `qa.answers.past`, as of its moment
 
     class Meta:
         ordering = ["answer", "rank"]

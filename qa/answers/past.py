@@ -16,8 +16,8 @@ from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.search.models import FormerRow
-from kb.search.past import first_moment, make_past_vectors
-from kb.types import Past, Scope
+from kb.search.past import first_moment, make_past_vectors, one_of_few
+from kb.types import Evidence, Past, Scope
 from qa import pipeline
 from qa.answers.models import Answer
 from qa.exceptions import MomentError, PastForbiddenError
@@ -53,13 +53,13 @@ def ask_as_of(
     Raises:
         InvalidQuestionError: The text is no question.
         NescioError: One of `prepare`'s.
-        UnavailableError: A model is down.
+        UnavailableError: A model is down, or too many ask as of a moment.
     """
     base = knowledge_base or find_knowledge_base()
     answer = new_question(
         text, asker=asker, channel=channel, knowledge_base=base, language=language
     )
-    with acting_for(asker):
+    with one_of_few(), acting_for(asker):
         prepare(base, asker=asker, at=at, max_embedded=max_embedded)
         policy = policy_at(base, at)
         value = as_allowed_today(policy)
@@ -69,7 +69,9 @@ def ask_as_of(
         answer.created_at, answer.as_of = timezone.now(), at
         answer.pieces = list(evidence_rows(answer, outcome))
         prefetch_related_objects(answer.pieces, "revision")
-    found = {each.entry_id: each for each in (*outcome.evidence, *outcome.near_misses)}
+    found: dict[int | None, Evidence] = {
+        each.entry_id: each for each in (*outcome.evidence, *outcome.near_misses)
+    }
     for piece in answer.pieces:  # all of it was searched as the asker
         piece.is_withheld = False
         piece.then = found[piece.entry_id]

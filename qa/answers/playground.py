@@ -1,5 +1,6 @@
 """The playground: a question up to hard refusal, by the code that answers; nothing is kept."""
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,7 @@ from rest_framework.response import Response
 from accounts.rest import KnownQueryView
 from accounts.roles import IsAgent
 from kb.documents.models import KnowledgeBase
+from kb.search.past import one_of_few
 from kb.types import Evidence
 from qa.answers.api import EXAMPLE, QuestionSerializer, read_question
 from qa.answers.models import Answer
@@ -194,5 +196,7 @@ class SearchView(KnownQueryView):
     )
     def post(self, request: Request) -> Response:
         """Try a question up to hard refusal, by the code that answers; nothing is kept."""
-        found = preview(**read_question(request))
+        question = read_question(request)
+        with one_of_few() if "as_of" in question else nullcontext():
+            found = preview(**question)
         return Response(PlaygroundSerializer(found).data)

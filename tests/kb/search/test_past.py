@@ -17,7 +17,13 @@ from kb.entries.services import edit_entry
 from kb.entries.states import erase_entry, mark_for_review, retire_entry, verify_entry
 from kb.exceptions import PastNotReadyError
 from kb.models import Entry, FormerRow, Section
-from kb.search import contradictions_between, embed_question, nearest_excluded, search
+from kb.search import (
+    contradictions_between,
+    embed_question,
+    nearest_excluded,
+    past,
+    search,
+)
 from kb.search.past import contradictions_then, make_past_vectors
 from kb.types import Evidence, Past, Scope, SearchResult
 from tests.factories import (
@@ -148,6 +154,26 @@ def test_vectors_that_no_model_kept_are_made_again_once():
     assert plain(find(scope(before))) == was
 
 
+def test_what_another_request_embedded_meanwhile_is_not_embedded_again(monkeypatch):
+    fee, *_ = make_entries(TEXTS)
+    before = timezone.now()
+    edit_entry(
+        entry_id=fee.pk, author=make_curator(), may_verify=True, text="It is 15 euros."
+    )
+    FormerVector.objects.all().delete()
+    base = make_knowledge_base().pk
+    locked: list[str] = []
+
+    def lock(_name: str) -> None:  # the first to wait finds that the second was quicker
+        monkeypatch.setattr(past, "lock_until_commit", locked.append)
+        assert make_past_vectors(base, before) == 1
+
+    monkeypatch.setattr(past, "lock_until_commit", lock)
+
+    assert make_past_vectors(base, before) == 0
+    assert len(locked) == 1
+
+
 def test_nobody_sees_more_as_of_a_moment_than_today():
     audience = make_audience("vault", groups=["vault"])
     moved = make_entry(FEE)
@@ -227,4 +253,7 @@ def test_former_names_are_read_by_nobody_who_does_not_see_everything():
         assert not FormerRow.objects.exists()
     with as_owner("tests"):
         was = FormerRow.objects.get().was or {}
-    assert was["title"] == "The secret price list"
+    assert was == {
+        "title": "The secret price list",
+        "audience_id": document.audience_id,
+    }

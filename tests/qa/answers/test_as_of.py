@@ -1,11 +1,13 @@
 """Asking and searching as of a moment: by REST and from the command line."""
 
 import json
+from contextlib import ExitStack
 from datetime import timedelta
 from io import StringIO
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.utils import timezone
@@ -16,6 +18,7 @@ from kb.documents.models import Section
 from kb.documents.services import edit_document
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry, verify_entry
+from kb.search.past import one_of_few
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import (
@@ -140,6 +143,27 @@ def test_a_moment_that_has_nothing_is_refused_with_the_remedy(client, before):
     )
     for wrong in ("yesterday", 7, "9999-12-31T23:59:59-10:00"):
         assert "as_of" in message(client, as_of=wrong)
+
+
+@pytest.mark.parametrize("address", ["ask", "search", "entries.csv"])
+def test_the_past_is_looked_at_by_few_at_a_time(client, before, address):
+    moment = before.isoformat()
+
+    def post():
+        if address == "entries.csv":
+            return client.get(f"/api/v1/{address}", {"as_of": moment})
+        body = {"question": BLOCK, "as_of": moment}
+        return client.post(f"/api/v1/{address}", body, format="json")
+
+    with ExitStack() as places:
+        for _ in range(max(1, settings.WEB_THREADS // 8)):
+            places.enter_context(one_of_few())
+        refused = post()
+
+    assert (refused.status_code, int(refused["Retry-After"]) > 0) == (503, True)
+    assert "as many as may at once" in refused.json()["error"]["message"]
+    assert post().status_code == 200
+    assert ask(client)["as_of"] is None
 
 
 def test_agents_do_not_ask_as_of_a_moment(before):
