@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from qa.answers.models import fetch_evidence
 from qa.answers.waterfall import Step, recorded_signals, waterfall
 from qa.management.commands.ask import print_answer
 from qa.models import Policy
@@ -153,6 +154,7 @@ def test_the_page_shows_the_shadow(client):
 
 def test_the_command_prints_the_shadow():
     answer = row(shadowed(*ALL), distance_over_confidence=1.1, verified_ratio=1.1)
+    fetch_evidence(answer, answer.asker)
     out = StringIO()
 
     print_answer(answer, answer.asker, Console(file=out, width=160))
