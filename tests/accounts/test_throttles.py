@@ -11,7 +11,8 @@ from django.core.cache import cache
 from rest_framework.test import APIClient
 
 from accounts.throttles import configured_rate, seconds_to_wait
-from tests.factories import make_user
+from integrations.models import Widget
+from tests.factories import make_knowledge_base, make_user
 from tests.workers.processes import Redis
 
 pytestmark = pytest.mark.slow
@@ -52,14 +53,13 @@ def test_every_rate_lets_its_limit_through_and_no_more(scope, monkeypatch):
     assert waits[limit] == 30.0
 
 
-RATES = settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]
-# Those of a widget need one: tests/integrations/test_widget.py.
-RATES_OF_ALL = [scope for scope in RATES if not scope.startswith("widget")]
 REQUESTS = {
     "user": lambda client: client.get("/api/v1/answers"),
     "ask": lambda client: client.post("/api/v1/search", {"question": "?"}),
     "login": lambda client: sign_in(client, "agnes"),
     "login_address": lambda client: sign_in(client, f"agnes {uuid.uuid4()}"),
+    "widget": lambda client: client.post("/widget/page/token"),
+    "widget_address": lambda client: client.post("/widget/page/token"),
 }
 
 
@@ -69,7 +69,7 @@ def sign_in(client, name):
     return client.post("/api/v1/tokens", given, format="json")
 
 
-@pytest.mark.parametrize("scope", RATES_OF_ALL)
+@pytest.mark.parametrize("scope", settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"])
 def test_every_rate_is_held_over_rest_to_its_limit(scope, db, settings, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 1_800_000_030.0)
     rates = settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]
@@ -79,6 +79,12 @@ def test_every_rate_is_held_over_rest_to_its_limit(scope, db, settings, monkeypa
     }
     client = APIClient()
     client.force_login(make_user())
+    Widget.objects.create(
+        name="page",
+        knowledge_base=make_knowledge_base(),
+        account=make_user(username="page"),
+        origins=[],
+    )
 
     responses = [REQUESTS[scope](client) for _ in range(4)]
 
