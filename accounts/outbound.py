@@ -9,12 +9,14 @@ import http.client
 import ipaddress
 import socket
 import ssl
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from urllib.parse import SplitResult
 
 from accounts.exceptions import NescioError
 
-_PORTS = {"https": 443, "http": 80}
+PORTS = {"https": 443, "http": 80}
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -47,7 +49,7 @@ def checked_address(url: SplitResult, *, allow_private: bool, setting: str) -> s
         OSError: The host can not be looked up.
         PrivateAddressError: One of its addresses is not public.
     """
-    host, port = url.hostname or "", url.port or _PORTS[url.scheme]
+    host, port = url.hostname or "", url.port or PORTS[url.scheme]
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
@@ -68,8 +70,13 @@ def connect(
     """Return a connection that will go to an address which was checked."""
     address = checked_address(url, allow_private=allow_private, setting=setting)
     kind = _PinnedTls if url.scheme == "https" else Pinned
-    host, port = url.hostname or "", url.port or _PORTS[url.scheme]
+    host, port = url.hostname or "", url.port or PORTS[url.scheme]
     return kind(host, port, address=address, timeout=timeout)
+
+
+def target(url: SplitResult) -> str:
+    """Return what a request of an address asks its host for."""
+    return (url.path or "/") + (f"?{url.query}" if url.query else "")
 
 
 class Pinned(http.client.HTTPConnection):
@@ -78,12 +85,26 @@ class Pinned(http.client.HTTPConnection):
     def __init__(self, host: str, port: int, *, address: str, timeout: float) -> None:
         super().__init__(host, port, timeout=timeout)
         self._address = address
+        self._seconds = timeout
         self.was_cut = False
 
     def connect(self) -> None:
         self.sock = socket.create_connection((self._address, self.port), self.timeout)
 
-    def cut(self) -> None:
+    @contextmanager
+    def in_time(self) -> Iterator[None]:
+        """Let one exchange take no longer than the timeout, and close the connection."""
+        # Each read has a time limit of its own; one that sends a byte now and then has none.
+        stop = threading.Timer(self._seconds, self._cut)
+        stop.daemon = True
+        stop.start()
+        try:
+            yield
+        finally:
+            stop.cancel()
+            self.close()
+
+    def _cut(self) -> None:
         """End whatever read is waiting, from another thread."""
         self.was_cut = True
         if isinstance(self.sock, socket.socket):

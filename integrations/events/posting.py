@@ -8,7 +8,6 @@ import base64
 import hashlib
 import hmac
 import http.client
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from accounts.exceptions import ConflictError, NescioError
-from accounts.outbound import PrivateAddressError, connect
+from accounts.outbound import PrivateAddressError, connect, target
 
 
 class WebhookAddressError(NescioError):
@@ -112,28 +111,21 @@ def _exchange(
             signature(secret, message, timestamp) for secret in secrets
         ),
     }
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
     connection = connect(
         url,
         allow_private=settings.WEBHOOK_ALLOW_PRIVATE,
         setting="NESCIO_WEBHOOK_ALLOW_PRIVATE",
         timeout=TIMEOUT_SECONDS,
     )
-    # Each read has a time limit of its own; one that sends a byte now and then has none.
-    stop = threading.Timer(TIMEOUT_SECONDS, connection.cut)
-    stop.daemon = True
-    stop.start()
     try:
-        connection.request("POST", path, message.body, headers)
-        response = connection.getresponse()
-        text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
+        with connection.in_time():
+            connection.request("POST", target(url), message.body, headers)
+            response = connection.getresponse()
+            text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException) as error:
         if connection.was_cut or isinstance(error, TimeoutError):
             raise _too_late() from error
         raise
-    finally:
-        stop.cancel()
-        connection.close()
     if connection.was_cut:  # what came until then may look complete
         raise _too_late()
     return response.status, text.replace("\0", "\N{SYMBOL FOR NULL}")

@@ -17,6 +17,7 @@ from rest_framework.exceptions import AuthenticationFailed
 from accounts.authentication import find_user
 from accounts.delegation import acted_for, limit_to_agent
 from accounts.exceptions import ForbiddenError, NescioError, NotFoundError
+from accounts.outbound import PORTS
 from integrations.widget.models import Widget
 
 logger = logging.getLogger(__name__)
@@ -24,7 +25,6 @@ logger = logging.getLogger(__name__)
 TOKEN_SECONDS = 600
 MAX_CLAIM_SECONDS = 600
 _SALT = "nescio.widget"
-_PORTS = {"https": 443, "http": 80}
 _HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]*:[0-9a-f:.]*")  # the second is of IPv6
 
 
@@ -61,14 +61,14 @@ def as_origin(text: str) -> str:
         url, host, port = urlsplit(""), "", None
     is_plain = url.path in ("", "/") and not (url.query or url.fragment)
     is_host = _HOST.fullmatch(host) and "@" not in url.netloc
-    if url.scheme not in _PORTS or not is_plain or not is_host:
+    if url.scheme not in PORTS or not is_plain or not is_host:
         raise OriginFormError(
             f"{text[:100]!r} is no origin; write scheme and host, such as "
             "https://intranet.example.org, each host by itself (there are no wildcards), "
             "and other letters than a to z as xn--."
         )
     shown = f"[{host}]" if ":" in host else host
-    is_usual = port is None or port == _PORTS[url.scheme]
+    is_usual = port is None or port == PORTS[url.scheme]
     return f"{url.scheme}://{shown}" + ("" if is_usual else f":{port}")
 
 

@@ -15,9 +15,11 @@ from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from accounts.outbound import PORTS
+
 from .files import allowed_folder, check_size
 from .interface import Bounds, Content, Listed, Place, SourceError, folders, is_read
-from .web import PORTS, allowed_url, basic, checked_host
+from .web import allowed_url, basic, checked_host
 
 _CHECK_SECONDS = 0.2
 _MAX_MESSAGE = 500

@@ -3,7 +3,6 @@
 import base64
 import http.client
 import io
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit
@@ -11,11 +10,10 @@ from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit
 from django.conf import settings
 from lxml import etree
 
-from accounts.outbound import PrivateAddressError, checked_address, connect
+from accounts.outbound import PrivateAddressError, checked_address, connect, target
 
 from .interface import Place, SourceError
 
-PORTS = {"https": 443, "http": 80}
 _SETTING = "NESCIO_SOURCE_ALLOW_PRIVATE"
 _TIMEOUT_SECONDS = 60.0
 _MAX_REDIRECTS = 5
@@ -124,21 +122,14 @@ def _get(url: SplitResult, place: Place, known: Mapping[str, str]) -> _Response:
         headers["If-None-Match"] = known["etag"]
     if known.get("modified"):
         headers["If-Modified-Since"] = known["modified"]
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    # Each read has a time limit of its own; one that sends a byte now and then has none.
-    stop = threading.Timer(seconds, connection.cut)
-    stop.daemon = True
-    stop.start()
     try:
-        connection.request("GET", path, headers=headers)
-        response = connection.getresponse()
-        content = response.read(bounds.document_bytes + 1)
+        with connection.in_time():
+            connection.request("GET", target(url), headers=headers)
+            response = connection.getresponse()
+            content = response.read(bounds.document_bytes + 1)
     except (OSError, http.client.HTTPException) as error:
         said = str(error) or type(error).__name__
         raise SourceError("address", f"{url.geturl()}: {said}") from error
-    finally:
-        stop.cancel()
-        connection.close()
     if connection.was_cut:  # what came until then may look complete
         raise SourceError(
             "address", f"{url.geturl()} took longer than {seconds:.0f} s."
