@@ -13,16 +13,16 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from accounts.admin_parts import StyledForm, confirmed, form_page
-from accounts.base_admin import BaseAdmin, badge, holders_of, nobody
+from accounts.base_admin import badge, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.roles import caller
-from jobs.models import Job
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.imports.decisions import COUNTS
 from kb.imports.models import Import
 from kb.imports.readers.formats import SUFFIXES
 from kb.imports.services import Upload, enqueue_import, start_import
+from kb.interface.admin import WorkedOnAdmin, job_of
 from kb.tags.models import Tag
 from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
 
@@ -33,7 +33,6 @@ _COLOURS = {
     Import.State.APPLIED: "success",
     Import.State.FAILED: "danger",
 }
-_REFRESH_SECONDS = "3"
 
 
 class ImportForm(StyledForm):
@@ -95,7 +94,7 @@ class ImportForm(StyledForm):
 
 
 @admin.register(Import)
-class ImportAdmin(BaseAdmin):
+class ImportAdmin(WorkedOnAdmin):
     list_display = [
         "file_name", "shown_state", "summary", "knowledge_base", "audience", "created_at",
     ]  # fmt: skip
@@ -169,29 +168,13 @@ class ImportAdmin(BaseAdmin):
             self, request, form, "Import a file", template, form_id=form_id
         )
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        response: HttpResponse = super().change_view(
-            request, object_id, form_url, extra_context
-        )
-        row = self.get_object(request, object_id)
-        jobs = Job.objects.unfinished()
-        if row and row.job_id and jobs.filter(pk=row.job_id).exists():
-            response["Refresh"] = _REFRESH_SECONDS
-        return response
-
     @admin.display(description="result")
     def summary(self, row: Import) -> str:
         return ", ".join(f"{number:,} {name}" for name, number in _counted(row))
 
     @admin.display(description="result")
     def outcome(self, row: Import) -> str:
-        job = Job.objects.filter(pk=row.job_id).first() if row.job_id else None
+        job = job_of(row)
         waits = row.state == Import.State.PLANNED and (not job or job.is_finished)
         context = {
             "row": row,

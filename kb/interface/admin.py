@@ -13,8 +13,36 @@ from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.prepared import check_constraints
 from accounts.roles import caller
+from jobs.models import Job
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import InvalidKnowledgeError
+
+_REFRESH_SECONDS = "3"
+
+
+def job_of(row: Any) -> Job | None:  # noqa: ANN401  # a row with a `job_id`
+    """Return the job that works, or worked, on a row."""
+    return Job.objects.filter(pk=row.job_id).first() if row.job_id else None
+
+
+class WorkedOnAdmin(BaseAdmin):
+    """Rows that a job works on: a row's page is shown anew until it has ended."""
+
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        response: HttpResponse = super().change_view(
+            request, object_id, form_url, extra_context
+        )
+        row = self.get_object(request, object_id)
+        job = job_of(row) if row and request.method == "GET" else None
+        if job and not job.is_finished:
+            response["Refresh"] = _REFRESH_SECONDS
+        return response
 
 
 class ServiceAdmin(BaseAdmin):

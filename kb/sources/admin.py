@@ -17,19 +17,18 @@ from unfold.widgets import (
 )
 
 from accounts.admin_parts import act_on_row, confirmed
-from accounts.base_admin import BaseAdmin, holders_of
+from accounts.base_admin import holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import caller
-from jobs.models import Job
 from kb.audiences.models import Audience
 from kb.exceptions import InvalidKnowledgeError
+from kb.interface.admin import WorkedOnAdmin, job_of
 from kb.sources import services
 from kb.sources.kinds import KINDS
 from kb.sources.models import FollowedDocument, FollowedSource
 from kb.sources.services import Following, Rule
 from kb.upkeep.models import Flag
 
-_REFRESH_SECONDS = "3"
 _SHOWN = 100
 _PERIODS = ((1, "hour"), (6, "6 hours"), (24, "day"), (168, "week"))
 _COLOURS = {
@@ -190,7 +189,7 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
 
 
 @admin.register(FollowedSource)
-class FollowedSourceAdmin(BaseAdmin):
+class FollowedSourceAdmin(WorkedOnAdmin):
     form = FollowForm
     list_display = [
         "name", "shown_kind", "knowledge_base", "condition", "checked_at", "next_check_at",
@@ -229,10 +228,8 @@ class FollowedSourceAdmin(BaseAdmin):
         **options: Any,  # noqa: ANN401  # Django's
     ) -> Any:  # noqa: ANN401  # a class of forms
         made = super().get_form(request, obj, change, **options)
-        excluded = ("kind",) if obj else ()
-        fields = {
-            name: None for name in excluded if name in made.base_fields
-        }  # what stays is no field
+        # What stays is no field.
+        fields = {"kind": None} if obj and "kind" in made.base_fields else {}
         return type(made.__name__, (made,), {"request": request, **fields})
 
     def has_accept_permission(
@@ -302,21 +299,6 @@ class FollowedSourceAdmin(BaseAdmin):
 
         return act_on_row(self, request, object_id, begin)
 
-    def change_view(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        response: HttpResponse = super().change_view(
-            request, object_id, form_url, extra_context
-        )
-        row = self.get_object(request, object_id)
-        if request.method == "GET" and row and _job(row, unfinished=True):
-            response["Refresh"] = _REFRESH_SECONDS
-        return response
-
     @admin.display(description="kind", ordering="kind")
     def shown_kind(self, row: FollowedSource) -> str:
         kind = KINDS.get(row.kind)
@@ -334,7 +316,7 @@ class FollowedSourceAdmin(BaseAdmin):
 
     @admin.display(description="last check")
     def outcome(self, row: FollowedSource) -> str:
-        job = _job(row)
+        job = job_of(row)
         documents = row.documents.select_related("document")
         flags = Flag.objects.open().filter(source=row)
         undecided = Exists(flags.filter(entry__document=OuterRef("document")))
@@ -357,8 +339,3 @@ class FollowedSourceAdmin(BaseAdmin):
             "troubled_count": troubled.count(),
         }
         return render_to_string("admin/kb/followedsource/_outcome.html", context)
-
-
-def _job(row: FollowedSource, *, unfinished: bool = False) -> Job | None:
-    jobs = Job.objects.unfinished() if unfinished else Job.objects.all()
-    return jobs.filter(pk=row.job_id).first() if row.job_id else None

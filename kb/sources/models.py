@@ -1,9 +1,10 @@
+from datetime import datetime
 from typing import Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from accounts.models import optional_user
 from kb.audiences.models import Audience
@@ -20,6 +21,11 @@ class FollowedSourceQuerySet(models.QuerySet["FollowedSource"]):
         )
         rows = self.exclude(pk__in=hidden.values("source"))
         return rows if user.is_authenticated else rows.none()
+
+    def due(self, now: datetime) -> Self:
+        """Those whose time to be read has come."""
+        waiting = Q(next_check_at__isnull=True) | Q(next_check_at__lte=now)
+        return self.filter(waiting, is_active=True)
 
 
 class FollowedSource(models.Model):
@@ -139,8 +145,3 @@ class FollowedDocument(models.Model):
 
     def __str__(self) -> str:
         return self.title or self.key
-
-
-def due_sources(now: object) -> QuerySet[FollowedSource]:
-    due = Q(next_check_at__isnull=True) | Q(next_check_at__lte=now)
-    return FollowedSource.objects.filter(due, is_active=True)

@@ -20,7 +20,7 @@ from kb.exceptions import (
     SourceNotFoundError,
 )
 from kb.sources.kinds import find_kind
-from kb.sources.models import MAX_HOURS, FollowedSource, FollowRule, due_sources
+from kb.sources.models import MAX_HOURS, FollowedSource, FollowRule
 from kb.text.cleaning import clean_line
 
 KIND = "kb.follow"
@@ -193,7 +193,7 @@ def _enqueue(source: FollowedSource, by: User | None, *, accept_loss: bool) -> J
 @transaction.atomic
 def check_due() -> int:
     """Let workers read what is due by its schedule; return how many sources."""
-    rows = due_sources(timezone.now()).select_related("owner")
+    rows = FollowedSource.objects.due(timezone.now()).select_related("owner")
     due = list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True))
     for source in due:
         _enqueue(source, source.owner, accept_loss=False)
