@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from django.db import transaction
 
 from accounts.acting import as_owner
-from accounts.prepared import execute, execute_prepared
+from accounts.prepared import execute
 from kb.embedding.services import embed_question
 from kb.embedding.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
 from kb.types import Evidence, QuestionVector, Route, Scope, SearchResult
 
-from .past_tables import as_of, past_parameters
+from .past_tables import rows_of
 from .sql import (
     COMPARED,
     CROWD,
@@ -219,7 +219,6 @@ WHERE model.id = %(model)s AND model.state = 'active'
 ORDER BY f.place
 """  # noqa: S608  # own constants
 _COMPARING_LOOK = _LOOK.format(rows=COMPARED)
-_PAST_LOOK = as_of(_COMPARING_LOOK)
 
 
 def search(
@@ -260,10 +259,7 @@ def search(
         vector, question_text, scope=scope, top_k=top_k, exact_limit=exact_limit
     )
     route = Route.EXACT
-    if scope.past:
-        rows = execute(_PAST_LOOK, parameters | past_parameters(scope))
-    else:
-        rows = execute_prepared(_COMPARING_LOOK, parameters)
+    rows = rows_of(_COMPARING_LOOK, parameters, scope)
     is_within, has_index = rows[0][1:3] if rows else (True, False)
     if not is_within:
         if has_index:

@@ -5,6 +5,11 @@ were: PostgreSQL takes the name of a WITH query for the table's. So the search o
 that of today, word by word; it is always exact, for no index holds what was.
 """
 
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from accounts.prepared import execute, execute_prepared
 from kb.types import Past, Scope
 
 from .sql import Parameter
@@ -64,12 +69,22 @@ question AS"""
 _UNBOUNDED = 2**31 - 1
 
 
-def as_of(statement: str) -> str:
+def rows_of(
+    statement: str, parameters: Mapping[str, Parameter], scope: Scope
+) -> Sequence[tuple[Any, ...]]:
+    """Run a search's statement, as of `scope.at` where that is past."""
+    if not scope.past:
+        return execute_prepared(statement, parameters)
+    return execute(_as_of(statement), {**parameters, **_past_parameters(scope)})
+
+
+@cache
+def _as_of(statement: str) -> str:
     """Return a search's statement over the tables as they were at `scope.at`."""
     return statement.replace("WITH question AS", _TABLES, 1)
 
 
-def past_parameters(scope: Scope) -> dict[str, Parameter]:
+def _past_parameters(scope: Scope) -> dict[str, Parameter]:
     """Return what such a statement takes beside its own: all are compared, by one join."""
     return {
         "as_then": scope.past is Past.AS_THEN,

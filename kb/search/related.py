@@ -3,13 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from accounts.prepared import execute, execute_prepared
 from kb.conflicts.models import Conflict
 from kb.entries.models import Entry
 from kb.text.words import sentence_spans
 from kb.types import Contradiction, Excluded, Exclusion, QuestionVector, Scope
 
-from .past_tables import as_of, past_parameters
+from .past_tables import rows_of
 from .sql import (
     CURRENT,
     ENTITLED,
@@ -109,7 +108,6 @@ FROM measured ORDER BY cause,
     CASE WHEN cause = 'unverified' THEN distance ELSE distance / confidence END,
     distance
 """  # noqa: S608  # own constants
-_NEAREST_THEN = as_of(_NEAREST)
 
 
 def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded, ...]:
@@ -124,10 +122,7 @@ def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded,
     Always exact: it runs before a refusal only, whose reason must be true.
     """
     parameters = {**scope_parameters(scope), **vector_parameters(vector)}
-    if scope.past:
-        rows = execute(_NEAREST_THEN, parameters | past_parameters(scope))
-    else:
-        rows = execute_prepared(_NEAREST, parameters)
+    rows = rows_of(_NEAREST, parameters, scope)
     return tuple(
         sorted(
             (
