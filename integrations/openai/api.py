@@ -37,8 +37,8 @@ from jobs.api import EVENT_SCHEMA, EventStreamRenderer
 from qa.answers import asking
 from qa.answers.conversations import resolved
 from qa.answers.event_stream import HEARTBEAT, decided_in_thread, event_response
-from qa.answers.models import Answer, fetch_evidence
-from qa.answers.serializers import as_json
+from qa.answers.models import Answer
+from qa.answers.serializers import as_seen_by
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -143,9 +143,7 @@ def _shown(models: list[ChatModel]) -> list[dict[str, Any]]:
 
 
 def _whole(answer: Answer, model: str) -> dict[str, Any]:
-    if not hasattr(answer, "pieces"):
-        fetch_evidence(answer, answer.asker or AnonymousUser())
-    shown = as_json(answer)
+    shown = as_seen_by(answer.asker or AnonymousUser(), answer)
     message = {
         "role": "assistant",
         "content": shown["text"],

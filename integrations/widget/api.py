@@ -33,8 +33,8 @@ from integrations.widget.tokens import (
     user_of_token,
 )
 from qa.answers import asking
-from qa.answers.models import Answer, fetch_evidence
-from qa.answers.serializers import as_json
+from qa.answers.models import Answer
+from qa.answers.serializers import as_seen_by
 from qa.policies.wording import REASONS
 from qa.votes.services import vote
 
@@ -52,18 +52,17 @@ class WidgetThrottle(ScopedThrottle):
     """
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        name = view.kwargs["slug"]
-        callers = {
-            "widget_address": f"{name} {client_address(request)}",
-            "widget": name,
-        }
         # Names that nobody made would fill the counters' cache with one each.
-        if getattr(view, "widget", None) is None:
-            callers = {}
-        for scope, who in callers.items():
-            self._count = count(scope, who)
-            if self.wait() is not None:
-                return False
+        if isinstance(view, WidgetView) and view.widget:
+            name = view.widget.name
+            callers = {
+                "widget_address": f"{name} {client_address(request)}",
+                "widget": name,
+            }
+            for scope, who in callers.items():
+                self._count = count(scope, who)
+                if self.wait() is not None:
+                    return False
         return super().allow_request(request, view)
 
 
@@ -169,9 +168,7 @@ class AskView(WidgetView):
         answer = asking.ask(
             question, asker=asker, knowledge_base=base, channel=Answer.Channel.API
         )
-        if not hasattr(answer, "pieces"):
-            fetch_evidence(answer, asker)
-        return Response(for_reader(as_json(answer)))
+        return Response(for_reader(as_seen_by(asker, answer)))
 
 
 class VoteView(WidgetView):

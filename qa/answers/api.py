@@ -34,9 +34,14 @@ from kb.tags.models import Tag
 from qa.answers import asking
 from qa.answers.conversations import check_knowledge_base, find_conversation
 from qa.answers.event_stream import event_response, stream
-from qa.answers.models import Answer, fetch_evidence
+from qa.answers.models import Answer
 from qa.answers.past import ask_as_of
-from qa.answers.serializers import AnswerSerializer, AnswerSummarySerializer, as_json
+from qa.answers.serializers import (
+    AnswerSerializer,
+    AnswerSummarySerializer,
+    as_json,
+    as_seen_by,
+)
 from qa.exceptions import AnswerNotFoundError
 from qa.pipeline.gates import Gate, Reason
 
@@ -278,6 +283,4 @@ def _is_streamed(request: Request) -> bool:
 
 
 def _whole(answer: Answer, request: Request) -> Response:
-    if not hasattr(answer, "pieces"):
-        fetch_evidence(answer, request.user)
-    return Response(as_json(answer))
+    return Response(as_seen_by(request.user, answer))

@@ -218,7 +218,8 @@ def sources_for(
 ) -> pipeline.Sources:
     """Return what a question may be answered by on behalf of its asker, or in `scope`.
 
-    The row says in which one, so that it can be decided again. No database connection is held while a model is loaded or writes.
+    The row keeps which one, so that it can be decided again. No database connection is
+    held while a model is loaded or writes.
     """
     asker = answer.asker or AnonymousUser()
     scope = scope or evidence_scope(asker, answer.knowledge_base, policy)

@@ -60,10 +60,9 @@ def ask_as_of(
         text, asker=asker, channel=channel, knowledge_base=base, language=language
     )
     with one_of_few(), acting_for(asker):
-        prepare(base, asker=asker, at=at, max_embedded=max_embedded)
-        policy = policy_at(base, at)
-        value = as_allowed_today(policy)
-        scope = scope_at(asker, base, policy, at)
+        policy, value, scope = prepare(
+            base, asker=asker, at=at, max_embedded=max_embedded
+        )
         outcome = decide_then(answer, policy, scope=scope, value=value)
         fill_in(answer, outcome, policy)
         answer.created_at, answer.as_of = timezone.now(), at
@@ -86,8 +85,8 @@ def prepare(
     asker: AbstractBaseUser | AnonymousUser,
     at: datetime,
     max_embedded: int | None = MAX_EMBEDDED,
-) -> None:
-    """Check who asks as of when, and embed what entries said then.
+) -> tuple[Policy, PolicyValue, Scope]:
+    """Return what decides as of `at`, by what, and of what; its vectors are there then.
 
     Raises:
         PastForbiddenError: The asker is no curator.
@@ -111,6 +110,9 @@ def prepare(
             f"that you may see: {began}; name a later moment."
         )
     make_past_vectors(knowledge_base.pk, at, limit=max_embedded)
+    policy = policy_at(knowledge_base, at)
+    scope = _scope_at(asker, knowledge_base, policy, at)
+    return policy, _as_allowed_today(policy), scope
 
 
 def policy_at(knowledge_base: KnowledgeBase, at: datetime) -> Policy:
@@ -124,7 +126,7 @@ def policy_at(knowledge_base: KnowledgeBase, at: datetime) -> Policy:
     return following.replaced or following.policy
 
 
-def scope_at(
+def _scope_at(
     asker: AbstractBaseUser | AnonymousUser,
     knowledge_base: KnowledgeBase,
     policy: Policy,
@@ -163,7 +165,7 @@ def decide_then(
     return pipeline.conclude(trace)
 
 
-def as_allowed_today(policy: Policy) -> PolicyValue:
+def _as_allowed_today(policy: Policy) -> PolicyValue:
     """Tell of hidden knowledge only where the active version does, too."""
     value = policy.as_value()
     today = active_policy(policy.knowledge_base).reveal_not_entitled

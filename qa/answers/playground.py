@@ -32,7 +32,7 @@ from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
 from .asking import look, new_question, sources_for
-from .past import as_allowed_today, policy_at, prepare, scope_at
+from .past import prepare
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,11 @@ def preview(
         knowledge_base=knowledge_base,
         language=language,
     )
-    policy = active_policy(row.knowledge_base)
-    frozen, scope = policy.as_value(), None
     if as_of:
-        prepare(row.knowledge_base, asker=asker, at=as_of)
-        policy = policy_at(row.knowledge_base, as_of)
-        frozen = as_allowed_today(policy)
-        scope = scope_at(asker, row.knowledge_base, policy, as_of)
+        policy, frozen, scope = prepare(row.knowledge_base, asker=asker, at=as_of)
+    else:
+        policy = active_policy(row.knowledge_base)
+        frozen, scope = policy.as_value(), None
     sources = replace(sources_for(row, frozen, scope=scope), closed_book=None)
     trace = finish(look(row, sources, frozen))
     return Preview(

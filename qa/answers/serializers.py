@@ -3,11 +3,12 @@
 from functools import cache
 from typing import Any, Literal
 
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.rest import optional_text, username_field
-from qa.answers.models import Answer
+from qa.answers.models import Answer, fetch_evidence
 from qa.answers.view import ShownPiece, view
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
@@ -30,6 +31,15 @@ def _shared(
 def as_json(answer: Answer) -> dict[str, Any]:
     shown: dict[str, Any] = _shared(AnswerSerializer).to_representation(answer)
     return shown
+
+
+def as_seen_by(
+    viewer: AbstractBaseUser | AnonymousUser, answer: Answer
+) -> dict[str, Any]:
+    """Return an answer that was just decided, whose evidence may not have been fetched."""
+    if not hasattr(answer, "pieces"):
+        fetch_evidence(answer, viewer)
+    return as_json(answer)
 
 
 class PieceSerializer(serializers.Serializer[ShownPiece]):
