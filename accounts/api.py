@@ -102,7 +102,7 @@ class TokenViewSet(ListModelMixin, ResourceViewSet[ApiToken]):
     lookup_value_converter = "uuid"
 
     def get_permissions(self) -> list[BasePermission]:
-        # A method that there is none of is told so (405), whoever asks.
+        # An unsupported method is answered 405 to everybody.
         if self.action in {"create", None}:
             return [AllowAny()]
         return super().get_permissions()  # type: ignore[return-value]  # the stubs name a protocol

@@ -167,7 +167,7 @@
       });
       return button;
     });
-    const asks = answer.answered ? "Did this help?" : "Was it right not to answer?";
+    const asks = answer.answered ? "Did this help?" : "Was this refusal right?";
     return make("div", { class: "vote", role: "group", "aria-label": asks }, make("span", { class: "head" }, asks), make("span", { class: "pair" }, ...buttons), state);
   }
 
