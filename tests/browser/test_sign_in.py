@@ -32,6 +32,8 @@ def test_the_way_in_and_out_by_keyboard(make_desk, settings):
         expect(page).to_have_url(f"{desk.address}/answers")
         page.get_by_role("button", name="Log out").press("Enter")
         leave = page.get_by_role("link", name="Sign out there too")
+        leave.wait_for()  # a page that is only arriving has no style sheet yet
+        page.wait_for_load_state()
         assert Axe().run(page).response["violations"] == []
         leave.press("Enter")
         page.wait_for_url(f"{issuer}/**")
