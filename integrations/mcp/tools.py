@@ -46,6 +46,12 @@ _QUESTION: dict[str, Any] = {
         "enum": KnowledgeBase.Language.values,
         "description": "Of the answer.",
     },
+    "as_of": {
+        "type": "string",
+        "format": "date-time",
+        "description": "A moment gone by: with knowledge and policy as they were then. "
+        "Nothing is kept of it. Needs the role curator.",
+    },
 }
 
 
@@ -116,7 +122,7 @@ _OPERATIONS = (
         {},
         (
             "id", "conversation", "question", "answered", "text", "short_answer", "gate", "reason", "unsourced",
-            "citations", "near_misses", "disagreements",
+            "citations", "near_misses", "disagreements", "as_of",
         ),
     ),
     _Operation(

@@ -38,7 +38,8 @@ from qa.answers import asking
 from qa.answers.conversations import resolved
 from qa.answers.event_stream import HEARTBEAT, decided_in_thread, event_response
 from qa.answers.models import Answer
-from qa.answers.serializers import as_seen_by
+from qa.answers.past import ask_as_of
+from qa.answers.serializers import as_json, as_seen_by
 
 _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 
@@ -94,21 +95,31 @@ class ChatView(OpenAIView):
         `nescio.question` says; what the assistant said before counts for nothing. `content`
         can always be shown: an answer, or the wording of a refusal, which `refusal` repeats.
         The whole answer with reason, near misses and evidence is in `nescio`.
+
+        With `nescio.as_of` in the request it is decided as of that moment, and not kept.
         """
         given, asker = validated(ChatRequestSerializer, request.data), caller(request)
         model: str = given["model"]
         options = dict(given["nescio"])
-        rewrites = options.pop("rewrite", True)
+        rewrites, at = options.pop("rewrite", True), options.pop("as_of", None)
         question = {
             "text": given["question"],
             "asker": asker,
             "knowledge_base": find_knowledge_base(model, asker=asker),
             "channel": Answer.Channel.API,
+        }
+        if at:
+            language = options.get("language")
+            answer = ask_as_of(**question, language=language, at=at)
+            return Response(_completion(answer, as_json(answer), model))
+        question |= {
             "earlier": resolved(given["earlier"]) if rewrites else (),
             **options,
         }
         if not given["stream"]:
-            return Response(_whole(asking.ask(**question), model))
+            answer = asking.ask(**question)
+            shown = as_seen_by(answer.asker or AnonymousUser(), answer)
+            return Response(_completion(answer, shown, model))
         with_usage = (given["stream_options"] or {}).get("include_usage", False)
         answer = asking.keep_question(**question)
         return event_response(_chunks(answer, model, with_usage=with_usage))
@@ -142,8 +153,7 @@ def _shown(models: list[ChatModel]) -> list[dict[str, Any]]:
     return [shown.to_representation(each) for each in models]
 
 
-def _whole(answer: Answer, model: str) -> dict[str, Any]:
-    shown = as_seen_by(answer.asker or AnonymousUser(), answer)
+def _completion(answer: Answer, shown: dict[str, Any], model: str) -> dict[str, Any]:
     message = {
         "role": "assistant",
         "content": shown["text"],

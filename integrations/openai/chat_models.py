@@ -50,6 +50,10 @@ def pinned_name(policy: Policy) -> str:
     return f"{policy.knowledge_base.slug}{_PIN}{policy.name}-v{policy.version}"
 
 
+def is_pinned(model: str) -> bool:
+    return _PIN in model
+
+
 def find_knowledge_base(model: str, *, asker: User) -> KnowledgeBase:
     """Return the knowledge base that a model's name asks.
 

@@ -18,7 +18,7 @@ from accounts.rest import (
     StrictSerializer,
     optional_text,
 )
-from integrations.openai.chat_models import ChatModel
+from integrations.openai.chat_models import ChatModel, is_pinned
 from qa.answers.api import TaggedQuestionSerializer
 from qa.answers.models import Answer
 from qa.answers.serializers import AnswerSerializer
@@ -108,7 +108,8 @@ class OptionsSerializer(TaggedQuestionSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
-        return {name: fields[name] for name in ("language", "tags", "rewrite")}
+        names = ("language", "tags", "rewrite", "as_of")
+        return {name: fields[name] for name in names}
 
 
 class StreamOptionsSerializer(StrictSerializer):
@@ -159,8 +160,21 @@ class ChatRequestSerializer(StrictSerializer):
             raise serializers.ValidationError(
                 {"messages": ["None has the role user; add the question as one."]}
             )
+        if attrs["nescio"].get("as_of"):
+            self._check_moment(attrs, is_follow_up=len(turns) > 1)
         texts = [each.get("content") or "" for each in turns]
         return attrs | {"question": texts[-1], "earlier": texts[:-1]}
+
+    def _check_moment(self, attrs: dict[str, Any], *, is_follow_up: bool) -> None:
+        kept = attrs["stream"] or attrs["nescio"].get("tags") or is_follow_up
+        if kept or is_pinned(attrs["model"]):
+            raise serializers.ValidationError(
+                {
+                    "nescio": "A question as of a moment is not kept, and decided by the "
+                    "policy of then: ask one question by the knowledge base's slug, "
+                    "without stream and tags."
+                }
+            )
 
 
 # Answers.
@@ -268,15 +282,19 @@ def refusal_of(shown: dict[str, Any]) -> str | None:
 
 
 def annotations(shown: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer's citations; one whose words the text repeats has their place."""
-    url = settings.PUBLIC_URL + reverse("answer", args=[shown["id"]])
+    """Return the answer's citations; one whose words the text repeats has their place.
+
+    An answer as of a moment has no page: its citations lead to their entries of today.
+    """
+    page = None if shown["as_of"] else reverse("answer", args=[shown["id"]])
     return [
         {
             "type": "url_citation",
             "url_citation": {
                 **_place(shown["text"], cited["quote"]),
                 "title": cited["document"] or f"Entry {cited['entry']}",
-                "url": url,
+                "url": settings.PUBLIC_URL
+                + (page or reverse("entry", args=[cited["entry"]])),
             },
         }
         for cited in shown["citations"]

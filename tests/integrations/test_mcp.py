@@ -8,15 +8,17 @@ import anyio
 import httpx2
 import pytest
 from django.conf import settings
+from django.utils import timezone
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from accounts.roles import Role
 from accounts.services import create_token
+from kb.entries.states import retire_entry
 from kb.models import Entry
 from qa.models import Answer, Vote
-from tests.factories import make_audience, make_entry, make_user
+from tests.factories import make_audience, make_curator, make_entry, make_user
 
 FEE = "What does a replacement card cost?"
 FAR = "Who won the cup in 1974?"
@@ -81,6 +83,27 @@ def test_a_question_is_answered_or_refused_as_over_rest(known, live_server, conn
     assert found.structured_content["passes"] is True
     assert entry.structured_content["text"] == "It costs 12 euros."
     assert Answer.objects.count() == 2
+
+
+def test_a_curator_asks_and_searches_as_of_a_moment(known, live_server):
+    before = timezone.now().isoformat()
+    retire_entry(entry_id=known.pk, by=make_curator())
+
+    given = {"question": FEE, "as_of": before}
+    answered, found, now = called(
+        over_http,
+        live_server.url,
+        make_user(Role.CURATOR),
+        ("ask", given),
+        ("search", given),
+        ("ask", {"question": FEE}),
+    )
+
+    assert answered.structured_content["text"] == "It costs 12 euros."
+    assert answered.structured_content["as_of"] == before.replace("+00:00", "Z")
+    assert [e["entry"] for e in found.structured_content["evidence"]] == [known.pk]
+    assert not now.structured_content["answered"]
+    assert Answer.objects.count() == 1  # the one of now
 
 
 def test_a_follow_up_is_asked_as_a_question_of_its_own(known, live_server):

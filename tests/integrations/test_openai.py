@@ -5,15 +5,18 @@ from typing import Any
 
 import openai
 import pytest
+from django.utils import timezone
 
 from accounts.roles import Role
 from accounts.services import create_token
 from integrations.openai.chat_models import chat_models
 from integrations.openai.serializers import ChatRequestSerializer
+from kb.entries.states import retire_entry
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
 from tests.factories import (
     make_audience,
+    make_curator,
     make_entry,
     make_knowledge_base,
     make_tag,
@@ -155,6 +158,36 @@ def test_language_and_tags_are_taken_as_over_rest(client):
 
     answer = Answer.objects.get()
     assert (answer.language, answer.product_line) == ("de", tag)
+
+
+def test_a_curator_asks_as_of_a_moment_and_nothing_is_kept(known, live_server):
+    before = timezone.now()
+    retire_entry(entry_id=known.pk, by=make_curator())
+
+    with client_of(make_user(Role.CURATOR), live_server) as client:
+        then = ask(client, FEE, extra_body={"nescio": {"as_of": before.isoformat()}})
+        more = {"nescio": {"as_of": before.isoformat()}}
+        wrong = [
+            {"stream": True, "extra_body": more},
+            {"model": chat_models()[-1].name, "extra_body": more},
+            {"extra_body": {"nescio": more["nescio"] | {"tags": ["gold-card"]}}},
+        ]
+        make_tag("gold-card")
+        for asked in wrong:
+            with pytest.raises(openai.BadRequestError, match="is not kept") as caught:
+                ask(client, FEE, **asked)
+            assert caught.value.param == "nescio"
+    with (
+        client_of(make_user(), live_server) as client,
+        pytest.raises(openai.PermissionDeniedError, match="role curator"),
+    ):
+        ask(client, FEE, extra_body=more)
+
+    message = then.choices[0].message
+    assert (message.content, message.refusal) == (TEXT, None)
+    cited = message.annotations[0].url_citation
+    assert cited.url.endswith(f"/knowledge/entries/{known.pk}")
+    assert not Answer.objects.exists()
 
 
 def test_a_knowledge_base_is_a_model_before_its_first_question(
