@@ -25,24 +25,23 @@ from qa.answers.serializers import AnswerSerializer
 
 MAX_MESSAGES = 1_000
 _ROLES = ["system", "developer", "user", "assistant", "tool", "function"]
-# They steer how a model samples or what a provider keeps: nothing here depends on them.
+# They steer how a model samples, what a provider keeps, or what a model may call but need
+# not (front ends offer tools with every question): nothing here depends on them.
 _WITHOUT_EFFECT = (
-    "frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "metadata",
-    "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key",
+    "frequency_penalty", "functions", "logit_bias", "max_completion_tokens",
+    "max_tokens", "metadata", "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key",
     "prompt_cache_retention", "reasoning_effort", "safety_identifier", "seed",
-    "service_tier", "stop", "store", "temperature", "tool_choice", "top_p", "user",
-    "verbosity",
+    "service_tier", "stop", "store", "temperature", "tools", "top_p", "user", "verbosity",
 )  # fmt: skip
 # They change what comes back: only the values that ask for nothing else are taken.
 _ONLY: dict[str, tuple[object, ...]] = {
     "audio": (None,),
-    "function_call": (None, "none"),
-    "functions": (None, []),
+    "function_call": (None, "none", "auto"),
     "logprobs": (None, False),
     "modalities": (None, ["text"]),
     "n": (None, 1),
     "response_format": (None, {"type": "text"}),
-    "tools": (None, []),
+    "tool_choice": (None, "none", "auto"),
     "top_logprobs": (None, 0),
     "web_search_options": (None,),
 }

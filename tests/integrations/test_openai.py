@@ -228,9 +228,9 @@ def test_errors_are_those_that_the_client_knows(client, known, live_server):
         client.models.retrieve("gpt-9")
     with pytest.raises(openai.BadRequestError, match="no words"):
         ask(client, "?!")
-    with pytest.raises(openai.BadRequestError, match="leave it out") as tools:
-        ask(client, FEE, tools=[{"type": "function", "function": {"name": "f"}}])
-    assert tools.value.param == "tools"
+    with pytest.raises(openai.BadRequestError, match="leave it out") as several:
+        ask(client, FEE, n=2)
+    assert several.value.param == "n"
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
     with pytest.raises(openai.BadRequestError, match="'image_url' can not be read"):
         ask(client, [image])
@@ -292,6 +292,17 @@ def test_what_the_asker_may_not_see_answers_nothing(known, live_server):
     assert seen.choices[0].message.content == "Codeword Zwirbel."
     assert hidden.choices[0].message.refusal
     assert "Zwirbel" not in hidden.model_dump_json()
+
+
+def test_tools_may_be_offered_but_not_required(client):
+    tools = [{"type": "function", "function": {"name": "clock"}}]
+
+    offered = ask(client, FEE, tools=tools, tool_choice="auto").choices[0].message
+    with pytest.raises(openai.BadRequestError, match="leave it out") as required:
+        ask(client, FEE, tools=tools, tool_choice="required")
+
+    assert (offered.content, offered.tool_calls) == (TEXT, None)
+    assert required.value.param == "tool_choice"
 
 
 def test_only_the_text_of_parts_is_read():
