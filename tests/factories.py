@@ -38,6 +38,16 @@ def set_role(user: User, *, role: Role) -> None:
     user.save(update_fields=["is_staff"])
 
 
+def make_staff(
+    role: Role | None = Role.AGENT, *, username: str = "", groups: Sequence[str] = ()
+) -> User:
+    """Make a user as `make_user` does, who may open the admin."""
+    user = make_user(role, username=username, groups=groups)
+    user.is_staff = True
+    user.save(update_fields=["is_staff"])
+    return user
+
+
 def make_knowledge_base(slug: str = "cards", *, language: str = "en") -> KnowledgeBase:
     """Return the knowledge base `slug`, made on first use."""
     return KnowledgeBase.objects.get_or_create(

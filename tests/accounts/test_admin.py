@@ -7,15 +7,14 @@ from django.urls import reverse
 from accounts.models import ApiToken
 from accounts.roles import Role
 from accounts.services import create_token
-from tests.factories import make_user, set_role
+from tests.factories import make_staff, make_user
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def admin_page(client):
-    user = make_user(role=None, username="ada")
-    set_role(user, role=Role.ADMIN)
+    user = make_staff(Role.ADMIN, username="ada")
     client.force_login(user)
     return client
 
@@ -207,8 +206,7 @@ def test_all_tokens_of_chosen_users_are_revoked_at_once(admin_page):
 
 
 def test_a_curator_sees_no_accounts(client):
-    user = make_user(role=None)
-    set_role(user, role=Role.CURATOR)
+    user = make_staff(Role.CURATOR)
     client.force_login(user)
 
     for name in ("auth_user", "auth_group", "accounts_apitoken"):

@@ -13,16 +13,20 @@ from accounts.roles import Role
 from accounts.services import create_token
 from kb.models import Audience
 from qa.policies.services import activate, ensure_default_policy, new_version, roll_back
-from tests.factories import make_audience, make_knowledge_base, make_user, set_role
+from tests.clients import rest_client
+from tests.factories import (
+    make_audience,
+    make_knowledge_base,
+    make_staff,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def ada(db) -> User:
-    user = make_user(role=None, username="ada")
-    set_role(user, role=Role.ADMIN)
-    return user
+    return make_staff(Role.ADMIN, username="ada")
 
 
 @pytest.fixture
@@ -40,8 +44,7 @@ def entries(kind: str, action: str = "") -> list[tuple[str, str, str]]:
 
 def test_an_audience_opened_to_everyone_over_rest(ada):
     make_audience("board", groups=["board"])
-    client = APIClient()
-    client.force_authenticate(ada)
+    client = rest_client(ada)
 
     done = client.patch("/api/v1/audiences/board", {"everyone": True}, format="json")
 
@@ -211,8 +214,7 @@ def test_the_page_shows_who_changed_what_and_changes_nothing(page, ada):
 
 
 def test_a_curator_does_not_see_the_record(client):
-    user = make_user(role=None)
-    set_role(user, role=Role.CURATOR)
+    user = make_staff(Role.CURATOR)
     client.force_login(user)
 
     page = client.get(reverse("admin:accounts_auditentry_changelist"))

@@ -20,6 +20,7 @@ from accounts.provider.linking import sign_in_by_claims
 from accounts.roles import Role
 from accounts.services import create_token
 from tests.accounts import identity_provider
+from tests.clients import page_client
 from tests.factories import make_audience, make_user, set_role
 from tests.nescio.running import free_port
 
@@ -183,8 +184,7 @@ def test_who_becomes_a_superuser_begins_without_password_token_and_session(
     mallory.save()
     ProviderAccount.objects.create(user=mallory, issuer=issuer, subject="boss")
     create_token(user=mallory)
-    own = Client()
-    own.force_login(mallory)
+    own = page_client(mallory)
     assert is_signed_in(own)
 
     assert sign_in(client, "boss", groups=["operators"]).status_code == 302

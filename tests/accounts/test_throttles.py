@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 
 from accounts.throttles import configured_rate, seconds_to_wait
 from integrations.models import Widget
+from tests.clients import rest_client
 from tests.factories import make_knowledge_base, make_user
 from tests.workers.processes import Redis
 
@@ -93,8 +94,7 @@ def test_every_rate_is_held_over_rest_to_its_limit(scope, db, settings, monkeypa
 
 
 def test_answers_say_what_is_left_of_the_rate(db, rate_of_two):
-    client = APIClient()
-    client.force_authenticate(make_user())
+    client = rest_client(make_user())
 
     said = [
         {

@@ -32,7 +32,13 @@ from qa.gaps.escalations import close, escalate
 from qa.models import Answer, Gap
 from qa.policies.models import PolicyActivation
 from qa.policies.services import ensure_default_policy
-from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
+from tests.factories import (
+    make_audience,
+    make_entry,
+    make_knowledge_base,
+    make_staff,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 from workers import tasks
 
@@ -572,9 +578,7 @@ def test_an_admin_makes_tests_and_replays_by_the_pages(client, owner, receiver):
 
 def test_another_admin_sees_it_and_may_only_switch_it_off(client, owner, receiver):
     endpoint = make_endpoint(owner, receiver.url)
-    other = make_user(Role.ADMIN)
-    other.is_staff = True
-    other.save()
+    other = make_staff(Role.ADMIN)
     client.force_login(other)
     services.send_test(endpoint.pk, by=owner)
     change = reverse("admin:integrations_endpoint_change", args=[endpoint.pk])

@@ -5,6 +5,7 @@ from django.test import Client
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.services import enqueue
+from tests.clients import page_client
 from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -14,9 +15,7 @@ LIST = "/admin/jobs/job/"
 def staff(role: Role) -> Client:
     user = make_user(role)
     User.objects.filter(pk=user.pk).update(is_staff=True)
-    client = Client()
-    client.force_login(User.objects.get(pk=user.pk))
-    return client
+    return page_client(User.objects.get(pk=user.pk))
 
 
 @pytest.fixture

@@ -12,16 +12,11 @@ from accounts.roles import Role
 from jobs.api import stream
 from jobs.models import Job
 from jobs.services import enqueue
+from tests.clients import page_client
 from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
 JOBS = "/api/v1/jobs"
-
-
-def client_of(user) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 @pytest.fixture
@@ -33,7 +28,7 @@ def test_a_job_is_shown_with_its_progress(curator):
     job = enqueue("kb.embed", {"model": "x"}, owner=curator, total=10)
     Job.objects.update(done=4, state="running", attempts=1, lease_until=timezone.now())
 
-    shown = client_of(curator).get(f"{JOBS}/{job.pk}").json()
+    shown = page_client(curator).get(f"{JOBS}/{job.pk}").json()
 
     assert shown == {
         "id": str(job.pk),
@@ -60,7 +55,7 @@ def test_the_list_holds_ones_own_jobs_and_an_admins_all(curator):
     nobodys = enqueue("kb.embed", {})
 
     def listed(user) -> set[str]:
-        rows = client_of(user).get(JOBS).json()["results"]
+        rows = page_client(user).get(JOBS).json()["results"]
         return {row["id"] for row in rows}
 
     assert listed(curator) == {str(own.pk)}
@@ -74,10 +69,10 @@ def test_the_list_is_narrowed_by_state_and_kind(curator):
     wanted = enqueue("qa.evaluate", {}, owner=curator)
     Job.objects.filter(pk=wanted.pk).update(state="failed")
 
-    rows = client_of(curator).get(JOBS, {"state": "failed", "kind": "qa.evaluate"})
+    rows = page_client(curator).get(JOBS, {"state": "failed", "kind": "qa.evaluate"})
 
     assert [row["id"] for row in rows.json()["results"]] == [str(wanted.pk)]
-    assert client_of(curator).get(JOBS, {"state": "asleep"}).status_code == 400
+    assert page_client(curator).get(JOBS, {"state": "asleep"}).status_code == 400
 
 
 def test_a_long_list_costs_no_more_statements_than_a_short_one(
@@ -85,7 +80,7 @@ def test_a_long_list_costs_no_more_statements_than_a_short_one(
 ):
     for _ in range(30):
         enqueue("kb.embed", {}, owner=curator)
-    client = client_of(curator)
+    client = page_client(curator)
 
     # session, user, role to enter, role to see all, page
     with django_assert_max_num_queries(5):
@@ -97,7 +92,7 @@ def test_anothers_job_and_none_are_the_same_404(curator, tail):
     others = enqueue("kb.embed", {}, owner=make_user())
 
     for job_id in (others.pk, uuid.uuid4()):
-        response = client_of(curator).get(f"{JOBS}/{job_id}{tail}")
+        response = page_client(curator).get(f"{JOBS}/{job_id}{tail}")
         assert response.status_code == 404
         assert response.json()["error"]["code"] == "job_not_found"
 
@@ -106,14 +101,14 @@ def test_anothers_job_and_none_are_the_same_404(curator, tail):
 def test_anothers_job_cannot_be_steered(curator, tail):
     others = enqueue("kb.embed", {}, owner=make_user())
 
-    assert client_of(curator).post(f"{JOBS}/{others.pk}{tail}").status_code == 404
+    assert page_client(curator).post(f"{JOBS}/{others.pk}{tail}").status_code == 404
     others.refresh_from_db()
     assert (others.state, others.cancel_requested) == ("queued", False)
 
 
 def test_a_job_is_cancelled_and_retried(curator):
     job = enqueue("kb.embed", {}, owner=curator)
-    client = client_of(curator)
+    client = page_client(curator)
 
     cancelled = client.post(f"{JOBS}/{job.pk}/cancel")
     again = client.post(f"{JOBS}/{job.pk}/retry")
@@ -130,13 +125,13 @@ def test_who_is_not_signed_in_sees_nothing(tail):
     job = enqueue("kb.embed", {})
 
     assert Client().get(f"{JOBS}/{job.pk}{tail}").status_code == 401
-    assert client_of(make_user(role=None)).get(f"{JOBS}/{job.pk}").status_code == 403
+    assert page_client(make_user(role=None)).get(f"{JOBS}/{job.pk}").status_code == 403
 
 
 def test_a_finished_jobs_stream_is_its_end_and_a_second_look_is_told_to_go(curator):
     job = enqueue("kb.embed", {}, owner=curator)
     Job.objects.update(state="succeeded", result={"n": 1})
-    client = client_of(curator)
+    client = page_client(curator)
 
     first = client.get(
         f"{JOBS}/{job.pk}/events", headers={"accept": "text/event-stream"}

@@ -1,7 +1,7 @@
 import pytest
 from django.contrib.auth.models import User
-from rest_framework.test import APIClient
 
+from tests.clients import rest_client
 from tests.factories import make_curator
 
 
@@ -9,12 +9,7 @@ from tests.factories import make_curator
 def api():
     """Return a client of the REST interface, signed in as the given user."""
 
-    def signed_in(user) -> APIClient:
-        client = APIClient()
-        client.force_authenticate(user)
-        return client
-
-    return signed_in
+    return rest_client
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import IntegrityError, ProgrammingError, connection, transaction
-from django.test import Client
 from django.utils import timezone
 
 from accounts.acting import acting_for, as_owner, unrestricted
@@ -15,6 +14,7 @@ from kb.entries.services import create_entry
 from kb.models import Audience, Document, Entry, EntryWords, Revision, Section
 from kb.search import search
 from kb.types import Scope
+from tests.clients import page_client
 from tests.factories import (
     make_audience,
     make_document,
@@ -228,8 +228,7 @@ def test_two_users_at_once_over_one_connection_each_see_their_own(one_connection
     make_entry("Open.")
     clients = []
     for user in (member, stranger):
-        client = Client()
-        client.force_login(user)
+        client = page_client(user)
         clients.append(client)
     connection.close()
 

@@ -14,6 +14,7 @@ from probes.models import Probe
 from probes.services import register
 from qa.models import Policy, Retraining
 from qa.policies.services import active_policy
+from tests.clients import page_client
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 from tests.probes.probe_files import activation_files
 
@@ -29,8 +30,7 @@ SUPERUSERS_ALONE = {"replace_secret"}
 def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     user = make_user(Role.ADMIN)
     User.objects.filter(pk=user.pk).update(is_staff=True)
-    client = Client()
-    client.force_login(User.objects.get(pk=user.pk))
+    client = page_client(User.objects.get(pk=user.pk))
     enqueue("kb.embed", {"model": "x"}, owner=user)
     active_policy(make_knowledge_base())
     make_entry()
@@ -91,8 +91,7 @@ def _rows():
 
 @pytest.mark.parametrize("key", ["nonsense", "00000000-0000-4000-8000-000000000000"])
 def test_an_unknown_row_is_not_found_by_link_or_form(key):
-    client = Client()
-    client.force_login(User.objects.create_superuser("root"))
+    client = page_client(User.objects.create_superuser("root"))
     url = reverse("admin:jobs_job_cancel_this", args=[key])
 
     assert client.get(url).status_code == 404

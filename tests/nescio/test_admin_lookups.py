@@ -10,16 +10,11 @@ from django.urls import reverse
 from accounts.base_admin import BaseAdmin
 from accounts.roles import Role
 from qa.models import Vote
-from tests.factories import make_audience, make_entry, make_user, set_role
+from tests.clients import page_client
+from tests.factories import make_audience, make_entry, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
-
-
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def address(model: type[Model], query: str = "") -> str:
@@ -29,14 +24,13 @@ def address(model: type[Model], query: str = "") -> str:
 
 @pytest.fixture
 def expert() -> Client:
-    user = make_user(role=None)
-    set_role(user, role=Role.SME)
-    return client_of(user)
+    user = make_staff(Role.SME)
+    return page_client(user)
 
 
 @pytest.fixture
 def root() -> Client:
-    return client_of(User.objects.create_superuser("root"))
+    return page_client(User.objects.create_superuser("root"))
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from django.core.checks import run_checks
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -17,23 +16,11 @@ from nescio.admin_site import UNFOLD, environment
 from nescio.dashboard import add_figures
 from nescio.first_steps import first_steps
 from qa.calibration.self_calibration import set_settings
-from tests.factories import make_entry, make_knowledge_base, make_user
+from tests.clients import page_client
+from tests.factories import make_entry, make_knowledge_base, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
-
-
-def staff(role: Role):
-    user = make_user(role)
-    user.is_staff = True
-    user.save()
-    return user
-
-
-def client_of(user) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def figures(rf, user) -> dict[str, dict[str, int]]:
@@ -62,7 +49,7 @@ def test_dashboard_counts_what_needs_a_person(rf):
     type(old).objects.filter(pk=old.pk).update(created_at=now - timedelta(days=8))
     enqueue("kb.embed", {})
 
-    found = figures(rf, staff(Role.ADMIN))
+    found = figures(rf, make_staff(Role.ADMIN))
 
     assert found["Entries by state"]["verified"] == 5
     assert found["Entries by state"]["draft"] == 2
@@ -79,7 +66,7 @@ def test_dashboard_counts_what_needs_a_person(rf):
 def test_dashboard_shows_a_role_only_what_it_may_open(rf):
     make_entry()
 
-    titles = {role: set(figures(rf, staff(role))) for role in Role}
+    titles = {role: set(figures(rf, make_staff(role))) for role in Role}
 
     assert titles[Role.AGENT] == set()
     assert "Background work" not in titles[Role.SME]
@@ -98,10 +85,10 @@ def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
     old = make_answer(make_user())
     type(old).objects.filter(pk=old.pk).update(created_at=now - timedelta(days=8))
     enqueue("kb.embed", {})
-    user = staff(Role.ADMIN)
+    user = make_staff(Role.ADMIN)
     request = rf.get("/admin/")
     request.user = user
-    client = client_of(user)
+    client = page_client(user)
 
     counted = [
         (figure.link, figure.count)
@@ -121,7 +108,7 @@ def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
 
 
 def test_first_steps_are_listed_until_all_are_done():
-    boss = staff(Role.ADMIN)
+    boss = make_staff(Role.ADMIN)
     demonstration = make_knowledge_base()
     assert demonstration.slug == SLUG == json.loads(KNOWLEDGE.read_text())["knowledge_base"]["slug"]  # fmt: skip
 
@@ -129,10 +116,10 @@ def test_first_steps_are_listed_until_all_are_done():
         return [step.is_done for step in first_steps(boss)]
 
     assert done() == [False] * 5
-    page = client_of(boss).get("/admin/").content.decode()
+    page = page_client(boss).get("/admin/").content.decode()
     assert "Import your knowledge" in page
     links = [step.link for step in first_steps(boss)]
-    assert [client_of(boss).get(link, follow=True).status_code for link in links] == [
+    assert [page_client(boss).get(link, follow=True).status_code for link in links] == [
         200
     ] * 5
     make_entry("Of the demonstration.")
@@ -140,15 +127,15 @@ def test_first_steps_are_listed_until_all_are_done():
     set_settings(demonstration, wrong_share_target=10, calibrates_itself="off")
     make_answer(boss)
     assert done() == [True, True, True, False, True]
-    client_of(make_user(username="ada"))
+    page_client(make_user(username="ada"))
     assert done() == []
-    assert first_steps(staff(Role.CURATOR)) == ()
+    assert first_steps(make_staff(Role.CURATOR)) == ()
 
 
 def test_navigation_holds_each_role_to_its_rights():
     links = {}
     for role in Role:
-        body = client_of(staff(role)).get("/admin/").content.decode()
+        body = page_client(make_staff(role)).get("/admin/").content.decode()
         links[role] = set(re.findall(r'href="(/admin/\w+/\w+/)"', body))
 
     assert links[Role.AGENT] == set()

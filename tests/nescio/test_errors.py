@@ -15,7 +15,7 @@ from accounts.exceptions import ConflictError, UnavailableError
 from nescio.middleware import RequestIdFilter
 from qa.answers import asking
 from qa.answers.api import AnswerViewSet
-from tests.factories import make_entry, make_user
+from tests.factories import make_entry, make_staff, make_user
 
 
 @pytest.fixture
@@ -120,9 +120,7 @@ def test_a_403_is_one_line_in_the_log_without_a_traceback(db, address):
     logger = logging.getLogger("django.request")
     logger.addHandler(handler)
     page = Client()
-    user = make_user(role=None)
-    user.is_staff = True
-    user.save()
+    user = make_staff(role=None)
     page.force_login(user)
 
     try:

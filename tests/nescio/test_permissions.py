@@ -5,9 +5,9 @@ from django.conf import settings
 from django.test import Client
 from django.urls import get_resolver
 from rest_framework.permissions import BasePermission
-from rest_framework.test import APIClient
 from rest_framework.views import APIView
 
+from tests.clients import rest_client
 from tests.factories import make_entry, make_user
 from tests.nescio.routes import routes
 
@@ -91,8 +91,7 @@ def test_listing_tokens_is_for_who_is_signed_in(db):
 @pytest.mark.parametrize("address", [a for a in sorted(REST) if a not in OPEN])
 def test_a_user_without_a_role_gets_nothing_but_their_own_tokens(db, address):
     make_entry()
-    client = APIClient()
-    client.force_authenticate(make_user(role=None))
+    client = rest_client(make_user(role=None))
 
     statuses = {
         method: client.generic(

@@ -5,7 +5,12 @@ from jobs.models import Job
 from kb.conflicts.admin import marked
 from kb.conflicts.finding import find_entry_conflicts
 from kb.models import Conflict, Entry
-from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
+from tests.factories import (
+    make_audience,
+    make_entry,
+    make_knowledge_base,
+    make_staff,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -70,9 +75,7 @@ def test_a_missing_reason_is_told_and_what_was_typed_stays(curator, conflict):
 
 
 def test_an_expert_sees_it_and_has_no_buttons(client, conflict):
-    expert = make_user(Role.SME)
-    expert.is_staff = True
-    expert.save()
+    expert = make_staff(Role.SME)
     client.force_login(expert)
 
     page = client.get(page_of(conflict)).content.decode()

@@ -12,7 +12,7 @@ from tests.factories import (
     make_document,
     make_entry,
     make_knowledge_base,
-    make_user,
+    make_staff,
 )
 
 pytestmark = pytest.mark.django_db
@@ -46,9 +46,7 @@ def test_pages_of_every_kind_open(boss):
 def test_audiences_are_listed_to_their_members_and_managers(curator):
     make_audience("everyone")
     make_audience("fraud-desk", groups=["fraud-desk"])
-    manager = make_user(Role.ADMIN)
-    manager.is_staff = True
-    manager.save()
+    manager = make_staff(Role.ADMIN)
 
     as_curator = curator.get("/admin/kb/audience/").content
     curator.force_login(manager)
@@ -166,9 +164,7 @@ def test_switching_the_embedding_model_is_a_job(boss):
 
 @pytest.mark.parametrize("how", ["one", "chosen"])
 def test_an_audience_that_holds_what_one_may_not_see_is_not_deleted(client, how):
-    manager = make_user(Role.ADMIN)
-    manager.is_staff = True
-    manager.save()
+    manager = make_staff(Role.ADMIN)
     client.force_login(manager)
     audience = make_audience("board", groups=["board"])
     make_entry("The limit is 900 euros.", audience=audience)

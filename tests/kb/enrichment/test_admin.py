@@ -6,7 +6,12 @@ from django.urls import reverse
 from accounts.roles import Role
 from jobs.models import Job
 from kb.models import Entry, Proposal, Section
-from tests.factories import make_audience, make_document, make_knowledge_base, make_user
+from tests.factories import (
+    make_audience,
+    make_document,
+    make_knowledge_base,
+    make_staff,
+)
 from tests.kb.enrichment.test_proposals import KENYA, PERU, proposal, propose
 
 pytestmark = pytest.mark.django_db
@@ -139,9 +144,7 @@ def test_a_documents_headings_become_seeds(curator):
 
 
 def test_who_may_not_write_knowledge_sees_no_proposals(client):
-    user = make_user(Role.SME)
-    user.is_staff = True
-    user.save()
+    user = make_staff(Role.SME)
     client.force_login(user)
 
     assert client.get(LIST).status_code == 403

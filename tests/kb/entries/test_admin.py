@@ -11,7 +11,7 @@ from tests.factories import (
     make_document,
     make_entry,
     make_knowledge_base,
-    make_user,
+    make_staff,
 )
 
 pytestmark = pytest.mark.django_db
@@ -173,9 +173,7 @@ def test_curator_sees_and_changes_only_own_audiences(curator):
 
 def test_sme_looks_and_does_not_change(client):
     call_command("migrate", verbosity=0)  # grants what the roles may do
-    sme = make_user(Role.SME)
-    sme.is_staff = True
-    sme.save()
+    sme = make_staff(Role.SME)
     client.force_login(sme)
     entry = make_entry("A fact.")
 

@@ -8,7 +8,7 @@ from accounts.roles import Role
 from kb.entries.history_admin import word_difference
 from kb.entries.services import edit_entry
 from kb.models import Entry
-from tests.factories import make_audience, make_entry, make_user
+from tests.factories import make_audience, make_entry, make_staff
 
 pytestmark = pytest.mark.django_db
 
@@ -53,9 +53,7 @@ def test_a_revision_is_restored_once_it_was_asked_for_and_confirmed(boss):
 
 def test_who_may_only_look_restores_nothing(client):
     entry = make_entry("It costs five euros.")
-    looking = make_user(Role.SME)
-    looking.is_staff = True
-    looking.save()
+    looking = make_staff(Role.SME)
     call_command("migrate", "--verbosity", "0")  # gives the roles their permissions
     client.force_login(looking)
 

@@ -4,7 +4,6 @@ import zipfile
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from accounts.acting import acting_for
@@ -15,12 +14,13 @@ from kb.entries.states import erase_entry, restore_revision
 from kb.exceptions import RevisionOfOthersError
 from kb.models import Entry, Proposal, Revision
 from qa.models import Answer, Escalation, Review
+from tests.clients import page_client
 from tests.factories import (
     make_audience,
     make_curator,
     make_knowledge_base,
+    make_staff,
     make_user,
-    set_role,
 )
 from tests.qa.answer_rows import make_answer
 
@@ -35,9 +35,7 @@ def insider() -> User:
 
 @pytest.fixture
 def outsider() -> User:
-    user = make_user(role=None, username="outsider")
-    set_role(user, role=Role.CURATOR)
-    return user
+    return make_staff(Role.CURATOR, username="outsider")
 
 
 def change(entry: Entry, **changes) -> None:
@@ -94,8 +92,7 @@ def test_the_database_shows_a_revision_to_its_own_audience(opened, insider, outs
 
 
 def test_no_page_tells_what_it_said_before(opened, outsider):
-    client = Client()
-    client.force_login(outsider)
+    client = page_client(outsider)
     entry, answer = opened.pk, Answer.objects.get(outcome="answered")
     proposal = Proposal.objects.get().pk
     review, escalation = Review.objects.get().pk, Escalation.objects.get().pk

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
-from django.test import Client
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from kb.models import Entry, Import
+from tests.clients import page_client, rest_client
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 from workers.registry import HANDLERS
 
@@ -28,16 +27,10 @@ def _no_notification(import_directory, monkeypatch):
     monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
 
 
-def client_of(user) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(user)
-    return client
-
-
 def post(user, content: bytes = ROWS.encode(), name: str = "cards.csv", **fields):
     make_knowledge_base()
     fields.setdefault("audience", make_audience().slug)
-    return client_of(user).post(
+    return rest_client(user).post(
         "/api/v1/imports",
         {"file": SimpleUploadedFile(name, content), **fields},
         format="multipart",
@@ -68,18 +61,18 @@ def test_a_file_is_planned_then_applied_over_rest():
     assert (body["state"], body["format"]) == ("uploaded", "csv")
     assert work().result["created"] == 2
     address = f"/api/v1/imports/{body['id']}"
-    planned = client_of(curator).get(address).json()
+    planned = rest_client(curator).get(address).json()
     assert (planned["state"], planned["counts"]["created"]) == ("planned", 2)
     assert planned["bad_rows"] == [
         {"place": "line 4", "reason": "text is empty; write something."}
     ]
     assert not Entry.objects.exists()
 
-    assert client_of(curator).post(f"{address}/apply").status_code == 202
+    assert rest_client(curator).post(f"{address}/apply").status_code == 202
     job = work()
 
     assert (job.state, job.done, job.total) == ("succeeded", 3, 3)
-    assert client_of(curator).get(address).json()["state"] == "applied"
+    assert rest_client(curator).get(address).json()["state"] == "applied"
     entry = Entry.objects.get(place="line 2")
     assert (entry.state, entry.document and entry.document.title) == (
         "verified", "Price list",
@@ -118,16 +111,16 @@ def test_imports_are_for_curators_and_each_sees_their_own():
     assert hidden.content.replace(b"secret", b"absent") == absent.content
     for way, method in (("", "get"), ("/apply", "post")):
         address = f"/api/v1/imports/{created}{way}"
-        assert getattr(client_of(other), method)(address).status_code == 404
-    assert client_of(other).get("/api/v1/imports").json()["results"] == []
-    assert len(client_of(curator).get("/api/v1/imports").json()["results"]) == 1
+        assert getattr(rest_client(other), method)(address).status_code == 404
+    assert rest_client(other).get("/api/v1/imports").json()["results"] == []
+    assert len(rest_client(curator).get("/api/v1/imports").json()["results"]) == 1
 
 
 def test_the_list_takes_few_queries(django_assert_num_queries):
     curator = make_curator()
     for number in range(3):
         post(curator, name=f"cards{number}.csv")
-    client = client_of(curator)
+    client = rest_client(curator)
     client.get("/api/v1/imports")
 
     with django_assert_num_queries(2):
@@ -138,8 +131,7 @@ def test_the_admin_shows_the_plan_before_anything_is_applied():
     curator = make_curator()
     curator.is_staff = True
     curator.save()
-    client = Client()
-    client.force_login(curator)
+    client = page_client(curator)
     form = {
         "file": SimpleUploadedFile("cards.csv", ROWS.encode()),
         "knowledge_base": make_knowledge_base().pk,
@@ -171,8 +163,7 @@ def test_the_admin_says_what_is_wrong_with_a_file():
     curator = make_curator()
     curator.is_staff = True
     curator.save()
-    client = Client()
-    client.force_login(curator)
+    client = page_client(curator)
     form = {
         "file": SimpleUploadedFile("cards.docx", ROWS.encode()),
         "knowledge_base": make_knowledge_base().pk,

@@ -12,7 +12,6 @@ from tests.factories import (
     make_entry,
     make_knowledge_base,
     make_user,
-    set_role,
 )
 from tests.qa.answer_rows import make_answer
 
@@ -28,19 +27,6 @@ SIGNALS = [
         "value": None, "threshold": None, "passed": None,
     },
 ]  # fmt: skip
-
-
-@pytest.fixture
-def enter(client):
-    """Sign somebody with a role in to the admin."""
-
-    def signed_in(role: Role):
-        user = make_user(role=None)
-        set_role(user, role=role)
-        client.force_login(user)
-        return client
-
-    return signed_in
 
 
 def change_url(row) -> str:

@@ -5,13 +5,13 @@ from uuid import uuid4
 
 import pytest
 from django.utils import timezone
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from kb.documents.models import KnowledgeBase
 from qa.models import Answer, Vote
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import ensure_default_policy, new_version
+from tests.clients import rest_client
 from tests.factories import (
     make_audience,
     make_document,
@@ -31,13 +31,7 @@ def asker():
 
 @pytest.fixture
 def client(asker):
-    return client_of(asker)
-
-
-def client_of(user) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(user)
-    return client
+    return rest_client(asker)
 
 
 def ids(response) -> list[str]:
@@ -51,7 +45,7 @@ def test_an_agent_sees_own_answers_and_who_reviews_sees_all(client, asker):
 
     assert ids(client.get("/api/v1/answers")) == [str(own.pk)]
     for role in (Role.SME, Role.ADMIN):
-        listed = client_of(make_user(role)).get("/api/v1/answers")
+        listed = rest_client(make_user(role)).get("/api/v1/answers")
         assert ids(listed) == [str(other.pk), str(own.pk)]
 
 
@@ -64,7 +58,7 @@ def test_another_users_answer_is_404_and_looks_like_none(client):
     assert hidden.status_code == missing.status_code == 404
     assert hidden.json()["error"]["code"] == missing.json()["error"]["code"]
     assert f"no answer {other.pk} that" in hidden.json()["error"]["message"]
-    reviewer = client_of(make_user(Role.SME))
+    reviewer = rest_client(make_user(Role.SME))
     assert reviewer.get(f"/api/v1/answers/{other.pk}").status_code == 200
 
 
@@ -125,7 +119,7 @@ def test_words_of_an_answer_that_rests_on_what_one_may_not_see_are_left_out(aske
     )
     answer = make_answer(asker, cited=(secret,), **WRITTEN)
 
-    shown = client_of(make_user(Role.SME)).get(f"/api/v1/answers/{answer.pk}").json()
+    shown = rest_client(make_user(Role.SME)).get(f"/api/v1/answers/{answer.pk}").json()
 
     assert (shown["withheld"], shown["short_answer"]) == (True, "")
     assert shown["confidence"]["tokens"] == []
@@ -290,7 +284,7 @@ def test_a_thumb_is_set_changed_and_taken_back(client, asker):
 
 def test_everybody_reads_their_own_vote(client, asker):
     answer = make_answer(asker)
-    reviewer = client_of(make_user(Role.SME))
+    reviewer = rest_client(make_user(Role.SME))
     url = f"/api/v1/answers/{answer.pk}"
 
     reviewer.put(f"{url}/vote", {"rating": "up"}, format="json")

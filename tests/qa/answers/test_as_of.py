@@ -21,6 +21,7 @@ from kb.entries.states import retire_entry, verify_entry
 from kb.search.past import one_of_few
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
+from tests.clients import rest_client
 from tests.factories import (
     make_audience,
     make_curator,
@@ -38,9 +39,7 @@ BLOCK = "How do I block a card?"
 
 @pytest.fixture
 def client() -> APIClient:
-    client = APIClient()
-    client.force_authenticate(make_user(Role.CURATOR))
-    return client
+    return rest_client(make_user(Role.CURATOR))
 
 
 @pytest.fixture
@@ -167,8 +166,7 @@ def test_the_past_is_looked_at_by_few_at_a_time(client, before, address):
 
 
 def test_agents_do_not_ask_as_of_a_moment(before):
-    client = APIClient()
-    client.force_authenticate(make_user())
+    client = rest_client(make_user())
 
     assert "needs the role curator" in message(client, status=403, as_of=before)
 

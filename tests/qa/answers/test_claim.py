@@ -1,7 +1,6 @@
 """A kept question is decided once, by what its asker may see, and by no GET."""
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -10,7 +9,8 @@ from accounts.roles import Role
 from qa.answers.asking import ABANDONED_AFTER, decide, fail_abandoned, keep_question
 from qa.exceptions import AnswerDecidedError, AnswerPendingError
 from qa.models import Answer
-from tests.factories import make_audience, make_entry, make_user, set_role
+from tests.clients import page_client
+from tests.factories import make_audience, make_entry, make_staff, make_user
 
 pytestmark = pytest.mark.django_db
 QUESTION = "What is the limit of the vault?"
@@ -23,9 +23,7 @@ def insider():
 
 @pytest.fixture
 def expert():
-    user = make_user(role=None)
-    set_role(user, role=Role.SME)
-    return user
+    return make_staff(Role.SME)
 
 
 @pytest.fixture
@@ -33,12 +31,6 @@ def kept(insider) -> Answer:
     vault = make_audience("vault", groups=["vault"])
     make_entry("It is 900 euros.", question=QUESTION, audience=vault)
     return keep_question(QUESTION, asker=insider, channel="page")
-
-
-def client_of(user) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
 
 
 def stream(answer: Answer) -> str:
@@ -67,7 +59,7 @@ def test_what_only_the_decider_may_see_is_no_evidence(kept, insider, expert):
 
 
 def test_no_get_decides(kept, insider, expert):
-    for client in (client_of(insider), client_of(expert)):
+    for client in (page_client(insider), page_client(expert)):
         for name in ("answer", "answer-stream", "answer-retry"):
             response = client.get(reverse(name, args=[kept.pk]))
             b"".join(response)
@@ -77,7 +69,7 @@ def test_no_get_decides(kept, insider, expert):
 
 
 def test_an_expert_decides_no_colleagues_question(kept, expert):
-    client = client_of(expert)
+    client = page_client(expert)
 
     page = client.get(reverse("answer", args=[kept.pk])).content.decode()
     statuses = [
@@ -93,7 +85,7 @@ def test_an_expert_decides_no_colleagues_question(kept, expert):
 
 
 def test_the_asker_decides_it_by_a_post(kept, insider):
-    told = b"".join(client_of(insider).post(stream(kept))).decode()
+    told = b"".join(page_client(insider).post(stream(kept))).decode()
 
     assert "It is 900 euros." in told
     assert outcome(kept) == "answered"
@@ -105,7 +97,7 @@ def test_the_first_of_two_decides(kept, insider):
 
     with pytest.raises(AnswerPendingError):
         next(decide(Answer.objects.get(pk=kept.pk)))
-    told = b"".join(client_of(insider).post(stream(kept)))
+    told = b"".join(page_client(insider).post(stream(kept)))
     list(first)
 
     assert told == b""

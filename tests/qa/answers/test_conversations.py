@@ -3,10 +3,10 @@
 from uuid import uuid4
 
 import pytest
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from qa.models import Answer
+from tests.clients import rest_client
 from tests.factories import (
     make_audience,
     make_entry,
@@ -31,13 +31,7 @@ def known():
 
 @pytest.fixture
 def client(known):
-    return client_of(make_user())
-
-
-def client_of(user) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(user)
-    return client
+    return rest_client(make_user())
 
 
 def ask(client, question, status=200, **more):
@@ -95,7 +89,7 @@ def test_what_was_answered_before_is_no_evidence(client):
 
 
 def test_a_conversation_of_another_user_looks_like_none(client):
-    foreign = ask(client_of(make_user()), GOLD)["id"]
+    foreign = ask(rest_client(make_user()), GOLD)["id"]
     own = ask(client, GOLD)["id"]
     later = ask(client, TYPED, conversation=own)["id"]
 
@@ -103,7 +97,7 @@ def test_a_conversation_of_another_user_looks_like_none(client):
         refused = ask(client, TYPED, 404, conversation=conversation)["error"]
         assert refused["code"] == "conversation_not_found"
         assert conversation in refused["message"]
-    expert = client_of(make_user(Role.SME))  # who may read it, and did not ask
+    expert = rest_client(make_user(Role.SME))  # who may read it, and did not ask
     assert ask(expert, TYPED, 404, conversation=own)
     assert ask(client, TYPED, 400, conversation="seven")["error"]["code"] == "invalid"
     assert Answer.objects.count() == 3
@@ -111,10 +105,10 @@ def test_a_conversation_of_another_user_looks_like_none(client):
 
 def test_questions_of_deleted_users_are_nobodys_conversation(known):
     leaver, reader = make_user(), make_user()
-    first = ask(client_of(leaver), GOLD)["id"]
+    first = ask(rest_client(leaver), GOLD)["id"]
     leaver.delete()
 
-    assert ask(client_of(reader), TYPED, 404, conversation=first)
+    assert ask(rest_client(reader), TYPED, 404, conversation=first)
 
 
 def test_it_stays_in_its_knowledge_base(client):

@@ -1,7 +1,6 @@
 """Contradicting sources from the database to what the asker sees."""
 
 import pytest
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from kb.conflicts.finding import find_entry_conflicts
@@ -10,6 +9,7 @@ from kb.upkeep.conflict_resolution import keep_both
 from qa.answers.asking import ask
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
+from tests.clients import rest_client
 from tests.factories import make_audience, make_curator, make_entry, make_user
 
 pytestmark = pytest.mark.django_db
@@ -66,8 +66,7 @@ def test_who_may_not_see_the_other_entry_gets_the_answer():
 
 def test_rest_tells_both_quotes(conflict):
     show_anyway()
-    client = APIClient()
-    client.force_authenticate(make_user(Role.AGENT))
+    client = rest_client(make_user(Role.AGENT))
 
     body = client.post("/api/v1/ask", {"question": QUESTION}, format="json").json()
 
@@ -88,8 +87,7 @@ def test_rest_and_the_page_say_what_was_not_compared_yet(client):
     first = make_entry("The forestry office.", question=QUESTION)
     second = make_entry("The town hall.", question=QUESTION)
     user = make_user(Role.AGENT)
-    rest = APIClient()
-    rest.force_authenticate(user)
+    rest = rest_client(user)
     client.force_login(user)
 
     def ask_both():

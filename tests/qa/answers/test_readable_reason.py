@@ -4,13 +4,13 @@ import json
 
 import pytest
 from django.contrib.auth.models import User
-from django.test import Client
 from django.utils import timezone
 
 from accounts.roles import Role
 from qa.dashboard.traffic import count_days
 from qa.models import Escalation, Gap, GapQuestion, Review, Vote
-from tests.factories import make_knowledge_base, make_user, set_role
+from tests.clients import page_client
+from tests.factories import make_knowledge_base, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
@@ -59,17 +59,10 @@ def pages(refused: dict[str, object]) -> dict[str, str]:
     }
 
 
-def client_of(user: User) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 @pytest.mark.parametrize("role", [Role.SME, Role.CURATOR, Role.ADMIN])
 def test_nobody_else_reads_that_a_hidden_entry_would_have_answered(refused, role):
-    user = make_user(role=None)
-    set_role(user, role=role)
-    client = client_of(user)
+    user = make_staff(role)
+    client = page_client(user)
 
     for name, address in pages(refused).items():
         got = client.get(address, follow=True)
@@ -82,17 +75,16 @@ def test_nobody_else_reads_that_a_hidden_entry_would_have_answered(refused, role
 
 
 def test_nobody_else_narrows_a_list_to_them(refused):
-    user = make_user(role=None)
-    set_role(user, role=Role.ADMIN)
+    user = make_staff(Role.ADMIN)
     narrowed = "/admin/qa/answer/?{}__exact=not_entitled"
 
-    assert client_of(user).get(narrowed.format("reason")).status_code == 400
-    shown = client_of(user).get(narrowed.format("shown_reason"))
+    assert page_client(user).get(narrowed.format("reason")).status_code == 400
+    shown = page_client(user).get(narrowed.format("shown_reason"))
     assert shown.context["cl"].result_count == 0
 
 
 def test_a_superuser_reads_the_true_reason(refused):
-    client = client_of(User.objects.create_superuser("root"))
+    client = page_client(User.objects.create_superuser("root"))
 
     for kind in refused:
         shown = client.get(pages(refused)[kind]).content.decode()
@@ -102,7 +94,7 @@ def test_a_superuser_reads_the_true_reason(refused):
 
 
 def test_daily_counts_are_by_the_reason_that_was_shown(refused):
-    client = client_of(User.objects.create_superuser("root"))
+    client = page_client(User.objects.create_superuser("root"))
 
     figures = client.get("/api/v1/dashboard").json()
 

@@ -6,12 +6,12 @@ from uuid import uuid4
 
 import pytest
 from django.utils import timezone
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from nescio.celery import app, schedules
 from qa.answers.asking import ABANDONED_AFTER, decide, fail_abandoned, keep_question
 from qa.models import Answer
+from tests.clients import rest_client
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
 from workers.tasks import fail_abandoned_questions
@@ -20,12 +20,6 @@ pytestmark = pytest.mark.django_db
 
 FEE = "What does a replacement card cost?"
 UNDECIDED: dict[str, Any] = {"gate": "", "reason": "", "shown_reason": "", "text": ""}
-
-
-def client_of(user) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(user)
-    return client
 
 
 def retry(client, answer_id, **options):
@@ -39,7 +33,7 @@ def asker():
 
 def test_a_503_names_the_kept_question_and_retrying_it_answers(settings, asker):
     make_entry("A replacement card costs 12 euros when it was lost.")
-    client = client_of(asker)
+    client = rest_client(asker)
     settings.LANGUAGE_SERVER_URL = "http://127.0.0.1:1/v1"
     settings.LANGUAGE_SERVER_RETRIES = 0
     body = {"question": "cost of a lost replacement card?"}
@@ -64,7 +58,7 @@ def test_a_retry_may_be_streamed(transactional_db, asker):
     make_entry("It costs 12 euros.", question=FEE)
     answer = make_answer(asker, question=FEE, outcome="failed", **UNDECIDED)
 
-    response = retry(client_of(asker), answer.pk, headers={"Accept": "text/event-stream"})  # fmt: skip
+    response = retry(rest_client(asker), answer.pk, headers={"Accept": "text/event-stream"})  # fmt: skip
     told = response.getvalue().decode()
 
     assert "event: decision" in told
@@ -83,7 +77,7 @@ def test_a_retry_may_be_streamed(transactional_db, asker):
 def test_what_did_not_fail_is_409_and_stays(asker, fields, code):
     answer = make_answer(asker, **fields)
 
-    response = retry(client_of(asker), answer.pk)
+    response = retry(rest_client(asker), answer.pk)
 
     assert response.status_code == 409
     assert response.json()["error"]["code"] == code
@@ -94,7 +88,7 @@ def test_another_users_question_is_404_even_for_who_reviews(asker):
     answer = make_answer(asker, outcome="failed", **UNDECIDED)
 
     for role in (Role.AGENT, Role.ADMIN):
-        client = client_of(make_user(role))
+        client = rest_client(make_user(role))
         assert retry(client, answer.pk).status_code == 404
         assert retry(client, uuid4()).status_code == 404
     assert Answer.objects.get().outcome == "failed"
@@ -113,7 +107,7 @@ def test_a_question_that_nobody_decides_any_more_fails_and_can_be_retried(asker)
     outcomes = dict(Answer.objects.values_list("pk", "outcome"))
     assert outcomes == {killed.pk: "failed", new.pk: "pending", old.pk: "answered"}
     assert "ended before it was done" in Answer.objects.get(pk=killed.pk).error
-    again = retry(client_of(asker), killed.pk).json()
+    again = retry(rest_client(asker), killed.pk).json()
     assert (again["text"], again["answered"]) == ("It costs 12 euros.", True)
 
 

@@ -2,7 +2,6 @@
 
 import pytest
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from qa.answers.asking import ask
 from qa.answers.waterfall import waterfall
@@ -15,6 +14,7 @@ from qa.inference.policy_models import own_knowledge_fingerprint
 from qa.models import Answer, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import activate, ensure_default_policy, new_version
+from tests.clients import rest_client
 from tests.factories import make_entry, make_knowledge_base, make_user, put_in_force
 
 pytestmark = pytest.mark.django_db
@@ -38,8 +38,7 @@ def test_what_it_knows_is_answered_and_labelled_on_every_way(client, bundled_bas
     adaptive(0.0)
     agent = make_user()
     client.force_login(agent)
-    rest = APIClient()
-    rest.force_authenticate(agent)
+    rest = rest_client(agent)
 
     answer = ask(CAPITAL, asker=agent, channel="api")
 

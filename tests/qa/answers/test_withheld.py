@@ -8,12 +8,13 @@ from accounts.acting import acting_for
 from accounts.roles import Role
 from kb.models import Revision
 from qa.models import Answer
+from tests.clients import page_client
 from tests.factories import (
     make_audience,
     make_document,
     make_entry,
+    make_staff,
     make_user,
-    set_role,
 )
 from tests.qa.answer_rows import make_answer
 
@@ -65,15 +66,8 @@ def places(answer: Answer) -> list[str]:
     ]
 
 
-def signed_in(user) -> Client:
-    client = Client()
-    client.force_login(user)
-    return client
-
-
 def reviewer(role: Role = Role.SME, *, groups=()):
-    user = make_user(role=None, groups=groups)
-    set_role(user, role=role)
+    user = make_staff(role, groups=groups)
     for group in groups:
         user.groups.add(make_audience("fraud").groups.get(name=group))
     return user
@@ -87,7 +81,7 @@ def read(client: Client, address: str) -> str:
 
 @pytest.mark.parametrize("role", [Role.SME, Role.CURATOR])
 def test_no_place_shows_a_reviewer_what_another_audience_reads(answer, role):
-    client = signed_in(reviewer(role))
+    client = page_client(reviewer(role))
 
     for address in places(answer):
         body = read(client, address)
@@ -96,7 +90,7 @@ def test_no_place_shows_a_reviewer_what_another_audience_reads(answer, role):
 
 
 def test_the_measures_of_a_withheld_piece_stay(answer):
-    client = signed_in(reviewer())
+    client = page_client(reviewer())
 
     shown = client.get(f"/api/v1/answers/{answer.pk}").json()
 
@@ -114,7 +108,7 @@ def test_the_measures_of_a_withheld_piece_stay(answer):
 
 def test_near_misses_of_a_refusal_are_withheld_and_its_wording_is_not(asker):
     answer = make_answer(asker, near_misses=(make_secret(),))
-    client = signed_in(reviewer())
+    client = page_client(reviewer())
 
     shown = client.get(f"/api/v1/answers/{answer.pk}").json()
 
@@ -132,7 +126,7 @@ def test_an_unused_piece_withholds_the_reasoning_and_not_the_text(asker):
         reasoning="Not SECRET.",
         generation={"raw": "SECRET"},
     )
-    client = signed_in(reviewer())
+    client = page_client(reviewer())
 
     shown = client.get(f"/api/v1/answers/{answer.pk}").json()
 
@@ -152,7 +146,7 @@ def test_asker_members_and_superusers_read_everything(answer, asker):
         (member, places(answer)),
         (superuser, places(answer)),
     ):
-        client = signed_in(user)
+        client = page_client(user)
         for address in addresses:
             if address != reverse("admin:qa_answer_changelist"):
                 assert SECRET in read(client, address), (user, address)
@@ -160,14 +154,14 @@ def test_asker_members_and_superusers_read_everything(answer, asker):
 
 def test_an_answer_of_nobody_is_withheld_too(answer):
     Answer.objects.update(asker=None)
-    client = signed_in(reviewer())
+    client = page_client(reviewer())
 
     for address in places(answer):
         assert SECRET not in read(client, address), address
 
 
 def test_the_admins_search_tells_nothing_about_a_withheld_text(answer):
-    client = signed_in(reviewer())
+    client = page_client(reviewer())
 
     found = client.get(reverse("admin:qa_answer_changelist"), {"q": SECRET})
 

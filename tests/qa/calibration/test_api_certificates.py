@@ -2,14 +2,14 @@
 
 import pytest
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from kb.embedding.services import active_model
 from qa.calibration.drift import check_drift
 from qa.models import DriftReading, Policy
 from qa.policies.services import ensure_default_policy, new_version
-from tests.factories import make_knowledge_base, make_user
+from tests.clients import rest_client
+from tests.factories import make_knowledge_base, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 from tests.qa.calibration.runs import MODEL, certified_version
 
@@ -21,14 +21,8 @@ def certified() -> Policy:
     return certified_version(ensure_default_policy(make_knowledge_base()))
 
 
-def client_of(role: Role) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(make_user(role))
-    return client
-
-
 def test_a_policy_shows_its_certificate_and_that_it_holds(certified):
-    client = client_of(Role.AGENT)
+    client = rest_client(make_user(Role.AGENT))
 
     shown = client.get(f"/api/v1/policies/{certified.pk}").json()
 
@@ -43,7 +37,7 @@ def test_a_policy_shows_its_certificate_and_that_it_holds(certified):
 def test_a_version_without_a_certificate_shows_none(certified):
     made = new_version(certified, by=None, alpha=0.3)
 
-    shown = client_of(Role.AGENT).get(f"/api/v1/policies/{made.pk}").json()
+    shown = rest_client(make_user(Role.AGENT)).get(f"/api/v1/policies/{made.pk}").json()
 
     assert (shown["certificate"], shown["calibration"]) == (None, "hand_set")
     assert not shown["is_calibrated"]
@@ -52,14 +46,18 @@ def test_a_version_without_a_certificate_shows_none(certified):
 def test_a_stale_version_says_so(certified):
     make_answer(make_user(), language_model="another" * 9)
 
-    shown = client_of(Role.AGENT).get(f"/api/v1/policies/{certified.pk}").json()
+    shown = (
+        rest_client(make_user(Role.AGENT))
+        .get(f"/api/v1/policies/{certified.pk}")
+        .json()
+    )
 
     assert shown["calibration"] == "stale"
     assert shown["certificate"]["language_model"] == MODEL
 
 
 def test_no_such_version_is_404():
-    answer = client_of(Role.AGENT).get("/api/v1/policies/0")
+    answer = rest_client(make_user(Role.AGENT)).get("/api/v1/policies/0")
 
     assert answer.status_code == 404
     assert answer.json()["error"]["code"] == "policy_not_found"
@@ -68,7 +66,7 @@ def test_no_such_version_is_404():
 def test_the_list_takes_as_many_queries_for_many_versions(
     certified, django_assert_num_queries
 ):
-    client = client_of(Role.AGENT)
+    client = rest_client(make_user(Role.AGENT))
     active_model()
     for alpha in (0.1, 0.2, 0.3):
         new_version(certified, by=None, alpha=alpha)
@@ -83,13 +81,13 @@ def test_the_list_takes_as_many_queries_for_many_versions(
 
 @pytest.mark.parametrize("role", [Role.AGENT, Role.SME, Role.CURATOR])
 def test_drift_is_for_admins(role):
-    assert client_of(role).get("/api/v1/drift").status_code == 403
+    assert rest_client(make_user(role)).get("/api/v1/drift").status_code == 403
 
 
 def test_an_admin_reads_the_checks_newest_first(certified, django_assert_num_queries):
     first, second = (check_drift(certified.certificate) for _ in range(2))
     DriftReading.objects.filter(pk=second.pk).update(has_drifted=True)
-    client = client_of(Role.ADMIN)
+    client = rest_client(make_user(Role.ADMIN))
 
     with django_assert_num_queries(2):
         listed = client.get("/api/v1/drift").json()["results"]
@@ -106,9 +104,7 @@ def test_an_admin_sees_drift_in_the_admin_and_changes_nothing(certified, client)
     DriftReading.objects.filter(pk=reading.pk).update(
         has_drifted=True, signals={"verified_ratio": {"has_drifted": True}}
     )
-    boss = make_user(Role.ADMIN)
-    boss.is_staff = True
-    boss.save()
+    boss = make_staff(Role.ADMIN)
     client.force_login(boss)
 
     listed = client.get(reverse("admin:qa_driftreading_changelist"))

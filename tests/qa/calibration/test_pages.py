@@ -1,7 +1,6 @@
 """The calibration pages: who may do what, what they say, and what they cost."""
 
 import re
-from collections.abc import Callable
 
 import pytest
 from django.test import Client
@@ -11,7 +10,7 @@ from accounts.roles import Role
 from qa.evaluation.cases import LabelledAnswer
 from qa.models import Certificate, DriftReading, Policy, PolicyActivation
 from qa.policies.services import activate, new_version
-from tests.factories import make_knowledge_base, make_user, set_role
+from tests.factories import make_knowledge_base, make_staff, make_user
 from tests.qa.evaluated import (
     kept_from_the_model,
     labelled,
@@ -26,17 +25,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 TRIED = {"alpha": "0.7", "alpha_unverified": "2", "min_verdict": "0.6"}
 REFUSED = {"reason": "too_far", "shown_reason": "too_far"}
-
-
-@pytest.fixture
-def enter(client: Client) -> Callable[[Role], Client]:
-    def signed_in(role: Role) -> Client:
-        user = make_user(role=None)
-        set_role(user, role=role)
-        client.force_login(user)
-        return client
-
-    return signed_in
 
 
 @pytest.fixture
@@ -87,9 +75,7 @@ def test_an_agent_and_a_stranger_see_nothing(enter, client, policy, name):
 
 
 def test_a_staff_user_without_the_permission_is_forbidden(client, policy, run):
-    user = make_user(role=None)
-    user.is_staff = True
-    user.save()
+    user = make_staff(role=None)
     client.force_login(user)
 
     answers = [client.get(address(name)) for name in READS]
@@ -521,8 +507,7 @@ def test_a_page_without_anything_labelled_or_logged_says_so(enter, policy):
 
 
 def test_a_form_from_another_site_makes_nothing(policy, run):
-    user = make_user(role=None)
-    set_role(user, role=Role.ADMIN)
+    user = make_staff(Role.ADMIN)
     client = Client(enforce_csrf_checks=True)
     client.force_login(user)
 

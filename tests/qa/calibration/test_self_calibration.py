@@ -5,7 +5,6 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from jobs.models import Job
@@ -27,7 +26,13 @@ from qa.exceptions import CalibrationError
 from qa.models import Policy, Review, SelfCalibration, SelfCalibrationSettings
 from qa.pipeline.policy import default
 from qa.policies.services import activate, active_policy, new_version
-from tests.factories import make_entries, make_knowledge_base, make_user, set_role
+from tests.clients import rest_client
+from tests.factories import (
+    make_entries,
+    make_knowledge_base,
+    make_staff,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 from workers.registry import HANDLERS
 
@@ -227,8 +232,7 @@ def test_the_command_prints_thresholds_counts_shares_and_that_they_are_synthetic
 
 @pytest.mark.slow
 def test_the_page_and_rest_show_it(base, client: Client, no_worker):
-    admin = make_user(role=None)
-    set_role(admin, role=Role.ADMIN)
+    admin = make_staff(Role.ADMIN)
     client.force_login(admin)
     page = reverse("admin:qa_policy_calibrate", args=[base.pk])
     assert "has not calibrated itself yet" in client.get(page).content.decode()
@@ -259,8 +263,7 @@ def test_the_page_and_rest_show_it(base, client: Client, no_worker):
     assert SelfCalibrationSettings.objects.get().uses_evaluations
     assert Job.objects.filter(kind=jobs.KIND).exists()
 
-    api = APIClient()
-    api.force_authenticate(admin)
+    api = rest_client(admin)
     body = api.get(f"/api/v1/policies/{kept.policy.pk}").json()
     assert body["self_calibration"]["own"] == 24
     assert body["self_calibration"]["curve"]
@@ -292,8 +295,7 @@ def test_questions_judged_in_reviews_take_the_place_of_made_ones(base):
 
 
 def test_who_may_not_steer_changes_nothing(base, client: Client):
-    expert = make_user(role=None)
-    set_role(expert, role=Role.SME)
+    expert = make_staff(Role.SME)
     client.force_login(expert)
     address = reverse("admin:qa_policy_itself", args=[base.pk])
     assert client.post(address, {"calibrates_itself": "off"}).status_code == 403

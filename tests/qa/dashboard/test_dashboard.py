@@ -14,26 +14,17 @@ from qa.dashboard.services import read_quality
 from qa.dashboard.traffic import Scope, count_days, last_days
 from qa.models import Answer, DriftReading, Review, ReviewSample, ReviewStratum, Vote
 from qa.policies.services import activate, ensure_default_policy
-from tests.factories import make_entry, make_knowledge_base, make_user, set_role
+from tests.factories import (
+    make_entry,
+    make_knowledge_base,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 from tests.qa.calibration.runs import certified_version
 
 pytestmark = pytest.mark.django_db
 
 PAGE = "dashboard"
-
-
-@pytest.fixture
-def enter(client):
-    """Sign somebody with a role in to the admin."""
-
-    def signed_in(role: Role):
-        user = make_user(role=None)
-        set_role(user, role=role)
-        client.force_login(user)
-        return client
-
-    return signed_in
 
 
 def make_sample(*, days: int = 10, **fields) -> ReviewSample:

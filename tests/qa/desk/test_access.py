@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from accounts.roles import Role
+from tests.clients import page_client
 from tests.factories import make_entry, make_user
 from tests.qa.answer_rows import make_answer
 
@@ -15,9 +16,7 @@ pytestmark = pytest.mark.django_db
 
 
 def signed_in(role: Role | None = Role.AGENT, **fields) -> Client:
-    client = Client()
-    client.force_login(make_user(role, **fields))
-    return client
+    return page_client(make_user(role, **fields))
 
 
 def path_to(name: str) -> str:
@@ -92,8 +91,7 @@ def test_list_holds_own_questions_alone():
     make_answer(make_user(), question="A foreign question?")
     user = make_user()
     make_answer(user, question="My own question?")
-    client = Client()
-    client.force_login(user)
+    client = page_client(user)
 
     body = client.get(reverse("answers")).content.decode()
 
@@ -118,8 +116,7 @@ def test_list_narrows_and_survives_nonsense(query, shown):
     user = make_user()
     make_answer(user, question="What is the gold fee?", cited=(make_entry(),))
     make_answer(user, question="What is the silver fee?")
-    client = Client()
-    client.force_login(user)
+    client = page_client(user)
 
     response = client.get(f"{reverse('answers')}?{query}")
 
@@ -152,8 +149,7 @@ def test_our_pages_forbid_inline_code_and_foreign_origins(path):
 
 
 def test_admin_may_eval_and_style_but_run_no_inline_script():
-    client = Client()
-    client.force_login(make_user(username="boss"))
+    client = page_client(make_user(username="boss"))
 
     policy = client.get("/admin/login/")["Content-Security-Policy"]
 
@@ -216,8 +212,7 @@ def test_broken_page_stands_alone(client, monkeypatch):
 def test_pages_load_nothing_inline_and_nothing_foreign():
     user = make_user()
     answer = make_answer(user, cited=(make_entry(),))
-    client = Client()
-    client.force_login(user)
+    client = page_client(user)
 
     for path in ("/", "/login", "/answers", reverse("answer", args=[answer.pk])):
         body = client.get(path, follow=True).content.decode()

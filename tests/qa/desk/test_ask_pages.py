@@ -3,7 +3,6 @@
 import re
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -11,6 +10,7 @@ from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
 from kb.models import Upkeep
 from qa.models import Answer, AnswerEvidence, Vote
+from tests.clients import page_client
 from tests.factories import (
     make_audience,
     make_curator,
@@ -32,9 +32,7 @@ def user():
 
 @pytest.fixture
 def page(user):
-    client = Client()
-    client.force_login(user)
-    return client
+    return page_client(user)
 
 
 @pytest.fixture

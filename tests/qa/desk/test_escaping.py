@@ -3,12 +3,12 @@
 from html.parser import HTMLParser
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 
 from kb.models import Section
 from qa.models import Answer
 from qa.votes.services import vote
+from tests.clients import page_client
 from tests.factories import make_document, make_entry, make_user
 from tests.qa.answer_rows import make_answer
 
@@ -97,8 +97,7 @@ def written_everywhere(user, evil: str) -> Answer:
 @pytest.mark.parametrize("evil", CORPUS)
 def test_hostile_text_adds_no_tag_and_no_attribute(evil):
     user = make_user(username="plain")
-    client = Client()
-    client.force_login(user)
+    client = page_client(user)
     first = written_everywhere(user, "harmless")
     harmless = parsed(page_of(client, first) + client.get("/answers").content.decode())
 
@@ -123,8 +122,7 @@ def test_hostile_line_ends_forge_no_event():
     user = make_user()
     forged = "x\n\nevent: end\ndata: forged\n\n\revent: end\r\rdata: y"
     answer = make_answer(user, question="ok?", cited=(make_entry(),), text=forged)
-    client = Client()
-    client.force_login(user)
+    client = page_client(user)
 
     body = streamed(client, answer)
 
@@ -140,8 +138,7 @@ def test_hostile_line_ends_forge_no_event():
 def test_template_syntax_in_text_is_not_run():
     user = make_user()
     answer = make_answer(user, question="{{ user.username }} {% now 'Y' %}?")
-    client = Client()
-    client.force_login(user)
+    client = page_client(user)
 
     body = page_of(client, answer)
 

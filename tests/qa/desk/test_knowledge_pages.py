@@ -3,12 +3,12 @@
 from datetime import timedelta
 
 import pytest
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from kb.entries.services import edit_entry
 from kb.models import Section
+from tests.clients import page_client
 from tests.factories import (
     make_audience,
     make_curator,
@@ -27,9 +27,7 @@ LIVE = {"HX-Request": "true"}
 
 @pytest.fixture
 def page():
-    client = Client()
-    client.force_login(make_user(username="agent"))
-    return client
+    return page_client(make_user(username="agent"))
 
 
 def found(page, **query):

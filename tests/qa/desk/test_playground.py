@@ -1,13 +1,13 @@
 """The playground: what a question finds and comes to, by whom it may be asked, kept nowhere."""
 
 import pytest
-from django.test import Client
 
 from accounts.roles import Role
 from qa.models import Answer, AnswerEvidence
 from qa.pipeline.gates import Reason
 from qa.policies.services import activate, active_policy, new_version
 from qa.policies.wording import REASONS
+from tests.clients import page_client
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 
 pytestmark = pytest.mark.django_db
@@ -23,9 +23,7 @@ def expert():
 
 @pytest.fixture
 def page(expert):
-    client = Client()
-    client.force_login(expert)
-    return client
+    return page_client(expert)
 
 
 @pytest.fixture
@@ -97,8 +95,7 @@ def test_what_makes_no_sense_is_said(page, policy, sent, said):
 
 
 def test_an_agent_is_sent_away(policy):
-    client = Client()
-    client.force_login(make_user(Role.AGENT))
+    client = page_client(make_user(Role.AGENT))
 
     assert client.get("/playground").status_code == 403
 
@@ -130,8 +127,7 @@ def test_who_sees_more_asks_as_others_and_sees_what_they_see(policy):
     vault = make_audience("vault", groups=["vault"])
     secret = make_entry("The vault code is 4711.", question="What is the vault code?", audience=vault)  # fmt: skip
     make_user(Role.AGENT, username="colleague")
-    client = Client()
-    client.force_login(make_user(Role.CURATOR, groups=["vault"]))
+    client = page_client(make_user(Role.CURATOR, groups=["vault"]))
 
     assert "4711" in tried(client, question=secret.question)[1]
     assert "4711" not in tried(client, question=secret.question, asker="colleague")[1]

@@ -9,25 +9,11 @@ from accounts.roles import Role
 from jobs.models import Job
 from qa.evaluation.runs import begin, finish, go_on
 from qa.evaluation.suites.registry import open_suite
-from tests.factories import make_user, set_role
 from tests.qa.evaluation import data_sets
 
 pytestmark = pytest.mark.django_db
 
 START = "admin:qa_evaluationrun_start"
-
-
-@pytest.fixture
-def enter(client):
-    """Sign somebody with a role in to the admin."""
-
-    def signed_in(role):
-        user = make_user(role=None)
-        set_role(user, role=role)
-        client.force_login(user)
-        return client
-
-    return signed_in
 
 
 def test_a_run_shows_its_protocol_its_rates_and_its_curves(enter, tmp_path):

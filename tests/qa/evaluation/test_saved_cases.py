@@ -28,8 +28,8 @@ from tests.factories import (
     make_audience,
     make_entry,
     make_knowledge_base,
+    make_staff,
     make_user,
-    set_role,
 )
 
 pytestmark = pytest.mark.django_db
@@ -259,8 +259,7 @@ def test_what_no_job_asks_any_more_is_not_waited_for(policy, entry, boss):
 
 @pytest.fixture
 def page(client):
-    user = make_user(role=None, username="admin of pages")
-    set_role(user, role=Role.ADMIN)
+    user = make_staff(Role.ADMIN, username="admin of pages")
     client.force_login(user)
     return client
 

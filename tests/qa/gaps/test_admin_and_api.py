@@ -5,7 +5,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from jobs.run import run_job
@@ -13,7 +12,8 @@ from jobs.services import enqueue
 from qa.gaps import finding as gap_finding
 from qa.models import Gap, Repeat
 from qa.votes.services import vote
-from tests.factories import make_audience, make_entry, make_user, set_role
+from tests.clients import rest_client
+from tests.factories import make_audience, make_entry, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -31,21 +31,9 @@ def make_gaps(*questions: str) -> Gap:
     return Gap.objects.get(question=questions[0])
 
 
-def staff(role: Role):
-    user = make_user(role=None)
-    set_role(user, role=role)
-    return user
-
-
-def client_of(role: Role = Role.SME) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(make_user(role))
-    return client
-
-
 def test_the_dashboard_leads_to_the_gaps_that_matter_most(client):
     gap = make_gaps(QUESTION)
-    client.force_login(staff(Role.SME))
+    client.force_login(make_staff(Role.SME))
 
     page = client.get(reverse("dashboard")).content.decode()
 
@@ -55,7 +43,7 @@ def test_the_dashboard_leads_to_the_gaps_that_matter_most(client):
 
 def test_the_list_shows_open_gaps_the_most_missed_first(client):
     make_gaps(QUESTION)
-    client.force_login(staff(Role.SME))
+    client.force_login(make_staff(Role.SME))
     address = reverse("admin:qa_gap_changelist")
     assert client.get(address)["Location"] == f"{address}?state__exact=open"
     client.get(f"{address}?state__exact=open")
@@ -78,7 +66,7 @@ def test_an_expert_drafts_an_answer_and_a_thumb_down_has_said_it_already(client)
     vote(answer.pk, user=asker, is_up=False, expected_answer="It costs 5 <euros>.")
     gap = make_gaps(QUESTION)
     address = reverse("admin:qa_gap_change", args=[gap.pk])
-    client.force_login(staff(Role.SME))
+    client.force_login(make_staff(Role.SME))
 
     page = client.get(address).content.decode()
     assert "It costs 5 &lt;euros&gt;." in page
@@ -106,7 +94,7 @@ def test_an_expert_drafts_an_answer_and_a_thumb_down_has_said_it_already(client)
 )
 def test_what_cannot_be_done_is_said_and_nothing_changes(client, given, said):
     gap = make_gaps(QUESTION)
-    client.force_login(staff(Role.SME))
+    client.force_login(make_staff(Role.SME))
     given = {"audience": make_audience().pk, **given}
 
     page = client.post(reverse("admin:qa_gap_change", args=[gap.pk]), given)
@@ -118,7 +106,7 @@ def test_what_cannot_be_done_is_said_and_nothing_changes(client, given, said):
 
 def test_gaps_are_taken_given_back_and_reopened_in_bulk(client):
     gap = make_gaps(QUESTION)
-    user = staff(Role.SME)
+    user = make_staff(Role.SME)
     client.force_login(user)
     address = reverse("admin:qa_gap_changelist") + "?state__exact=open"
 
@@ -134,7 +122,7 @@ def test_gaps_are_taken_given_back_and_reopened_in_bulk(client):
 
 def test_rest_lists_reads_drafts_and_reopens():
     gap = make_gaps(QUESTION, "Who won the chess game?")
-    client = client_of()
+    client = rest_client(make_user(Role.SME))
     address = f"/api/v1/gaps/{gap.pk}"
 
     listed = client.get("/api/v1/gaps?state=open&page_size=1").json()
@@ -159,7 +147,7 @@ def test_rest_lists_reads_drafts_and_reopens():
 
 def test_rest_says_what_is_wrong():
     gap = make_gaps(QUESTION)
-    client = client_of()
+    client = rest_client(make_user(Role.SME))
     address = f"/api/v1/gaps/{gap.pk}"
 
     for path, body, status in (
@@ -178,7 +166,7 @@ def test_rest_says_what_is_wrong():
     assert client.put(f"{address}/owner", {"owner": ""}, format="json").status_code == 400  # fmt: skip
     assert client.get("/api/v1/gaps/999").status_code == 404
     assert client.get("/api/v1/gaps?state=none").status_code == 400
-    assert client_of(Role.AGENT).get("/api/v1/gaps").status_code == 403
+    assert rest_client(make_user(Role.AGENT)).get("/api/v1/gaps").status_code == 403
 
 
 def test_an_answer_from_what_the_expert_may_not_see_is_withheld():
@@ -190,7 +178,9 @@ def test_an_answer_from_what_the_expert_may_not_see_is_withheld():
     after = make_answer(insider, cited=(hidden,), text="900 euros.", channel="repeat")
     Repeat.objects.create(before=before, after=after, gap=gap, is_better=True)
 
-    (tried,) = client_of().get(f"/api/v1/gaps/{gap.pk}").json()["tried"]
+    (tried,) = (
+        rest_client(make_user(Role.SME)).get(f"/api/v1/gaps/{gap.pk}").json()["tried"]
+    )
 
     assert "900" not in tried["after"]
     assert tried["new_answer"] == str(after.pk)
@@ -200,7 +190,7 @@ def test_reading_a_gap_takes_the_same_queries_however_many_asked(
     django_assert_num_queries,
 ):
     gap = make_gaps(QUESTION, QUESTION, QUESTION)
-    client = client_of()
+    client = rest_client(make_user(Role.SME))
     client.get(f"/api/v1/gaps/{gap.pk}")
 
     with django_assert_num_queries(10):

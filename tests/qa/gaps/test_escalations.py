@@ -4,7 +4,6 @@ from uuid import uuid4
 
 import pytest
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from kb.models import Entry
@@ -18,7 +17,8 @@ from qa.exceptions import (
 )
 from qa.gaps.escalations import assign, close, escalate, mark_read, reply
 from qa.models import Answer, Escalation
-from tests.factories import make_audience, make_entry, make_user
+from tests.clients import rest_client
+from tests.factories import make_audience, make_entry, make_staff, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
@@ -127,14 +127,8 @@ def test_an_expert_takes_it_and_gives_it_back(sent):
     assert assign(sent.pk, to=None, by=expert).assignee is None
 
 
-def client_of(user) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(user)
-    return client
-
-
 def test_over_rest_from_the_refusal_to_the_reply(refusal, asker):
-    agent, expert = client_of(asker), client_of(make_user(Role.SME))
+    agent, expert = rest_client(asker), rest_client(make_user(Role.SME))
     make_audience()
 
     made = agent.post(
@@ -158,7 +152,7 @@ def test_over_rest_from_the_refusal_to_the_reply(refusal, asker):
 
 def test_an_audience_of_others_looks_like_none(sent):
     make_audience("board", groups=["board"])
-    expert = client_of(make_user(Role.SME))
+    expert = rest_client(make_user(Role.SME))
     url = f"/api/v1/escalations/{sent.pk}/reply"
 
     answers = [
@@ -175,7 +169,7 @@ def test_an_audience_of_others_looks_like_none(sent):
 
 
 def test_another_agents_escalation_looks_like_none(sent):
-    other = client_of(make_user())
+    other = rest_client(make_user())
     there, none = (f"/api/v1/escalations/{key}" for key in (sent.pk, 4711))
 
     assert other.get(there).status_code == other.get(none).status_code == 404
@@ -187,7 +181,7 @@ def test_another_agents_escalation_looks_like_none(sent):
 def test_the_list_costs_the_same_for_any_number(asker, django_assert_num_queries):
     for number in range(5):
         escalate(make_answer(asker, question=f"Question {number}?").pk, user=asker)
-    expert = client_of(make_user(Role.SME))
+    expert = rest_client(make_user(Role.SME))
 
     with django_assert_num_queries(3):  # may ask, sees all?, the rows
         found = expert.get("/api/v1/escalations", {"state": "open"}).json()["results"]
@@ -195,9 +189,7 @@ def test_the_list_costs_the_same_for_any_number(asker, django_assert_num_queries
 
 
 def test_experts_reply_in_the_admin(client, sent):
-    expert = make_user(Role.SME)
-    expert.is_staff = True
-    expert.save()
+    expert = make_staff(Role.SME)
     client.force_login(expert)
     url = reverse("admin:qa_escalation_change", args=[sent.pk])
     audience = make_audience()
@@ -219,9 +211,7 @@ def test_experts_reply_in_the_admin(client, sent):
 
 
 def test_agents_have_no_queue(client, sent):
-    agent = make_user()
-    agent.is_staff = True
-    agent.save()
+    agent = make_staff()
     client.force_login(agent)
 
     url = reverse("admin:qa_escalation_changelist")

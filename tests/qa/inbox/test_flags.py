@@ -16,6 +16,7 @@ from qa.inbox.models import Kind
 from qa.inbox.services import flag_entry, read_inbox
 from qa.models import Notice, Vote
 from qa.votes.services import vote
+from tests.clients import page_client
 from tests.factories import make_audience, make_entry, make_tag, make_user, set_role
 from tests.qa.answer_rows import make_answer
 from workers import tasks
@@ -147,8 +148,7 @@ def test_an_agent_flags_on_the_page_and_a_curator_says_still_true(olga):
 
 def test_what_has_expired_is_not_confirmed_by_a_button(olga):
     entry = make_entry(owner=olga, valid_until=timezone.now())
-    client = Client()
-    client.force_login(olga)
+    client = page_client(olga)
 
     shown = client.get(reverse("entry", args=[entry.pk])).content.decode()
 

@@ -19,6 +19,7 @@ from qa.inbox.models import InboxMark, Kind
 from qa.inbox.services import assign, count_waiting, read_inbox, snooze
 from qa.inbox.waiting import Scope
 from qa.models import Gap, Review
+from tests.clients import page_client
 from tests.factories import (
     make_audience,
     make_curator,
@@ -111,8 +112,7 @@ def test_all_that_waits_is_in_one_list_and_each_row_says_why_and_where(curator):
     assert by_kind[Kind.ENTRY].note == "In review; used in 0 answers."
     assert by_kind[Kind.GAP].note == "Asked 3 times by 2 people, and not answered."
     assert count_waiting(curator) == dict.fromkeys(Kind, 1)
-    client = Client()
-    client.force_login(curator)
+    client = page_client(curator)
     for item in page.items:
         assert client.get(item.address).status_code == 200, item.address
 
@@ -276,8 +276,7 @@ def test_the_page_is_for_experts_who_may_open_the_admin(curator):
 
 def test_the_page_assigns_snoozes_and_undoes(curator):
     sent = make_escalation()
-    client = Client()
-    client.force_login(curator)
+    client = page_client(curator)
     live = {"HX-Request": "true"}
     subject = {"kind": "escalation", "subject": sent.pk}
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 import pytest
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from nescio.warm_up import prepare_policies
@@ -19,6 +18,7 @@ from qa.pipeline.history import KnownQuestion
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.values import Question
 from qa.policies.services import ensure_default_policy, new_version
+from tests.clients import rest_client
 from tests.factories import make_entry, make_knowledge_base, make_user, put_in_force
 from tests.probes import tiny_models
 from tests.qa.training.reviewed import judge, make_draft
@@ -136,8 +136,7 @@ def test_another_asker_s_past_question_is_used_and_never_shown(client, bundled_b
     kept()
     agent = make_user(Role.AGENT)
     client.force_login(agent)
-    rest = APIClient()
-    rest.force_authenticate(agent)
+    rest = rest_client(agent)
 
     answer = ask("What is the capital of France?", asker=agent, channel="api")
 

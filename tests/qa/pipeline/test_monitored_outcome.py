@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from django.urls import reverse
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from kb.types import Contradiction
@@ -20,6 +19,7 @@ from qa.pipeline.replay import replay as play_again
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import Calibration, Outcome
 from qa.policies.services import ensure_default_policy, new_version
+from tests.clients import rest_client
 from tests.factories import (
     make_audience,
     make_entry,
@@ -208,8 +208,7 @@ def test_nothing_of_a_refused_answer_is_told(client):
         found=(),
     )
     record_outcome(answer, outcome, policy)
-    rest = APIClient()
-    rest.force_authenticate(agent)
+    rest = rest_client(agent)
 
     read = rest.get(f"/api/v1/answers/{answer.pk}").json()
 
@@ -242,8 +241,7 @@ def test_what_may_repeat_a_hidden_entry_is_withheld_though_it_is_unsourced(clien
         question="Where?",
     )
     record_outcome(answer, outcome, policy)
-    reviewer = APIClient()
-    reviewer.force_authenticate(make_user(Role.SME))
+    reviewer = rest_client(make_user(Role.SME))
 
     read = reviewer.get(f"/api/v1/answers/{answer.pk}").json()
 
@@ -293,8 +291,7 @@ def test_it_is_stored_and_shown_sentence_by_sentence(client):
         "supported by an entry",
     ):  # fmt: skip
         assert shown in page, shown
-    rest = APIClient()
-    rest.force_authenticate(agent)
+    rest = rest_client(agent)
     read = rest.get(f"/api/v1/answers/{stored.pk}").json()
     assert [each["sourced"] for each in read["segments"]] == [True, False]
     assert [each["entry"] for each in read["citations"]] == [entry.pk]

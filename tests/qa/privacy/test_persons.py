@@ -8,7 +8,6 @@ from django.apps import apps
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 from django.db import connection, models
-from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -35,7 +34,14 @@ from qa.models import (
 )
 from qa.privacy.persons import erase_person
 from qa.reviews.labels import reviewed_questions
-from tests.factories import make_entry, make_knowledge_base, make_tag, make_user
+from tests.clients import page_client
+from tests.factories import (
+    make_entry,
+    make_knowledge_base,
+    make_staff,
+    make_tag,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 from workers import tasks
 from workers.registry import HANDLERS
@@ -118,8 +124,7 @@ def tables_that_say(*words: str) -> set[str]:
 
 
 def test_an_erased_person_is_in_no_table_any_more(person):
-    client = Client()
-    client.force_login(person)
+    client = page_client(person)
     answered = leave_traces(person)
     before = tables_that_say(NAME, WORDS)
     assert {
@@ -201,9 +206,7 @@ def test_a_superuser_is_not_erased(person):
 def test_a_superuser_exports_and_erases_by_the_page(person, client):
     leave_traces(person)
     page = reverse("admin-person", args=[person.pk])
-    admin = make_user(Role.ADMIN)
-    admin.is_staff = True
-    admin.save()
+    admin = make_staff(Role.ADMIN)
     client.force_login(admin)
     assert client.get(page).status_code == 403
     client.force_login(User.objects.create_superuser("zeus"))

@@ -15,7 +15,8 @@ from qa.models import Review, ReviewSample
 from qa.reviews.sample_plan import Estimate
 from qa.reviews.services import take
 from qa.training.outlook import Narrowed
-from tests.factories import make_audience, make_entry, make_tag, make_user
+from tests.clients import page_client
+from tests.factories import make_audience, make_entry, make_staff, make_tag, make_user
 from tests.probes.probe_files import activation_files
 from tests.qa.answer_rows import make_answer
 from tests.qa.reviews.review_rows import cited_entry, drawn, make_review
@@ -25,11 +26,8 @@ QUEUE = reverse("admin:qa_review_changelist")
 
 
 def signed_in(role: Role | None, **fields) -> tuple[Client, User]:
-    user = make_user(role, **fields)
-    user.is_staff = True
-    user.save()
-    client = Client()
-    client.force_login(user)
+    user = make_staff(role, **fields)
+    client = page_client(user)
     return client, user
 
 

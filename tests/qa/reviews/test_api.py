@@ -4,10 +4,10 @@ import csv
 import io
 
 import pytest
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from qa.models import Review
+from tests.clients import rest_client
 from tests.factories import make_audience, make_tag, make_user
 from tests.qa.reviews.review_rows import drawn, make_review
 from tests.qa.reviews.test_sampling import make_answers, order
@@ -16,15 +16,9 @@ pytestmark = pytest.mark.django_db
 URL = "/api/v1/reviews"
 
 
-def client_of(role: Role, **fields) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(make_user(role, **fields))
-    return client
-
-
 def test_an_answer_is_held_judged_and_taken_back():
     review = make_review()
-    client = client_of(Role.SME, username="olga")
+    client = rest_client(make_user(Role.SME, username="olga"))
 
     held = client.post(f"{URL}/next").json()
     piece = held["evidence"][0]
@@ -53,7 +47,7 @@ def test_an_answer_is_held_judged_and_taken_back():
 
 def test_what_is_wrong_with_a_judgement_is_told():
     review = make_review(refused=True)
-    client = client_of(Role.SME)
+    client = rest_client(make_user(Role.SME))
     address = f"{URL}/{review.pk}/judgement"
     both = {
         "add": {"audience": make_audience().slug},
@@ -75,7 +69,7 @@ def test_what_is_wrong_with_a_judgement_is_told():
 
 def test_a_review_that_somebody_holds_is_refused_to_others():
     review = make_review()
-    first, second = client_of(Role.SME), client_of(Role.SME)
+    first, second = rest_client(make_user(Role.SME)), rest_client(make_user(Role.SME))
     assert first.put(f"{URL}/{review.pk}/lock").status_code == 200
 
     assert second.put(f"{URL}/{review.pk}/lock").status_code == 409
@@ -89,7 +83,7 @@ def test_a_review_that_somebody_holds_is_refused_to_others():
 
 def test_a_draft_is_its_reviewers_alone():
     review = make_review()
-    first, second = client_of(Role.SME), client_of(Role.SME)
+    first, second = rest_client(make_user(Role.SME)), rest_client(make_user(Role.SME))
     said = {
         "completeness": 0,
         "correctness": 0,
@@ -110,7 +104,7 @@ def test_a_draft_is_its_reviewers_alone():
 def test_a_judgement_is_told_to_others_once_no_second_opinion_is_to_come():
     review = make_review()
     second = Review.objects.create(answer=review.answer, round=2)
-    first, other = client_of(Role.SME), client_of(Role.SME)
+    first, other = rest_client(make_user(Role.SME)), rest_client(make_user(Role.SME))
     said = {"completeness": 0, "correctness": 0, "truthfulness": 0, "note": "Wrong."}
     first.put(f"{URL}/{review.pk}/judgement", said, format="json")
 
@@ -131,7 +125,10 @@ def test_a_judgement_is_told_to_others_once_no_second_opinion_is_to_come():
 def test_what_a_hidden_entry_was_made_of_is_told_to_nobody_outside():
     board = make_audience("board", groups=["board"])
     review = make_review(refused=True)
-    insider, outsider = client_of(Role.SME, groups=["board"]), client_of(Role.SME)
+    insider, outsider = (
+        rest_client(make_user(Role.SME, groups=["board"])),
+        rest_client(make_user(Role.SME)),
+    )
     said = {
         "should_be_answered": True,
         "ideal_answer": "The limit is 900 euros.",
@@ -153,7 +150,7 @@ def test_lists_are_narrowed_and_ask_as_much_whatever_their_length(
     for _ in range(5):
         make_review(tag=make_tag())
     make_review(refused=True)
-    client = client_of(Role.SME)
+    client = rest_client(make_user(Role.SME))
 
     with django_assert_num_queries(4):
         found = client.get(f"{URL}?tag=gold-card").json()["results"]
@@ -166,7 +163,7 @@ def test_lists_are_narrowed_and_ask_as_much_whatever_their_length(
 def test_judgements_are_downloaded_with_what_they_weigh():
     make_answers(3)
     sample = drawn(order(hours=0.2))
-    client = client_of(Role.SME)
+    client = rest_client(make_user(Role.SME))
     said = {"completeness": 2, "correctness": 1, "truthfulness": 2, "note": "=1+1"}
     review = Review.objects.latest("pk")
     client.put(f"{URL}/{review.pk}/judgement", said, format="json")
@@ -188,7 +185,10 @@ def test_samples_are_listed_and_drawn_by_curators():
 
     make_answers(3)
     drawn(order())
-    expert, curator = client_of(Role.SME), client_of(Role.CURATOR)
+    expert, curator = (
+        rest_client(make_user(Role.SME)),
+        rest_client(make_user(Role.CURATOR)),
+    )
     wanted = {
         "knowledge_base": "cards",
         "hours": 1.0,
@@ -214,7 +214,7 @@ def test_samples_are_listed_and_drawn_by_curators():
 
 
 def test_agreement_is_told_with_its_interval():
-    found = client_of(Role.SME).get(f"{URL}/agreement").json()
+    found = rest_client(make_user(Role.SME)).get(f"{URL}/agreement").json()
 
     assert [each["name"] for each in found][:2] == [
         "right_to_show",
@@ -225,7 +225,7 @@ def test_agreement_is_told_with_its_interval():
 
 def test_agents_review_nothing():
     review = make_review()
-    client = client_of(Role.AGENT)
+    client = rest_client(make_user(Role.AGENT))
 
     for address in (URL, f"{URL}/{review.pk}", f"{URL}/samples", f"{URL}/agreement"):
         assert client.get(address).status_code == 403

@@ -13,7 +13,6 @@ from jobs.models import Job
 from probes.cards import MAX_CARD_BYTES, ProbeFiles
 from probes.models import Probe, ProbeChange
 from probes.services import promote, register
-from tests.factories import make_user, set_role
 from tests.probes.direction_files import direction_probe_files, made_directions
 from tests.probes.probe_files import activation_files, joint_probe_files
 from tests.qa.evaluated import make_run
@@ -32,19 +31,6 @@ METRICS = {
     ],
     "risk_coverage": [[0.1, 0.0], [0.5, 0.1], [1.0, 0.3]],
 }
-
-
-@pytest.fixture
-def enter(client):
-    """Sign somebody with a role in to the admin."""
-
-    def signed_in(role):
-        user = make_user(role=None)
-        set_role(user, role=role)
-        client.force_login(user)
-        return client
-
-    return signed_in
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from qa.training.retraining import (
     fail,
     take_back,
 )
-from tests.factories import make_knowledge_base, make_user
+from tests.factories import make_knowledge_base, make_staff, make_user
 from tests.probes.probe_files import activation_files, joint_probe_files
 from workers.registry import HANDLERS
 
@@ -362,9 +362,7 @@ class TestThePage:
         assert not Job.objects.exists()
 
     def test_is_not_for_experts(self, client):
-        user = make_user(Role.SME)
-        user.is_staff = True
-        user.save()
+        user = make_staff(Role.SME)
         client.force_login(user)
 
         assert client.get(self.LIST).status_code == 403

@@ -6,20 +6,13 @@ from django.urls import reverse
 from accounts.roles import Role
 from qa.models import ConfidenceMove
 from qa.votes.entry_confidence import weigh_entry
-from tests.factories import make_audience, make_user
+from tests.factories import make_audience, make_staff
 
 from .test_poisoning import proposed, voted
 
 pytestmark = pytest.mark.django_db
 
 LIST = reverse("admin:qa_confidencemove_changelist")
-
-
-def curator(**fields):
-    user = make_user(Role.CURATOR, **fields)
-    user.is_staff = True
-    user.save()
-    return user
 
 
 @pytest.fixture
@@ -31,7 +24,7 @@ def entry():
 
 
 def test_it_shows_what_moved_and_from_where_to_where(client, entry):
-    client.force_login(curator())
+    client.force_login(make_staff(Role.CURATOR))
 
     page = client.get(LIST).content.decode()
 
@@ -42,7 +35,7 @@ def test_it_shows_what_moved_and_from_where_to_where(client, entry):
 def test_entries_of_other_audiences_are_not_there(client, entry):
     entry.audience = make_audience("board", groups=["board"])
     entry.save()
-    client.force_login(curator())
+    client.force_login(make_staff(Role.CURATOR))
 
     page = client.get(LIST).content.decode()
 
@@ -50,7 +43,7 @@ def test_entries_of_other_audiences_are_not_there(client, entry):
 
 
 def test_a_curator_takes_a_move_back(client, entry):
-    client.force_login(curator())
+    client.force_login(make_staff(Role.CURATOR))
     move = ConfidenceMove.objects.get()
 
     said = client.post(
@@ -65,6 +58,6 @@ def test_a_curator_takes_a_move_back(client, entry):
 def test_the_number_of_queries_does_not_grow(
     client, entry, django_assert_max_num_queries
 ):
-    client.force_login(curator())
+    client.force_login(make_staff(Role.CURATOR))
     with django_assert_max_num_queries(20):
         client.get(LIST)

@@ -1,11 +1,11 @@
 """What questions are about: as the asker says, or as the entry of the best evidence is."""
 
 import pytest
-from rest_framework.test import APIClient
 
 from kb.models import Tag
 from qa.models import Answer
 from qa.votes.entry_uses import count_uses
+from tests.clients import rest_client
 from tests.factories import make_entry, make_knowledge_base, make_tag, make_user
 from tests.qa.answer_rows import make_answer
 
@@ -40,8 +40,7 @@ def test_an_answer_is_tagged_as_the_entry_of_its_best_evidence():
 def test_who_asks_may_say_what_it_is_about():
     make_knowledge_base()
     make_tag(), retail(), make_tag("loans")
-    client = APIClient()
-    client.force_authenticate(make_user())
+    client = rest_client(make_user())
 
     def asked(*tags: object):
         body = {"question": "What does it cost?", "tags": tags}
@@ -60,8 +59,7 @@ def test_who_asks_may_say_what_it_is_about():
 def test_a_question_that_is_only_tried_has_no_tags():
     make_knowledge_base()
     make_tag()
-    client = APIClient()
-    client.force_authenticate(make_user())
+    client = rest_client(make_user())
     body = {"question": "What does it cost?"}
 
     tried = client.post("/api/v1/search", body, format="json")

@@ -4,22 +4,16 @@ import csv
 import io
 
 import pytest
-from rest_framework.test import APIClient
 
 from accounts.roles import Role
 from qa.models import Vote
 from qa.votes.services import vote
+from tests.clients import rest_client
 from tests.factories import make_audience, make_entry, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/votes"
-
-
-def client_of(role: Role) -> APIClient:
-    client = APIClient()
-    client.force_authenticate(make_user(role))
-    return client
 
 
 @pytest.fixture
@@ -49,7 +43,7 @@ def found(response) -> list[str]:
 
 
 def test_a_vote_is_read_with_what_it_is_on(voted, asker):
-    row = client_of(Role.SME).get(URL).json()["results"][0]
+    row = rest_client(make_user(Role.SME)).get(URL).json()["results"][0]
 
     assert row["answer"].pop("created_at")
     assert row.pop("created_at")
@@ -93,7 +87,7 @@ def test_a_vote_is_read_with_what_it_is_on(voted, asker):
 )
 @pytest.mark.usefixtures("voted")
 def test_votes_are_narrowed(asked, questions):
-    assert found(client_of(Role.SME).get(URL, asked)) == questions
+    assert found(rest_client(make_user(Role.SME)).get(URL, asked)) == questions
 
 
 @pytest.mark.parametrize(
@@ -106,12 +100,12 @@ def test_votes_are_narrowed(asked, questions):
     ],
 )
 def test_a_filter_that_can_not_be_read_is_refused(asked):
-    assert client_of(Role.SME).get(URL, asked).status_code == 400
+    assert rest_client(make_user(Role.SME)).get(URL, asked).status_code == 400
 
 
 @pytest.mark.usefixtures("voted")
 def test_dealt_with_and_open_again():
-    reviewer = client_of(Role.SME)
+    reviewer = rest_client(make_user(Role.SME))
     url = f"{URL}/{Vote.objects.get(is_up=False).pk}/handled"
 
     done = reviewer.put(url)
@@ -124,12 +118,14 @@ def test_dealt_with_and_open_again():
 
 
 def test_a_vote_that_is_not_there_is_404():
-    assert client_of(Role.SME).put(f"{URL}/4711/handled").status_code == 404
+    assert (
+        rest_client(make_user(Role.SME)).put(f"{URL}/4711/handled").status_code == 404
+    )
 
 
 @pytest.mark.usefixtures("voted")
 def test_agents_have_no_inbox():
-    agent = client_of(Role.AGENT)
+    agent = rest_client(make_user(Role.AGENT))
     one = Vote.objects.get(is_up=True)
 
     assert agent.get(URL).status_code == 403
@@ -142,7 +138,7 @@ def test_what_rests_on_entries_of_others_is_withheld(asker):
     answer = make_answer(asker, cited=(secret,), text="The code is 7.")
     vote(answer.pk, user=asker, is_up=False, comment="8!", expected_answer="8")
 
-    (row,) = client_of(Role.SME).get(URL).json()["results"]
+    (row,) = rest_client(make_user(Role.SME)).get(URL).json()["results"]
 
     assert row["withheld"]
     assert (row["text"], row["comment"], row["expected_answer"]) == ("", "", "")
@@ -150,7 +146,7 @@ def test_what_rests_on_entries_of_others_is_withheld(asker):
 
 @pytest.mark.usefixtures("voted")
 def test_the_table_holds_what_the_filters_leave():
-    response = client_of(Role.SME).get(f"{URL}/export", {"rating": "down"})
+    response = rest_client(make_user(Role.SME)).get(f"{URL}/export", {"rating": "down"})
 
     body = response.getvalue().decode()
     (row,) = csv.DictReader(io.StringIO(body, newline=""))
@@ -164,7 +160,7 @@ def test_the_list_costs_the_same_for_any_number_of_votes(
     for number in range(6):
         answer = make_answer(asker, question=f"Question {number}?")
         vote(answer.pk, user=asker, is_up=True)
-    client = client_of(Role.SME)
+    client = rest_client(make_user(Role.SME))
 
     with django_assert_num_queries(3):  # may review, sees all?, the rows
         assert len(found(client.get(URL))) == 6
