@@ -167,7 +167,7 @@ def test_a_curator_asks_as_of_a_moment_and_nothing_is_kept(known, live_server):
     with client_of(make_user(Role.CURATOR), live_server) as client:
         then = ask(client, FEE, extra_body={"nescio": {"as_of": before.isoformat()}})
         more = {"nescio": {"as_of": before.isoformat()}}
-        wrong = [
+        wrong: list[dict[str, Any]] = [
             {"stream": True, "extra_body": more},
             {"model": chat_models()[-1].name, "extra_body": more},
             {"extra_body": {"nescio": more["nescio"] | {"tags": ["gold-card"]}}},
