@@ -24,7 +24,7 @@ from unfold.widgets import (
 
 from accounts.acting import SIGN_IN
 from accounts.admin_parts import ReadOnlyAdmin, table
-from accounts.base_admin import BaseAdmin, nobody
+from accounts.base_admin import BaseAdmin, nobody, superusers
 from accounts.models import ApiToken, AuditEntry, ProviderAccount, ProviderGroup
 from accounts.roles import Role
 from accounts.services import end_access, revocable_tokens, update_staff
@@ -33,8 +33,11 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
-def _is_superuser(request: HttpRequest) -> bool:
-    return isinstance(request.user, User) and request.user.is_superuser
+def _may_touch(
+    model_admin: object, request: HttpRequest, row: User | ProviderGroup
+) -> bool:
+    """Be a `may_touch` that leaves what makes superusers to superusers."""
+    return request.user.is_superuser or not row.is_superuser
 
 
 class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
@@ -91,6 +94,8 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     actions = ["revoke_tokens"]
     actions_detail: ClassVar = ["open_data"]
     has_delete_permission = nobody
+    has_open_data_permission = superusers
+    may_touch = _may_touch
     filter_horizontal = ()
     readonly_fields = ["last_login", "date_joined"]
     fieldsets: ClassVar = [
@@ -125,7 +130,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         self, request: HttpRequest, obj: User | None = None
     ) -> list[str]:
         fields = [*super().get_readonly_fields(request, obj)]
-        return fields if _is_superuser(request) else [*fields, "is_superuser"]
+        return fields if request.user.is_superuser else [*fields, "is_superuser"]
 
     def save_related(
         self,
@@ -138,19 +143,6 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         update_staff(form.instance)
         if not form.instance.is_active:
             end_access(form.instance)
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: User | None = None
-    ) -> bool:
-        allowed = super().has_change_permission(request, obj)
-        return allowed and (
-            obj is None or not obj.is_superuser or _is_superuser(request)
-        )
-
-    def has_open_data_permission(
-        self, request: HttpRequest, object_id: object = None
-    ) -> bool:
-        return _is_superuser(request)
 
     @action(description="Data of this person", icon="policy", permissions=["open_data"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def open_data(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -170,7 +162,7 @@ class RoleAdmin(GroupAdmin, BaseAdmin):
         fields = [*super().get_readonly_fields(request, obj)]
         if obj is not None and obj.name in {role.value for role in Role}:
             fields.append("name")
-        if not _is_superuser(request):
+        if not request.user.is_superuser:
             fields.append("permissions")
         return fields
 
@@ -189,6 +181,7 @@ class ProviderGroupAdmin(GroupBoxes, BaseAdmin):
     list_display = ["name", "opens", "audiences", "is_superuser"]
     search_fields = ["name"]
     fields = ["name", "groups", "is_superuser"]
+    may_touch = _may_touch
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ProviderGroup]:
         rows: QuerySet[ProviderGroup] = super().get_queryset(request)
@@ -208,22 +201,7 @@ class ProviderGroupAdmin(GroupBoxes, BaseAdmin):
     def get_readonly_fields(
         self, request: HttpRequest, obj: ProviderGroup | None = None
     ) -> list[str]:
-        return [] if _is_superuser(request) else ["is_superuser"]
-
-    def _may_touch(self, request: HttpRequest, row: ProviderGroup | None) -> bool:
-        return row is None or not row.is_superuser or _is_superuser(request)
-
-    def has_change_permission(
-        self, request: HttpRequest, obj: ProviderGroup | None = None
-    ) -> bool:
-        allowed: bool = super().has_change_permission(request, obj)
-        return allowed and self._may_touch(request, obj)
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: ProviderGroup | None = None
-    ) -> bool:
-        allowed: bool = super().has_delete_permission(request, obj)
-        return allowed and self._may_touch(request, obj)
+        return [] if request.user.is_superuser else ["is_superuser"]
 
 
 @admin.register(ApiToken)
@@ -249,13 +227,8 @@ class ApiTokenAdmin(BaseAdmin):
     readonly_fields = fields
     has_add_permission = has_change_permission = nobody
 
-    def has_delete_permission(
-        self, request: HttpRequest, obj: ApiToken | None = None
-    ) -> bool:
-        allowed: bool = super().has_delete_permission(request, obj)
-        return allowed and (
-            obj is None or revocable_tokens(request.user).filter(pk=obj.pk).exists()
-        )
+    def may_touch(self, request: HttpRequest, row: ApiToken) -> bool:
+        return revocable_tokens(request.user).filter(pk=row.pk).exists()
 
 
 @admin.register(AuditEntry)

@@ -23,7 +23,7 @@ from unfold.decorators import display
 from unfold.views import ChangeList
 
 from accounts.ids import number_in
-from accounts.roles import Role, has_role
+from accounts.roles import Role, caller, has_role
 
 
 def nobody(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
@@ -42,6 +42,11 @@ def holders_of(*wanted: Role | str) -> Callable[..., bool]:
         )
 
     return allowed
+
+
+def superusers(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
+    """Be a `has_..._permission` of superusers."""
+    return request.user.is_superuser
 
 
 def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, str]]:
@@ -107,6 +112,18 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     ) -> Sequence[str]:
         fixed = self.fixed_fields if obj else ()
         return [*super().get_readonly_fields(request, obj), *fixed]
+
+    def may_touch(self, request: HttpRequest, row: Any) -> bool:  # noqa: ANN401  # a row of the admin's model
+        """Tell whether who may change or delete rows may do so to this one."""
+        return True
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # the same
+        allowed: bool = super().has_change_permission(request, obj)
+        return allowed and (obj is None or self.may_touch(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # the same
+        allowed: bool = super().has_delete_permission(request, obj)
+        return allowed and (obj is None or self.may_touch(request, obj))
 
     def get_prepopulated_fields(
         self,
@@ -175,3 +192,18 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             name = self.opts.verbose_name
             raise Http404(f"There is no {name} {str(object_id)[:80]!r}.")
         return row
+
+
+class UserFormAdmin(BaseAdmin):
+    """Rows with a form that knows who fills it in, as its `user`."""
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+        change: bool = False,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        made = super().get_form(request, obj, change, **options)
+        made.user = caller(request)
+        return made

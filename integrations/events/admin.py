@@ -114,21 +114,8 @@ class EndpointAdmin(BaseAdmin):
     ) -> list[tuple[str | None, dict[str, Any]]]:
         return self.fieldsets if obj else self.fieldsets[:1]
 
-    def has_change_permission(
-        self, request: HttpRequest, obj: Endpoint | None = None
-    ) -> bool:
-        allowed: bool = super().has_change_permission(request, obj)
-        return allowed and self._is_own(request, obj)
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Endpoint | None = None
-    ) -> bool:
-        allowed: bool = super().has_delete_permission(request, obj)
-        return allowed and self._is_own(request, obj)
-
-    def _is_own(self, request: HttpRequest, obj: Endpoint | None) -> bool:
-        own = Endpoint.objects.editable_by(request.user)
-        return obj is None or own.filter(pk=obj.pk).exists()
+    def may_touch(self, request: HttpRequest, row: Endpoint) -> bool:
+        return Endpoint.objects.editable_by(request.user).filter(pk=row.pk).exists()
 
     def save_model(
         self,

@@ -1,6 +1,6 @@
 """Widgets: made, switched off and given new secrets."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django import forms
 from django.conf import settings
@@ -18,7 +18,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin_parts import confirmed
-from accounts.base_admin import BaseAdmin, holders_of
+from accounts.base_admin import UserFormAdmin, holders_of, superusers
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role
 from integrations.widget.models import Widget, new_seed
@@ -60,7 +60,7 @@ class WidgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
 
 
 @admin.register(Widget)
-class WidgetAdmin(BaseAdmin):
+class WidgetAdmin(UserFormAdmin):
     """Whoever saves a widget must see all that its account sees."""
 
     form = WidgetForm
@@ -77,28 +77,13 @@ class WidgetAdmin(BaseAdmin):
         "name", "knowledge_base", "account", "origins", "names_users", "is_active", "tag",
     ]  # fmt: skip
     has_steer_permission = holders_of(Role.ADMIN)
-
-    def has_secret_permission(
-        self, request: HttpRequest, object_id: object = None
-    ) -> bool:
-        return caller(request).is_superuser
+    has_secret_permission = superusers
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Widget | None = None
     ) -> list[str]:
         fixed = ["tag"] if caller(request).is_superuser else ["tag", "names_users"]
         return [*super().get_readonly_fields(request, obj), *fixed]
-
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Widget | None = None,
-        change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # unfold ships no types
-        made = super().get_form(request, obj, change, **options)
-        made.user = caller(request)
-        return made
 
     @admin.display(description="origins")
     def allowed(self, widget: Widget) -> str:

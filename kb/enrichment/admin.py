@@ -93,11 +93,8 @@ class ProposalAdmin(FixedRowsAdmin):
     ) -> list[str]:
         return [*self._facts, *self._record]
 
-    def has_change_permission(
-        self, request: HttpRequest, obj: Proposal | None = None
-    ) -> bool:
-        may: bool = super().has_change_permission(request, obj)
-        return may and (obj is None or obj.state == Proposal.State.PROPOSED)
+    def may_touch(self, request: HttpRequest, row: Proposal) -> bool:
+        return row.state == Proposal.State.PROPOSED
 
     def save_model(
         self, request: HttpRequest, obj: Proposal, form: DecisionForm, change: bool

@@ -9,10 +9,9 @@ from django.db import IntegrityError, transaction
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import BaseAdmin, UserFormAdmin
 from accounts.exceptions import NescioError
 from accounts.prepared import check_constraints
-from accounts.roles import caller
 from jobs.models import Job
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import InvalidKnowledgeError
@@ -45,18 +44,7 @@ class WorkedOnAdmin(BaseAdmin):
         return response
 
 
-class ServiceAdmin(BaseAdmin):
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Model | None = None,
-        change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> "type[ServiceForm]":
-        form: type[ServiceForm] = super().get_form(request, obj, change, **options)
-        form.user = caller(request)
-        return form
-
+class ServiceAdmin(UserFormAdmin):
     def save_model(
         self,
         request: HttpRequest,

@@ -17,6 +17,7 @@ from accounts.admin_parts import (
     ReadOnlyAdmin,
     table,
 )
+from accounts.base_admin import holders_of
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
@@ -210,8 +211,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
         return _readable(super().get_list_filter(request), request)
 
-    def has_propose_permission(self, request: HttpRequest) -> bool:
-        return request.user.has_perm("kb.change_proposal")
+    has_propose_permission = holders_of("kb.change_proposal")
 
     @admin.action(
         description="Let the model propose answers to these", permissions=["propose"]

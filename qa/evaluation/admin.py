@@ -114,6 +114,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     date_hierarchy = "started_at"
     actions_list: ClassVar = ["start"]
     has_start_permission = holders_of("qa.add_policy", "qa.change_policy")
+    has_view_permission = holders_of("qa.view_policy")
     shown_state = badge("state", {"running": "warning", "finished": "success"})
     fieldsets: ClassVar = [
         (None, {"fields": ["suite", "state", "progress", "protocol"]}),
@@ -140,11 +141,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         name = "qa_evaluationrun_curve"
         urls: list[URLPattern] = super().get_urls()
         return [path("<int:pk>/curves/<slug:name>.svg", view, name=name), *urls]
-
-    def has_view_permission(
-        self, request: HttpRequest, obj: EvaluationRun | None = None
-    ) -> bool:
-        return request.user.has_perm("qa.view_policy")
 
     @action(description="Start a run", permissions=["start"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def start(self, request: HttpRequest) -> HttpResponse:

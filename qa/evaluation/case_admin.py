@@ -14,7 +14,7 @@ from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextareaWidget
 
 from accounts.admin_parts import StyledForm, form_page
-from accounts.base_admin import BaseAdmin, badge, holders_of
+from accounts.base_admin import UserFormAdmin, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller
 from kb.documents.models import KnowledgeBase
@@ -135,7 +135,7 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
 
 
 @admin.register(SavedCase)
-class SavedCaseAdmin(BaseAdmin):
+class SavedCaseAdmin(UserFormAdmin):
     form = SavedCaseForm
     list_display: ClassVar = [
         "__str__", "shown_expect", "knowledge_base", "created_by", "updated_at",
@@ -172,16 +172,6 @@ class SavedCaseAdmin(BaseAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SavedCase]:
         return super().get_queryset(request).visible_to(request.user)  # type: ignore[no-any-return]  # a SavedCaseQuerySet
-
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Any = None,  # noqa: ANN401  # a row
-        change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> type[forms.ModelForm]:  # type: ignore[type-arg]  # not at run time
-        made = super().get_form(request, obj, change, **options)
-        return type("FormOfUser", (made,), {"user": caller(request)})
 
     def save_model(
         self, request: HttpRequest, obj: SavedCase, form: SavedCaseForm, change: bool

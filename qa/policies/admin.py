@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods
 from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed, tell_of_job
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import BaseAdmin, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from jobs.services import enqueue
@@ -202,20 +202,11 @@ class PolicyAdmin(BaseAdmin):
         message = f"{made} is made. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
 
-    def has_change_permission(
-        self, request: HttpRequest, obj: Policy | None = None
-    ) -> bool:
-        return obj is None and super().has_change_permission(request)
-
-    def has_delete_permission(
-        self, request: HttpRequest, obj: Policy | None = None
-    ) -> bool:
+    def may_touch(self, request: HttpRequest, row: Policy) -> bool:
         return False
 
-    def has_steer_permission(
-        self, request: HttpRequest, object_id: str | None = None
-    ) -> bool:
-        return request.user.has_perms(["qa.add_policy", "qa.change_policy"])
+    has_delete_permission = nobody
+    has_steer_permission = holders_of("qa.add_policy", "qa.change_policy")
 
     @display(description="state", label={"active": "success", "inactive": "info"})  # type: ignore[untyped-decorator]  # unfold ships no types
     def in_use(self, policy: Policy) -> str:

@@ -23,6 +23,7 @@ from qa.exceptions import TrainingDataError
 from qa.inference import grounded_form
 from qa.inference.white_box import PassingForm
 
+from .cross_fitting import joined
 from .draft_activations import DraftActivations
 from .labels import LabelledDraft
 from .retraining import Comparison
@@ -129,17 +130,9 @@ class _Scores:
             CONFIDENCE_BY_KIND[kind]: self.by(self._input(row, fingerprint))
             for kind, fingerprint in probe.inputs.items()
         }
-        return np.array(
-            [
-                probe.confidence(
-                    {
-                        **draft.signals,
-                        **{name: float(each[place]) for name, each in inputs.items()},
-                    }
-                )
-                for place, draft in enumerate(self._activations.drafts)
-            ]
-        )
+        measured = [draft.signals for draft in self._activations.drafts]
+        rows = joined(measured, inputs, np.arange(len(measured)))
+        return np.array([probe.confidence(row) for row in rows])
 
     def _input(self, row: Probe, fingerprint: str) -> Probe:
         found = Probe.objects.filter(fingerprint=fingerprint).first()
