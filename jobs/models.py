@@ -1,9 +1,9 @@
 import uuid
-from typing import Self
+from typing import Any, Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from accounts.models import optional_user
@@ -20,6 +20,13 @@ class JobQuerySet(models.QuerySet["Job"]):
             Q(not_before__isnull=True) | Q(not_before__lte=Now())
         )
         return self.filter(waiting | Q(state=Job.State.RUNNING, lease_until__lt=Now()))
+
+    def last_of_each_kind(self) -> models.QuerySet[Any, Any]:
+        """Return (kind, state, end, time taken) of the last that ended in each way."""
+        ended = self.filter(started_at__isnull=False, finished_at__isnull=False)
+        last = ended.order_by("kind", "state", "-finished_at").distinct("kind", "state")
+        took = F("finished_at") - F("started_at")
+        return last.values_list("kind", "state", "finished_at", took)
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         return self if has_role(user, Role.ADMIN) else self.filter(owner_id=user.pk)

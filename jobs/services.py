@@ -32,16 +32,20 @@ REQUEST_ID = "nescio_request_id"  # a message's header
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 
 
+def queue_of(kind: str) -> str:
+    queue: str = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
+    return queue
+
+
 def notify_worker(job_id: UUID, kind: str) -> bool:
     """Notify a worker of the queue of this kind; False where the broker is away."""
-    queue = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
     message = {REQUEST_ID: current_request_id()}
     propagate.inject(message)  # the trace, where there is one
     try:
         current_app.send_task(
             RUN_TASK,
             args=[str(job_id)],
-            queue=queue,
+            queue=queue_of(kind),
             retry_policy=_RETRY,
             headers=message,
         )

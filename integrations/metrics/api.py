@@ -32,13 +32,14 @@ from accounts.models import ApiToken
 from accounts.rest import KnownQueryView
 from accounts.roles import IsAdmin
 from jobs.models import Job
+from jobs.services import queue_of
 from qa.answers import sources
 from qa.answers.models import Answer
 from qa.calibration.models import DriftReading
 
 
 class SystemCollector(Collector):
-    """Jobs, open questions and drift from the database, by four small queries."""
+    """Jobs, open questions and drift from the database, by five small queries."""
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
         return iter(())  # nothing is read before somebody asks
@@ -69,13 +70,26 @@ def _jobs() -> Iterator[GaugeMetricFamily]:
         labels=["queue", "kind", "state"],
     )
     now = timezone.now()
+    ended_at = GaugeMetricFamily(
+        "nescio_job_last_finished_timestamp_seconds",
+        "When a job of this kind last ended so, in seconds since 1970.",
+        labels=["queue", "kind", "state"],
+    )
+    took = GaugeMetricFamily(
+        "nescio_job_last_seconds",
+        "Time of that job from its first start.",
+        labels=["queue", "kind", "state"],
+    )
     rows = Job.objects.unfinished().order_by().values_list("kind", "state")
     for kind, state, jobs, oldest in rows.annotate(Count("pk"), Min("created_at")):
-        queue = settings.JOB_QUEUES.get(kind, settings.CELERY_TASK_DEFAULT_QUEUE)
-        count.add_metric([queue, kind, state], jobs)
-        age.add_metric([queue, kind, state], (now - oldest).total_seconds())
-    yield count
-    yield age
+        labels = [queue_of(kind), kind, state]
+        count.add_metric(labels, jobs)
+        age.add_metric(labels, (now - oldest).total_seconds())
+    for kind, state, ended, time in Job.objects.last_of_each_kind():
+        labels = [queue_of(kind), kind, state]
+        ended_at.add_metric(labels, ended.timestamp())
+        took.add_metric(labels, time.total_seconds())
+    yield from (count, age, ended_at, took)
     failed = GaugeMetricFamily(
         "nescio_jobs_failed",
         "Jobs that failed and are kept (NESCIO_JOB_KEEP_DAYS).",

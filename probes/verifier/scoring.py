@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from prometheus_client import Counter
 from pydantic import Field
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -136,6 +137,14 @@ def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> Verifi
     return written
 
 
+_TEXTS: Final = Counter(
+    "nescio_verifier_texts",
+    "Entries and sentences that the verifier needed, by whether they were kept.",
+    ["how"],
+)
+_KEPT_TEXTS, _READ_TEXTS = _TEXTS.labels("kept"), _TEXTS.labels("read")
+
+
 class Verifier:
     """Scores entries against a question; one thread at a time computes, in order.
 
@@ -232,6 +241,8 @@ class Verifier:
         for key in found:
             self._kept.move_to_end(key)
         new = {key: self._reader.windows(*key) for key in keys if key not in found}
+        _KEPT_TEXTS.inc(len(found))
+        _READ_TEXTS.inc(len(new))
         read = iter(self._reader.read([row for rows in new.values() for row in rows]))
         for key, rows in new.items():
             found[key] = [next(read) for _ in rows]

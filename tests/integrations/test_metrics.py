@@ -19,8 +19,10 @@ from accounts.services import create_token
 from jobs.models import Job
 from jobs.services import enqueue
 from nescio.middleware import JsonFormatter, RequestIdFilter
+from probes.verifier.scoring import load_verifier
 from qa.answers import asking
 from qa.models import Answer, DriftReading
+from qa.pipeline.choice import Passage
 from qa.policies.services import ensure_default_policy
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.calibration.test_pages import make_certificate
@@ -86,13 +88,51 @@ def test_jobs_are_counted_by_queue_with_the_age_of_the_oldest(
     Job.objects.filter(pk=job.pk).update(created_at=timezone.now() - timedelta(hours=2))
     enqueue("qa.find_gaps", {"again": True})
 
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         found = scrape()
 
     assert value(found, "nescio_jobs", kind="qa.find_gaps", state="queued") == 2
     assert value(found, "nescio_job_oldest_seconds", kind="qa.find_gaps") > 7_000
     assert value(found, "nescio_database_up") == 1
     assert value(found, "nescio_questions_pending") == 0
+
+
+def test_of_each_kind_the_last_job_that_ended_is_shown(scrape):
+    now = timezone.now()
+    for state, hours, seconds in (
+        (Job.State.SUCCEEDED, 2, 30),
+        (Job.State.SUCCEEDED, 1, 40),
+        (Job.State.FAILED, 3, 5),
+    ):
+        ended = now - timedelta(hours=hours)
+        job = enqueue("qa.find_gaps", {"hours": hours, "state": state})
+        begun = ended - timedelta(seconds=seconds)
+        Job.objects.filter(pk=job.pk).update(
+            state=state, started_at=begun, finished_at=ended
+        )
+
+    found = scrape()
+
+    for ended_so, hours, seconds in (("succeeded", 1, 40), ("failed", 3, 5)):
+        at = (now - timedelta(hours=hours)).timestamp()
+        for name, expected in (
+            ("finished_timestamp_seconds", at),
+            ("seconds", seconds),
+        ):
+            shown = value(found, f"nescio_job_last_{name}", state=ended_so)
+            assert shown == pytest.approx(expected)
+
+
+def test_texts_that_the_verifier_keeps_are_not_read_again(scrape):
+    verifier, entry = load_verifier(), Passage("Prices", "", "", "It costs 12 euros.")
+    before = scrape()
+
+    for _ in range(2):
+        verifier.score(FEE, [entry])
+
+    after, name = scrape(), "nescio_verifier_texts_total"
+    for how in ("kept", "read"):
+        assert value(after, name, how=how) == value(before, name, how=how) + 1
 
 
 def test_drift_is_the_latest_look_of_the_active_policy(scrape):
