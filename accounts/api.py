@@ -7,7 +7,6 @@ from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.authentication import BaseAuthentication
-from rest_framework.mixins import ListModelMixin
 from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,7 +15,7 @@ from rest_framework.views import APIView
 from accounts import services
 from accounts.delegation import HEADER, is_delegated
 from accounts.models import ApiToken
-from accounts.rest import ResourceViewSet
+from accounts.rest import RowViewSet
 from accounts.roles import Role, has_role
 
 
@@ -88,7 +87,7 @@ class ActsForItself(IsAuthenticated):
         return allowed and not is_delegated(request.user)
 
 
-class TokenViewSet(ListModelMixin, ResourceViewSet[ApiToken]):
+class TokenViewSet(RowViewSet[ApiToken]):
     """List one's own tokens, newest first; an admin sees everybody's.
 
     The secrets are not stored and can't be shown.

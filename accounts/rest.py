@@ -28,7 +28,6 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from accounts.exceptions import NotFoundError
-from accounts.pagination import NewestFirstPagination
 from accounts.roles import caller
 
 
@@ -340,8 +339,6 @@ class ResourceViewSet(KnownQueryView, GenericViewSet[_Row]):
 
 class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
     """A list of rows, newest first, and actions on one of them."""
-
-    pagination_class = NewestFirstPagination
 
     @property
     def user(self) -> User:

@@ -19,13 +19,13 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.rest import (
-    ResourceViewSet,
+    RowViewSet,
     SlugFilter,
     StrictFilterSet,
     username_field,
@@ -177,7 +177,7 @@ class JobFilter(StrictFilterSet):
 @extend_schema_view(
     retrieve=extend_schema(description="Read a job with its progress, result or error.")
 )
-class JobViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Job]):
+class JobViewSet(RetrieveModelMixin, RowViewSet[Job]):
     """List one's own jobs, newest first; an admin sees everybody's."""
 
     serializer_class = JobSerializer

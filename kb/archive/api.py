@@ -11,7 +11,6 @@ from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.generics import GenericAPIView
-from rest_framework.mixins import ListModelMixin
 from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -65,7 +64,7 @@ class CSVRenderer(_FileRenderer):
 
 
 @extend_schema_view(list=extend_schema(summary="List your exports"))
-class ExportViewSet(ListModelMixin, rest.ResourceViewSet[Job]):
+class ExportViewSet(rest.RowViewSet[Job]):
     """Archives that the caller requested, newest first; each is a job."""
 
     permission_classes = [IsCurator]

@@ -2,7 +2,7 @@ from typing import Any
 
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers, status
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -55,9 +55,7 @@ class NewAudienceSerializer(AudienceChangesSerializer):
     list=extend_schema(summary="List audiences"),
     retrieve=extend_schema(summary="Read an audience"),
 )
-class AudienceViewSet(
-    ListModelMixin, RetrieveModelMixin, rest.ResourceViewSet[Audience]
-):
+class AudienceViewSet(RetrieveModelMixin, rest.RowViewSet[Audience]):
     """The audiences that the caller belongs to; every one for who manages them."""
 
     permission_classes = [AgentReadsAdminWrites]

@@ -3,7 +3,6 @@ from typing import Any
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -113,7 +112,7 @@ class ResolutionSerializer(rest.StrictSerializer):
 
 
 @extend_schema_view(list=extend_schema(summary="List duplicates and contradictions"))
-class ConflictViewSet(ListModelMixin, rest.ResourceViewSet[Conflict]):
+class ConflictViewSet(rest.RowViewSet[Conflict]):
     """Conflicts of which the caller may see both entries, newest first."""
 
     permission_classes = [IsCurator]
@@ -140,4 +139,4 @@ class ConflictViewSet(ListModelMixin, rest.ResourceViewSet[Conflict]):
         """Merge, keep both, or say which one is right; 409 where it is open no more."""
         given = {"keep": None, **self.validated(ResolutionSerializer)}
         resolve_conflict(conflict_id=conflict_id, by=caller(request), **given)
-        return Response(ConflictSerializer(self.get_object()).data)
+        return self.row_response()

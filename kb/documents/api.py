@@ -3,7 +3,6 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -157,7 +156,7 @@ class DocumentFilter(rest.StrictFilterSet):
 
 
 @extend_schema_view(list=extend_schema(summary="List documents"))
-class DocumentViewSet(ListModelMixin, rest.ResourceViewSet[Document]):
+class DocumentViewSet(rest.RowViewSet[Document]):
     """The documents that the caller may see, newest first."""
 
     permission_classes = [api.AgentReadsCuratorWrites]

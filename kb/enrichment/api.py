@@ -9,13 +9,13 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers, status
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
 from accounts.rest import (
-    ResourceViewSet,
+    RowViewSet,
     StrictCharField,
     StrictFilterSet,
     StrictIntegerField,
@@ -147,7 +147,7 @@ class ProposalFilter(StrictFilterSet):
     list=extend_schema(summary="List proposals"),
     retrieve=extend_schema(summary="Read a proposal"),
 )
-class ProposalViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Proposal]):
+class ProposalViewSet(RetrieveModelMixin, RowViewSet[Proposal]):
     """What language models proposed to know, newest first; for curators."""
 
     permission_classes = [IsCurator]

@@ -18,11 +18,10 @@ from drf_spectacular.utils import (
 )
 from rest_framework import serializers, status
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet, validated
+from accounts.rest import RowViewSet, validated
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.entries import states
@@ -82,7 +81,7 @@ _CHANGE: dict[str, Any] = {
 
 
 @extend_schema_view(list=extend_schema(summary="List entries"))
-class EntryViewSet(ListModelMixin, ResourceViewSet[Entry]):
+class EntryViewSet(RowViewSet[Entry]):
     """The entries that the caller may read, newest first."""
 
     permission_classes = [AgentReadsCuratorWrites]

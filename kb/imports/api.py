@@ -5,12 +5,12 @@ from django.db import transaction
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import ResourceViewSet, StrictFilterSet, StrictSerializer
+from accounts.rest import RowViewSet, StrictFilterSet, StrictSerializer
 from accounts.roles import IsCurator, caller
 from kb.exceptions import ImportNotFoundError
 from kb.imports.models import Import, ImportQuerySet
@@ -120,7 +120,7 @@ class ImportFilter(StrictFilterSet):
     list=extend_schema(summary="List your imports"),
     retrieve=extend_schema(summary="Read an import"),
 )
-class ImportViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Import]):
+class ImportViewSet(RetrieveModelMixin, RowViewSet[Import]):
     """The caller's own imports with counts, examples and bad rows, newest first."""
 
     permission_classes = [IsCurator]
@@ -152,16 +152,12 @@ class ImportViewSet(ListModelMixin, RetrieveModelMixin, ResourceViewSet[Import])
         with transaction.atomic():
             row = start_import(upload, by=caller(request))
             enqueue_import(row, apply=applies, by=caller(request))
-        return self._accepted(row.pk)
+        self.kwargs["import_id"] = row.pk
+        return self.row_response(status=status.HTTP_202_ACCEPTED)
 
     @extend_schema(request=None, responses={202: ImportSerializer})
     @action(detail=True, methods=["post"])
     def apply(self, request: Request, import_id: int) -> Response:
         """Apply a planned import in the background; a second request changes nothing."""
         enqueue_import(self.get_object(), apply=True, by=caller(request))
-        return self._accepted(import_id)
-
-    def _accepted(self, import_id: int) -> Response:
-        self.kwargs["import_id"] = import_id
-        shown = ImportSerializer(self.get_object())
-        return Response(shown.data, status=status.HTTP_202_ACCEPTED)
+        return self.row_response(status=status.HTTP_202_ACCEPTED)

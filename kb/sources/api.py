@@ -3,12 +3,12 @@ from typing import Any
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.decorators import action
-from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.rest import (
-    ResourceViewSet,
+    RowViewSet,
     StrictBooleanField,
     StrictCharField,
     StrictFilterSet,
@@ -127,9 +127,7 @@ class FollowedSourceFilter(StrictFilterSet):
     list=extend_schema(summary="List followed sources"),
     retrieve=extend_schema(summary="Read a followed source"),
 )
-class FollowedSourceViewSet(
-    ListModelMixin, RetrieveModelMixin, ResourceViewSet[FollowedSource]
-):
+class FollowedSourceViewSet(RetrieveModelMixin, RowViewSet[FollowedSource]):
     """Sources that are read again on a schedule, newest first; for curators."""
 
     permission_classes = [IsCurator]
@@ -155,7 +153,8 @@ class FollowedSourceViewSet(
         values = self.validated(NewFollowedSourceSerializer)
         rules = [Rule(**rule) for rule in values.pop("rules")]
         source = follow_source(Following(rules=rules, **values), by=caller(request))
-        return self._shown(source.pk, status.HTTP_201_CREATED)
+        self.kwargs["source_id"] = source.pk
+        return self.row_response(status=status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Check a followed source now",
@@ -167,8 +166,4 @@ class FollowedSourceViewSet(
         """Let a worker read a source; a second request returns the same job."""
         given = self.validated(CheckSerializer)
         check_now(source_id, by=caller(request), **given)
-        return self._shown(source_id, status.HTTP_202_ACCEPTED)
-
-    def _shown(self, source_id: int, code: int) -> Response:
-        self.kwargs["source_id"] = source_id
-        return Response(FollowedSourceSerializer(self.get_object()).data, status=code)
+        return self.row_response(status=status.HTTP_202_ACCEPTED)

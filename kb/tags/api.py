@@ -7,7 +7,6 @@ from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.mixins import ListModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_200_OK, HTTP_201_CREATED
@@ -101,7 +100,7 @@ class NewTagSerializer(TagChangesSerializer):
         fields = [*TagChangesSerializer.Meta.fields, "slug", "facet"]
 
 
-class TagViewSet(ListModelMixin, rest.ResourceViewSet[Tag]):
+class TagViewSet(rest.RowViewSet[Tag]):
     """All tags by facet and slug: there are dozens, not thousands."""
 
     permission_classes = [AgentReadsCuratorWrites]

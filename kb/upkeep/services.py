@@ -117,7 +117,7 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
     return {"moved": moved, "doubted": doubted}
 
 
-def unverify_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> int:
+def unverify_overdue(knowledge_base: KnowledgeBase) -> int:
     """Take back verifications whose review is overdue beyond the grace period.
 
     What was postponed is spared for as long. Returns how many were changed.
@@ -133,7 +133,7 @@ def unverify_overdue(knowledge_base: KnowledgeBase, *, limit: int = BATCH) -> in
         state=Entry.State.VERIFIED,
         upkeep__review_due__lte=now - grace,
     )
-    ids = list(rows.order_by("upkeep__review_due").values_list("pk", flat=True)[:limit])
+    ids = list(rows.order_by("upkeep__review_due").values_list("pk", flat=True)[:BATCH])
     reason = (
         f"Its review was overdue by more than {knowledge_base.overdue_grace_days} days."
     )

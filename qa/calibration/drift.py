@@ -272,16 +272,14 @@ def watch_drift(run: JobRun) -> dict[str, object]:
     return {"checked": len(readings), "drifted": sum(readings.values())}
 
 
-def check_drift(
-    certificate: Certificate, *, latest: int = LATEST, within: timedelta = WITHIN
-) -> DriftReading:
+def check_drift(certificate: Certificate, *, latest: int = LATEST) -> DriftReading:
     """Compare the newest live answers with the labelled ones and store the result.
 
     Only answers that this very version decided are compared: what reaches a gate
     depends on the thresholds before it.
     """
     answers = Answer.objects.decided_live_by(certificate.policy)
-    recent = answers.filter(created_at__gte=timezone.now() - within)
+    recent = answers.filter(created_at__gte=timezone.now() - WITHIN)
     newest = recent.order_by("-created_at")[:latest]
     rows = list(newest.values_list("created_at", "signals"))
     references = {

@@ -150,8 +150,8 @@ class Period:
         return begin, datetime.combine(self.last + timedelta(days=1), time.min, UTC)
 
 
-def last_days(days: int, *, at: datetime | None = None) -> Period:
-    today = (at or timezone.now()).astimezone(UTC).date()
+def last_days(days: int) -> Period:
+    today = timezone.now().astimezone(UTC).date()
     return Period(today - timedelta(days=days - 1), today)
 
 

@@ -262,9 +262,9 @@ def fetch_shown(gap: Gap, viewer: User) -> None:
     gap.tried = tried_questions(gap, viewer)
 
 
-def tried_questions(gap: Gap, viewer: User, *, most: int = SHOWN) -> list[Tried]:
+def tried_questions(gap: Gap, viewer: User) -> list[Tried]:
     """Return the newest questions that the viewer may look up (three queries)."""
-    newest = gap.members.visible_to(viewer).newest()[:most]
+    newest = gap.members.visible_to(viewer).newest()[:SHOWN]
     questions = {each.answer_id: each for each in newest}
     repeats = {
         repeat.before_id: repeat

@@ -1,12 +1,12 @@
 """The probe elsewhere: other blocks, less evidence, fewer labelled answers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from probes.taps import Activations, Part, Tap
+from probes.taps import Part, Tap
 from qa.inference.white_box import default_tap, middle_tap
 from qa.training.cross_fitting import Fit, Rows, Scorer, Scores, out_of_fold
 
@@ -17,7 +17,6 @@ from .scores import Examined
 _THRESHOLD = 0.5
 _STEP = 1000
 _MAX_STEPS = 8
-FitOn = Callable[[Sequence[Activations], Tap], Fit]
 
 
 @dataclass(frozen=True, slots=True, order=True)
