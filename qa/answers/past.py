@@ -84,9 +84,13 @@ def prepare(
     *,
     asker: AbstractBaseUser | AnonymousUser,
     at: datetime,
+    policy: Policy | None = None,
     max_embedded: int | None = MAX_EMBEDDED,
 ) -> tuple[Policy, PolicyValue, Scope]:
     """Return what decides as of `at`, by what, and of what; its vectors are there then.
+
+    Args:
+        policy: The version that is to decide; without it, the one of then.
 
     Raises:
         PastForbiddenError: The asker is no curator.
@@ -110,7 +114,7 @@ def prepare(
             f"that you may see: {began}; name a later moment."
         )
     make_past_vectors(knowledge_base.pk, at, limit=max_embedded)
-    policy = policy_at(knowledge_base, at)
+    policy = policy or policy_at(knowledge_base, at)
     scope = _scope_at(asker, knowledge_base, policy, at)
     return policy, _as_allowed_today(policy), scope
 
@@ -152,7 +156,7 @@ def decide_then(
     """
     frozen = value or policy.as_value()
     if scope.past:
-        answer.knowledge_base = _with_wordings(answer.knowledge_base, policy, scope)
+        answer.knowledge_base = with_wordings(answer.knowledge_base, policy, scope)
     sources = sources_for(answer, frozen, scope=scope)
     with ExitStack() as place:
         waits = frozen.scope is AnswerScope.ADAPTIVE
@@ -172,9 +176,10 @@ def _as_allowed_today(policy: Policy) -> PolicyValue:
     return replace(value, reveal_not_entitled=value.reveal_not_entitled and today)
 
 
-def _with_wordings(
+def with_wordings(
     knowledge_base: KnowledgeBase, policy: Policy, scope: Scope
 ) -> KnowledgeBase:
+    """Return the knowledge base as it refused at the scope's moment, in its words of then."""
     rows: dict[int, Mapping[str, Any] | None] = {
         row["id"]: row for row in RefusalWording.objects.values()
     }

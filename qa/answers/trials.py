@@ -6,6 +6,7 @@ Nothing is kept: it is the code that answers, with a row that is never written.
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
@@ -14,6 +15,7 @@ from scipy.special import expit
 from accounts.acting import acting_for
 from accounts.roles import Role, holders
 from kb.audiences.models import Audience
+from kb.search.past import one_of_few
 from kb.types import Evidence
 from qa import pipeline
 from qa.answers.models import Answer
@@ -24,6 +26,7 @@ from qa.pipeline.values import Outcome, Retrieval, Trace
 from qa.policies.models import Policy
 
 from .asking import look, new_question, sources_for
+from .past import prepare, with_wordings
 from .recording import fill_in
 from .sources import before_the_model
 
@@ -73,15 +76,22 @@ def askers_seen_by(caller: User) -> QuerySet[User]:
 
 
 def try_question(
-    text: str, *, asker: User, policy: Policy, asks_model: bool = True
+    text: str,
+    *,
+    asker: User,
+    policy: Policy,
+    asks_model: bool = True,
+    at: datetime | None = None,
 ) -> Trial:
     """Decide a question as `asker`, by a version that need not be active or saved.
 
     Args:
         asks_model: Whether a language model may be asked; else what reaches it ends there.
+        at: A moment gone by, of which knowledge is taken; curators alone may name one.
 
     Raises:
         InvalidQuestionError: The text is no question.
+        NescioError: One of `past.prepare`'s.
         UnavailableError: A model is down, or too many questions wait for it.
     """
     answer = new_question(
@@ -90,10 +100,15 @@ def try_question(
         channel=Answer.Channel.PAGE,
         knowledge_base=policy.knowledge_base,
     )
-    frozen = policy.as_value()
+    frozen, scope = policy.as_value(), None
     found: list[Evidence] = []
     with acting_for(asker), ExitStack() as place:
-        sources = sources_for(answer, frozen)
+        if at:
+            place.enter_context(one_of_few())
+            base = answer.knowledge_base
+            _, frozen, scope = prepare(base, asker=asker, at=at, policy=policy)
+            answer.knowledge_base = with_wordings(base, policy, scope)
+        sources = sources_for(answer, frozen, scope=scope)
         if not asks_model:
             sources = replace(sources, closed_book=None)
         is_waiting = asks_model and frozen.scope is Scope.ADAPTIVE

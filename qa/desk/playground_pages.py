@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django import forms
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.exceptions import NescioError, ThrottledError
 from accounts.ids import number_in
-from accounts.roles import caller
+from accounts.roles import Role, caller, has_role
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
@@ -72,6 +73,7 @@ class PlaygroundForm(forms.Form):
     policy = forms.ModelChoiceField(Policy.objects.none(), required=False)
     other = forms.ModelChoiceField(Policy.objects.none(), required=False)
     asker = forms.CharField(required=False, max_length=150)
+    as_of = forms.DateTimeField(label="as of", required=False)
     gates_only = forms.BooleanField(required=False)
 
     def __init__(
@@ -103,6 +105,15 @@ class PlaygroundForm(forms.Form):
                 "than you do, or leave it empty to ask as yourself."
             )
         return found
+
+    def clean_as_of(self) -> datetime | None:
+        at: datetime | None = self.cleaned_data["as_of"]
+        if at and not has_role(self._reader, Role.CURATOR):
+            raise forms.ValidationError(
+                "Knowledge as of a moment is for curators, for it holds what was retired "
+                "since: leave it empty."
+            )
+        return at
 
     def sides(self) -> list[Policy]:
         """Return the version with the thresholds that were set, and the one beside it."""
@@ -242,6 +253,7 @@ def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN4
             (form[name], getattr(chosen, name), _scale(name)) for name in THRESHOLDS
         ],
         "is_changed": any(sent.get(name) for name in THRESHOLDS),
+        "goes_back": has_role(user, Role.CURATOR),
         "askers": askers_seen_by(user).order_by("username")[:_OFFERED],
     }
 
@@ -266,6 +278,7 @@ def _tried(form: PlaygroundForm, user: User) -> dict[str, Any]:
                 asker=asker,
                 policy=policy,
                 asks_model=not chosen["gates_only"],
+                at=chosen["as_of"],
             )
         )
     sides = [_side(trial) for trial in trials]
@@ -273,6 +286,7 @@ def _tried(form: PlaygroundForm, user: User) -> dict[str, Any]:
     return {
         "sides": sides,
         "asker": asker if asker != user else None,
+        "as_of": chosen["as_of"],
         "differences": rows,
         "differing": {row.name for row in rows},
     }

@@ -1,8 +1,13 @@
 """The playground: what a question finds and comes to, by whom it may be asked, kept nowhere."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from accounts.roles import Role
+from kb.entries.states import retire_entry
+from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
 from qa.pipeline.gates import Reason
 from qa.policies.services import activate, active_policy, new_version
@@ -98,6 +103,33 @@ def test_an_agent_is_sent_away(policy):
     client = page_client(make_user(Role.AGENT))
 
     assert client.get("/playground").status_code == 403
+
+
+def test_a_curator_tries_a_question_as_of_a_moment(page, policy):
+    curator = make_user(Role.CURATOR, username="clara")
+    entry, before = Entry.objects.get(), timezone.now()
+    retire_entry(entry_id=entry.pk, by=curator)
+    sent = {"as_of": before.isoformat(), "gates_only": "on"}
+    client = page_client(curator)
+
+    status, then = tried(client, **sent)
+    now = tried(client, gates_only="on")[1]
+    by_expert = tried(page, **sent)
+    as_expert = tried(client, asker="berta", **sent)
+    ahead = tried(client, as_of=(before + timedelta(days=2)).isoformat())
+
+    assert status == 200
+    assert "A replacement card costs 12 euros." in then
+    assert "With the knowledge of" in then
+    assert "Save as a test case" not in then
+    assert "A replacement card costs 12 euros." not in now
+    assert by_expert[0] == 400
+    assert "is for curators" in by_expert[1]
+    assert "needs the role curator" in as_expert[1]
+    assert "still to come" in ahead[1]
+    assert 'name="as_of"' in client.get("/playground").content.decode()
+    assert 'name="as_of"' not in page.get("/playground").content.decode()
+    assert not Answer.objects.exists()
 
 
 def test_nobody_asks_as_somebody_who_sees_more(page, expert, policy):
