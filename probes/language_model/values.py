@@ -152,6 +152,11 @@ def cut(context: Context, prefix: Context) -> Passage | None:
     return Passage(prefix, context.ids[-own:], context.next_log_probabilities, layers)
 
 
+def can_be_cut(context: Context) -> bool:
+    """Tell whether its last tokens can be taken back, which a sliding window forgets."""
+    return _layers(context.cache) is not None
+
+
 def _layers(cache: DynamicCache) -> Layers | None:
     layers = []
     for layer in cache.layers:

@@ -11,6 +11,7 @@ from llguidance import LLMatcher, LLTokenizer
 from numpy.typing import NDArray
 
 from probes.exceptions import ModelFormatError
+from probes.language_model.ahead import Forced, ReadAhead
 from probes.language_model.network import Network
 from probes.language_model.taps import NO_STEERING, PassStopped, Steering, tapped
 from probes.language_model.tokens import Tokens
@@ -28,6 +29,7 @@ def generate(
     max_tokens: int,
     stop: Sequence[str] = (),
     allowed: Allowed | None = None,
+    forced: Forced | None = None,
     taps: Sequence[Tap] = (),
     with_end: bool = False,
     steering: Steering = NO_STEERING,
@@ -40,6 +42,8 @@ def generate(
     Args:
         allowed: Given the tokens written so far, those that may come next; an end token
             among them allows the end. Control tokens are never written.
+        forced: Given the same, those that must come next. With it what is likely to come
+            is read along in one pass; what is written stays the same but for rounding.
         with_end: Whether the end token's are kept too, which takes a pass more that ends
             at the deepest tap.
         steering: What is added to blocks' outputs at each token that is written; the
@@ -51,15 +55,18 @@ def generate(
     log_probabilities: list[float] = []
     entropies: list[float] = []
     kept: dict[Tap, list[Activations]] = {tap: [] for tap in taps}
-    text, finished, context = "", False, after
+    text, finished = "", False
+    ahead = ReadAhead(network, after, forced)
     end: Mapping[Tap, Activations] = {}
     banned = _numbers(tokens.control_ids - tokens.end_ids, network)
     with tapped(network.module, taps, steering=steering) as flow:
         while not finished and len(ids) < max_tokens:
-            scores = context.next_log_probabilities
+            scores = ahead.next_log_probabilities
             number = _best(scores, banned, allowed(ids) if allowed else None)
             if number in tokens.end_ids:
-                end = _read_end(network, number, context, taps if with_end else ())
+                end = _read_end(
+                    network, number, ahead.context, taps if with_end else ()
+                )
                 finished = True
                 break
             ids.append(number)
@@ -69,9 +76,9 @@ def generate(
             cut = min((at for at in map(text.find, stop) if at >= 0), default=-1)
             finished = cut >= 0
             text = text[:cut] if finished else text
-            context = network.read([number], context)
+            ahead.read(number)
             for tap, rows in kept.items():
-                rows.append(flow.row(tap, 0, slice(-1, None)))
+                rows.append(flow.row(tap, 0, [ahead.place]))
             if enough and enough(text):
                 break
     return Generated(
@@ -80,7 +87,7 @@ def generate(
         tuple(log_probabilities),
         tuple(entropies),
         finished,
-        context,
+        ahead.context,
         {tap: np.concatenate(rows) for tap, rows in kept.items() if rows},
         end,
     )
@@ -135,34 +142,60 @@ class JsonValues:
     def __init__(self, tokens: Tokens) -> None:
         self._end_ids = tokens.end_ids
         self._tokenizer = LLTokenizer(tokens.serialized, eos_token=min(tokens.end_ids))
-        self._size = self._tokenizer.vocab_size
-        self._is_text = np.ones(self._size, np.bool_)
-        self._is_text[[i for i in tokens.control_ids if i < self._size]] = False
+        size = self._tokenizer.vocab_size
+        self._is_text = np.ones(size, np.bool_)
+        self._is_text[[i for i in tokens.control_ids if i < size]] = False
 
-    def allowed(self, schema: Mapping[str, object]) -> Allowed:
-        """Return the constraint to one value, after which only an end token may come.
+    def value(self, schema: Mapping[str, object]) -> "JsonValue":
+        """Return the constraint to one value, after which only an end token may come."""
+        grammar = _GRAMMAR.format(schema=json.dumps({**schema, "x-guidance": _SPACING}))
+        matcher = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar))
+        return JsonValue(matcher, self._is_text, self._end_ids)
 
-        It is for one writing: it remembers what was written.
+
+class JsonValue:
+    """For one writing: it remembers what was written."""
+
+    def __init__(
+        self,
+        matcher: LLMatcher,
+        is_text: NDArray[np.bool_],
+        end_ids: Collection[int],
+    ) -> None:
+        self._matcher, self._is_text, self._end_ids = matcher, is_text, end_ids
+        self._bits = np.zeros((len(is_text) + 31) // 32, np.uint32)
+        self._read = 0
+
+    def allowed(self, written: Sequence[int]) -> Collection[int] | NDArray[np.int64]:
+        """Return what may come next.
 
         Raises:
             ModelFormatError: The schema can't be held to with this tokenizer.
         """
-        grammar = _GRAMMAR.format(schema=json.dumps({**schema, "x-guidance": _SPACING}))
-        matcher = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar))
-        bits = np.zeros((self._size + 31) // 32, np.uint32)
+        self._follow(written)
+        if self._is_over:
+            return self._end_ids
+        self._matcher.unsafe_compute_mask_ptr(self._bits.ctypes.data, self._bits.nbytes)
+        if self._matcher.is_error():
+            raise ModelFormatError(
+                f"JSON can't be written with this tokenizer: {self._matcher.get_error()} "
+                "Set NESCIO_LANGUAGE_FORM to 'copy'."
+            )
+        row = np.unpackbits(self._bits.view(np.uint8), bitorder="little")
+        return np.flatnonzero(
+            row[: len(self._is_text)].astype(np.bool_) & self._is_text
+        )
 
-        def next_ids(written: Sequence[int]) -> Collection[int] | NDArray[np.int64]:
-            if written:
-                matcher.consume_token(written[-1])
-            if matcher.is_stopped() and not matcher.is_error():
-                return self._end_ids
-            matcher.unsafe_compute_mask_ptr(bits.ctypes.data, bits.nbytes)
-            if matcher.is_error():
-                raise ModelFormatError(
-                    f"JSON can't be written with this tokenizer: {matcher.get_error()} "
-                    "Set NESCIO_LANGUAGE_FORM to 'copy'."
-                )
-            row = np.unpackbits(bits.view(np.uint8), bitorder="little")[: self._size]
-            return np.flatnonzero(row.astype(np.bool_) & self._is_text)
+    def forced(self, written: Sequence[int]) -> Sequence[int]:
+        """Return what must come next, as it is usually cut into tokens; may be nothing."""
+        self._follow(written)
+        return () if self._is_over else self._matcher.compute_ff_tokens()
 
-        return next_ids
+    @property
+    def _is_over(self) -> bool:
+        return bool(self._matcher.is_stopped() and not self._matcher.is_error())
+
+    def _follow(self, written: Sequence[int]) -> None:
+        for number in written[self._read :]:
+            self._matcher.consume_token(number)
+        self._read = len(written)

@@ -134,10 +134,12 @@ class InstructedLanguageModel:
         taps: Sequence[Tap] = (),
     ) -> Generated:
         self._lead(reply, name)
+        held = self._values.value(value_schema(name, pieces=pieces))
         value = self.model.generate(
             reply.context,
             max_tokens=_MAX_TOKENS,
-            allowed=self._values.allowed(value_schema(name, pieces=pieces)),
+            allowed=held.allowed,
+            forced=held.forced,
             taps=taps,
         )
         reply.values[name] = value

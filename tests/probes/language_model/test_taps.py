@@ -245,14 +245,14 @@ def test_activations_kept_while_writing_are_those_of_a_second_pass(family, ends)
 
 def test_an_end_that_is_not_asked_for_is_not_read(monkeypatch):
     model, passes = tiny_models.model("llama"), []
-    own = Network.read
+    own = Network.after
 
-    def counted(self, ids, context):
-        passes.append(len(ids))
-        return own(self, ids, context)
+    def counted(self, rows, context, *, keep):
+        passes.append(len(rows[0]))
+        return own(self, rows, context, keep=keep)
 
     prompt, end = model.read(ROW), min(model.tokens.end_ids)
-    monkeypatch.setattr(Network, "read", counted)
+    monkeypatch.setattr(Network, "after", counted)
     written = model.generate(
         prompt, max_tokens=5, allowed=lambda ids: [[50, end][len(ids)]], taps=[Tap(1)]
     )
