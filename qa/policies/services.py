@@ -51,6 +51,14 @@ _READ_BY = {
         "questions are kept and not answered. Fit some: manage.py train directions.",
     ),
 }
+# What chooses a timing's thresholds.
+_COMPARED = "python -m studies cbdr_timing, from a checkout"
+_CHOSEN_BY = {
+    RetrievalTiming.BOUNDARY: "manage.py calibrate min_known",
+    RetrievalTiming.MONITORED: "manage.py calibrate monitor",
+    RetrievalTiming.HISTORY: _COMPARED,
+    RetrievalTiming.LOG_PROBABILITY: _COMPARED,
+}
 CHANGEABLE = frozenset(DECLARED) | {"name"}
 # That thresholds come from labelled answers is said of those very ones, never inherited.
 _COPIED = CHANGEABLE - {"is_calibrated"}
@@ -196,10 +204,9 @@ def own_knowledge_uncalibrated(policy: Policy) -> str:
         return ""
     timing = RetrievalTiming(policy.retrieval_timing)
     remedy = (
-        "Choose them on labelled questions of your own (manage.py calibrate min_known, or "
-        "calibrate monitor for the timing monitored) and name in calibrated_own_knowledge "
-        "of a new version what they were chosen for, or activate a version of the scope "
-        "knowledge_base."
+        f"Choose them on labelled questions of your own ({_CHOSEN_BY[timing]}) and name in "
+        "calibrated_own_knowledge of a new version what they were chosen for, or activate "
+        "a version of the scope knowledge_base."
     )
     set_for = policy.calibrated_own_knowledge.split()
     if not set_for:

@@ -110,6 +110,29 @@ def test_what_the_model_knows_decides_nothing_until_it_was_calibrated(bundled_ba
     assert activate(made).is_active
 
 
+@pytest.mark.parametrize(
+    ("timing", "command"),
+    [
+        (RetrievalTiming.BOUNDARY, "calibrate min_known"),
+        (RetrievalTiming.MONITORED, "calibrate monitor"),
+        (RetrievalTiming.HISTORY, "studies cbdr_timing"),
+        (RetrievalTiming.LOG_PROBABILITY, "studies cbdr_timing"),
+    ],
+)
+def test_who_may_not_activate_is_told_what_chooses_that_timings_threshold(
+    timing, command
+):
+    first = ensure_default_policy(make_knowledge_base())
+    made = new_version(first, by=None, scope=Scope.ADAPTIVE, retrieval_timing=timing)
+
+    with pytest.raises(PolicyError) as refused:
+        activate(made)
+
+    said = str(refused.value)
+    commands = ("calibrate min_known", "calibrate monitor", "studies cbdr_timing")
+    assert [each for each in commands if each in said] == [command]
+
+
 def test_by_default_nothing_outside_the_knowledge_base_is_answered():
     ensure_default_policy(make_knowledge_base())
 
