@@ -83,7 +83,7 @@ def test_what_was_answered_before_is_no_evidence(client):
     asked = ask(client, "and the Platinum card?", conversation=first["id"])
 
     assert asked["question"] == "What does the Platinum card cost?"
-    assert "900" not in str(asked)
+    assert "900 euros" not in str(asked)  # an id may have 900 in it
     assert not any(each["withheld"] for each in asked["near_misses"])
     assert asked["text"] != first["text"]
 
