@@ -134,7 +134,21 @@ def knowledge(transactional_db) -> None:
     make_signed_up(Role.AGENT, "agent")
 
 
-def violations(page: Page) -> list[str]:
-    """What axe finds in what is ours of a page of the admin."""
-    found = Axe().run(page, context=".cal").response["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
+OURS_IN_ADMIN = ".cal"
+
+
+def violations(
+    page: Page, context: str | None = None, *, serious_only: bool = False
+) -> list[str]:
+    """Return what axe finds on a page, or in one part of it.
+
+    A page that is only arriving has no style sheet yet, and the browser's own colours.
+    """
+    page.wait_for_load_state()
+    found = Axe().run(page, context=context).response["violations"]
+    grave = ("serious", "critical")
+    return [
+        f"{v['id']} ({v['impact']}): {v['nodes'][0]['html'][:200]}"
+        for v in found
+        if not serious_only or v["impact"] in grave
+    ]

@@ -10,7 +10,7 @@ from kb.models import Entry
 from qa.answers import wording
 from qa.models import Answer, Vote
 from qa.pipeline.gates import SIGNALS
-from tests.browser.test_looks import violations
+from tests.browser.conftest import violations
 from tests.factories import make_entry
 from tests.qa.answer_rows import make_answer
 

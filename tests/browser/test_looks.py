@@ -1,7 +1,6 @@
 """What pages look like to whom: small screens, dark rooms, other senses."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
@@ -9,7 +8,7 @@ from accounts.roles import Role
 from kb.models import Entry
 from qa.gaps.escalations import close, escalate
 from qa.models import Answer
-from tests.browser.conftest import make_signed_up
+from tests.browser.conftest import make_signed_up, violations
 from tests.factories import make_user
 from tests.qa.answer_rows import make_answer
 
@@ -18,16 +17,6 @@ VERBATIM = "How do I block a lost card?"
 UNKNOWN = "Who won the chess game?"
 
 pytestmark = pytest.mark.usefixtures("knowledge")
-
-
-def violations(page, *, serious_only: bool = False) -> list[str]:
-    found = Axe().run(page).response["violations"]
-    grave = ("serious", "critical")
-    return [
-        f"{v['id']} ({v['impact']}): {v['nodes'][0]['html'][:200]}"
-        for v in found
-        if not serious_only or v["impact"] in grave
-    ]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

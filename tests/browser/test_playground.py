@@ -7,8 +7,7 @@ from accounts.roles import Role
 from kb.models import Entry
 from qa.models import Answer, SavedCase
 from qa.policies.services import active_policy, new_version
-from tests.browser.conftest import make_signed_up
-from tests.browser.test_looks import violations
+from tests.browser.conftest import make_signed_up, violations
 from tests.factories import make_knowledge_base
 
 QUESTION = "How do I block a lost card?"

@@ -5,7 +5,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from qa.models import Answer
-from tests.browser.test_looks import PHONE, violations
+from tests.browser.conftest import violations
+from tests.browser.test_looks import PHONE
 from tests.factories import make_entry
 from tests.qa.answer_rows import make_answer
 

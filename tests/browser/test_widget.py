@@ -8,12 +8,12 @@ from threading import Thread
 
 import jwt
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from integrations.widget import tokens
 from integrations.widget.models import Widget
 from qa.models import Answer, Vote
+from tests.browser.conftest import violations
 from tests.factories import make_entry, make_knowledge_base, make_user
 
 KNOWN = "How do I block a lost card?"
@@ -114,11 +114,6 @@ def ask(page: Page, question: str) -> None:
     page.locator("nescio-widget article").wait_for(timeout=60_000)
 
 
-def violations(page: Page) -> list[str]:
-    found = Axe().run(page, context="nescio-widget").response["violations"]
-    return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
-
-
 def test_a_reader_asks_sees_the_evidence_and_votes_by_keyboard_alone(visit):
     page = visit()
     page.keyboard.press("Tab")
@@ -178,15 +173,15 @@ def test_it_has_no_accessibility_violation_and_fits(visit, scheme, viewport):
     options = {"viewport": viewport} if viewport else {}
     page = visit(color_scheme=scheme, **options)
 
-    found = {"empty": violations(page)}
+    found = {"empty": violations(page, "nescio-widget")}
     ask(page, KNOWN)
-    found["answered"] = violations(page)
+    found["answered"] = violations(page, "nescio-widget")
     page.get_by_role("button", name="Yes").click()
     page.get_by_text("Thank you.").wait_for()
-    found["voted"] = violations(page)
+    found["voted"] = violations(page, "nescio-widget")
     ask(page, UNKNOWN)
     page.get_by_role("article", name="Not answered").wait_for()
-    found["refused"] = violations(page)
+    found["refused"] = violations(page, "nescio-widget")
 
     assert found == {name: [] for name in found}
     width = page.evaluate("document.documentElement.scrollWidth")

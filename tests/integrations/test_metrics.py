@@ -113,13 +113,13 @@ def test_of_each_kind_the_last_job_that_ended_is_shown(scrape):
 
     found = scrape()
 
-    for ended_so, hours, seconds in (("succeeded", 1, 40), ("failed", 3, 5)):
+    for ending, hours, seconds in (("succeeded", 1, 40), ("failed", 3, 5)):
         at = (now - timedelta(hours=hours)).timestamp()
         for name, expected in (
             ("finished_timestamp_seconds", at),
             ("seconds", seconds),
         ):
-            shown = value(found, f"nescio_job_last_{name}", state=ended_so)
+            shown = value(found, f"nescio_job_last_{name}", state=ending)
             assert shown == pytest.approx(expected)
 
 

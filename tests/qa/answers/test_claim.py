@@ -85,9 +85,9 @@ def test_an_expert_decides_no_colleagues_question(kept, expert):
 
 
 def test_the_asker_decides_it_by_a_post(kept, insider):
-    told = b"".join(page_client(insider).post(stream(kept))).decode()
+    shown = b"".join(page_client(insider).post(stream(kept))).decode()
 
-    assert "It is 900 euros." in told
+    assert "It is 900 euros." in shown
     assert outcome(kept) == "answered"
 
 
@@ -97,10 +97,10 @@ def test_the_first_of_two_decides(kept, insider):
 
     with pytest.raises(AnswerPendingError):
         next(decide(Answer.objects.get(pk=kept.pk)))
-    told = b"".join(page_client(insider).post(stream(kept)))
+    shown = b"".join(page_client(insider).post(stream(kept)))
     list(first)
 
-    assert told == b""
+    assert shown == b""
     assert outcome(kept) == "answered"
     with pytest.raises(AnswerDecidedError):
         next(decide(Answer.objects.get(pk=kept.pk)))

@@ -74,7 +74,7 @@ def test_it_is_asked_as_it_stands_where_that_is_wanted_or_needed(client):
 def test_what_was_answered_before_is_no_evidence(client):
     hidden = make_audience("board", groups=["board"])
     make_entry(
-        "The Platinum card costs 900 euros a year.",
+        "The Platinum card costs 98765432 euros a year.",
         question="What does the Platinum card cost?",
         audience=hidden,
     )
@@ -83,7 +83,7 @@ def test_what_was_answered_before_is_no_evidence(client):
     asked = ask(client, "and the Platinum card?", conversation=first["id"])
 
     assert asked["question"] == "What does the Platinum card cost?"
-    assert "900 euros" not in str(asked)  # an id may have 900 in it
+    assert "98765432" not in str(asked)  # an id may have 900 in it
     assert not any(each["withheld"] for each in asked["near_misses"])
     assert asked["text"] != first["text"]
 

@@ -82,7 +82,7 @@ def test_what_one_may_not_read_is_neither_found_nor_counted(page):
 
     assert "0 entries" in pages[0]
     assert "andbook" not in "".join(pages)
-    assert not any("900 euros" in body or "opens" in body for body in (*pages, shown))
+    assert not any("900" in body or "opens" in body for body in (*pages, shown))
     for row in (hidden, draft):
         assert page.get(reverse("entry", args=[row.pk])).status_code == 404
     assert page.get(reverse("document", args=[secret.pk])).status_code == 404
@@ -154,7 +154,7 @@ def test_a_revision_of_others_is_not_shown(page):
     body = page.get(reverse("entry", args=[entry.pk])).content.decode()
 
     assert "by contract" in body
-    assert "900 euros" not in body
+    assert "900" not in body
 
 
 def test_cards_beside_an_answer_lead_to_the_entry(page, django_user_model):

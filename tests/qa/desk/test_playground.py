@@ -149,9 +149,9 @@ def test_nobody_asks_as_somebody_who_sees_more(page, expert, policy):
 
     assert "insider" not in offered
     assert 'value="colleague"' in offered
-    assert "code is 4711" not in own
+    assert "4711" not in own
     assert (refused[0], above[0], beside[0]) == (400, 400, 200)
-    assert "code is 4711" not in refused[1] + above[1]
+    assert "4711" not in refused[1] + above[1]
     assert "Asked as colleague" in beside[1]
 
 
@@ -161,11 +161,8 @@ def test_who_sees_more_asks_as_others_and_sees_what_they_see(policy):
     make_user(Role.AGENT, username="colleague")
     client = page_client(make_user(Role.CURATOR, groups=["vault"]))
 
-    assert "code is 4711" in tried(client, question=secret.question)[1]
-    assert (
-        "code is 4711"
-        not in tried(client, question=secret.question, asker="colleague")[1]
-    )
+    assert "4711" in tried(client, question=secret.question)[1]
+    assert "4711" not in tried(client, question=secret.question, asker="colleague")[1]
 
 
 def test_a_version_that_would_reveal_what_is_hidden_does_not_here(page, policy):
