@@ -72,7 +72,7 @@ def _jobs() -> Iterator[GaugeMetricFamily]:
     now = timezone.now()
     ended_at = GaugeMetricFamily(
         "nescio_job_last_finished_timestamp_seconds",
-        "When a job of this kind last ended so, in seconds since 1970.",
+        "When a job of this kind last ended in this state, in seconds since 1970.",
         labels=["queue", "kind", "state"],
     )
     took = GaugeMetricFamily(

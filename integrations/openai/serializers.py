@@ -28,10 +28,11 @@ _ROLES = ["system", "developer", "user", "assistant", "tool", "function"]
 # They steer how a model samples, what a provider keeps, or what a model may call but need
 # not (front ends offer tools with every question): nothing here depends on them.
 _WITHOUT_EFFECT = (
-    "frequency_penalty", "functions", "logit_bias", "max_completion_tokens",
-    "max_tokens", "metadata", "parallel_tool_calls", "prediction", "presence_penalty", "prompt_cache_key",
-    "prompt_cache_retention", "reasoning_effort", "safety_identifier", "seed",
-    "service_tier", "stop", "store", "temperature", "tools", "top_p", "user", "verbosity",
+    "frequency_penalty", "functions", "logit_bias", "max_completion_tokens", "max_tokens",
+    "metadata", "parallel_tool_calls", "prediction", "presence_penalty",
+    "prompt_cache_key", "prompt_cache_retention", "reasoning_effort", "safety_identifier",
+    "seed", "service_tier", "stop", "store", "temperature", "tools", "top_p", "user",
+    "verbosity",
 )  # fmt: skip
 # They change what comes back: only the values that ask for nothing else are taken.
 _ONLY: dict[str, tuple[object, ...]] = {
