@@ -1,12 +1,13 @@
 """How often somebody may ask: a counter in the cache for each scope, caller and window.
 
-One atomic increment holds over several processes on a shared cache (CACHE_URL); in
-exchange a burst across the edge of two windows may reach twice the rate.
+One atomic increment holds over several processes on a shared cache; in exchange a burst
+across the edge of two windows may reach twice the rate.
 """
 
 import hashlib
 import logging
 import math
+import sqlite3
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -72,7 +73,7 @@ def count(scope: str, caller: str) -> Count | None:
     key = f"throttle:{scope}:{digest}:{window}"
     try:
         used = _increment(key, rate.seconds)
-    except (RedisError, OSError):
+    except (RedisError, sqlite3.Error, OSError):
         logger.exception("The cache is down; nothing is throttled meanwhile.")
         return None
     return Count(rate.limit, used, (window + 1) * rate.seconds - now)
@@ -85,10 +86,13 @@ def seconds_to_wait(scope: str, caller: str) -> float | None:
 
 
 def _increment(key: str, seconds: int) -> int:
-    cache.add(key, 0, timeout=seconds)
     try:
         return cache.incr(key)
-    except ValueError:  # it was evicted between the two
+    except ValueError:  # the first of its window, or it was evicted
+        cache.add(key, 0, timeout=seconds)
+    try:
+        return cache.incr(key)
+    except ValueError:
         cache.set(key, 1, timeout=seconds)
         return 1
 

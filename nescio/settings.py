@@ -7,8 +7,10 @@ versioned policy, stored with every answer.
 
 import base64
 import os
+import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import environ
@@ -39,6 +41,18 @@ def _require_one_of(name: str, value: str, *allowed: str) -> None:
 
 VAR_DIR = Path(env.str("NESCIO_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
 PLACES = Places(VAR_DIR)
+
+# Each has the interpreter for itself, and all share the memory of the models. Only Linux
+# forks them safely.
+_CORES = os.cpu_count() or 1
+WEB_PROCESSES = env.int(
+    "NESCIO_WEB_PROCESSES", default=min(4, _CORES) if sys.platform == "linux" else 1
+)
+if WEB_PROCESSES < 1 or (WEB_PROCESSES > 1 and sys.platform != "linux"):
+    raise ImproperlyConfigured(
+        f"NESCIO_WEB_PROCESSES is {WEB_PROCESSES}; it may be 1 or more, and only 1 where "
+        "the system is not Linux."
+    )
 
 # --- Where the parts are -------------------------------------------------------------
 DATABASE_URL = env.str("DATABASE_URL", default=PLACES.database_url)
@@ -252,15 +266,22 @@ if env.bool("NESCIO_DATABASE_POOL", default=not _is_pooled):
 DATABASES = {"default": _database}
 
 # --- Cache ---------------------------------------------------------------------------
-# Only throttle counters live here. Local memory counts in each process on its own; a
-# system of several web processes shares a Redis by CACHE_URL.
-CACHES = {"default": env.cache_url("CACHE_URL", default="locmemcache://")}
-_cache_options = CACHES["default"].setdefault("OPTIONS", {})
-if CACHES["default"]["BACKEND"].endswith("LocMemCache"):
-    _cache_options["MAX_ENTRIES"] = 100_000
-elif CACHES["default"]["BACKEND"].endswith("RedisCache"):
+# Only throttle counters live here: in a file that the processes of one host share, or in
+# a Redis that several hosts do.
+_COUNTER_FILE = {
+    "BACKEND": "accounts.counter_file.CounterFile",
+    "LOCATION": str(PLACES.counters),
+}
+CACHES: dict[str, dict[str, Any]] = {
+    "default": env.cache_url("CACHE_URL")
+    if env.str("CACHE_URL", default="")
+    else _COUNTER_FILE
+}
+if CACHES["default"]["BACKEND"].endswith("RedisCache"):
     # A cache that hangs must not hang the requests that it only counts.
-    _cache_options.update(socket_timeout=1, socket_connect_timeout=1)
+    CACHES["default"].setdefault("OPTIONS", {}).update(
+        socket_timeout=1, socket_connect_timeout=1
+    )
 
 # --- Background work -----------------------------------------------------------------
 # The Job row is the truth and the broker only notifies: a lost, doubled or late message
@@ -331,16 +352,16 @@ _require_one_of(
     "NESCIO_MODEL_PRECISION", MODEL_PRECISION, "auto", "bfloat16", "float32"
 )
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores
-# divided by processes, here web server and worker.
+# divided by processes, here those of the web server and a worker.
 TORCH_THREADS = env.int(
-    "NESCIO_TORCH_THREADS", default=max(1, (os.cpu_count() or 1) // 2)
+    "NESCIO_TORCH_THREADS", default=max(1, _CORES // (WEB_PROCESSES + 1))
 )
 # What a language model made of the entries that were read last, in MiB; 64 hold about 45
 # entries of the bundled model.
 PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 
-# Questions that one process has in its language model or waiting for it; one more is
-# answered 503 at once. What needs no model never waits behind them.
+# Questions that the web server has in its language model or waiting for it, shared among
+# its processes; one more is answered 503 at once. What needs no model never waits.
 LANGUAGE_QUEUE = env.int("NESCIO_LANGUAGE_QUEUE", default=8)
 
 # Where the admin finds data sets to evaluate; empty offers those that come along.
@@ -451,7 +472,7 @@ DISK_RESERVE_MIB = env.int("NESCIO_DISK_RESERVE_MIB", default=256)
 HOST = env.str("NESCIO_HOST", default="127.0.0.1")
 PORT = env.int("NESCIO_PORT", default=8000)
 # More than questions that wait for a language model at a time, so that a refusal, which
-# needs none, always finds a thread; event streams hold one each too.
+# needs none, always finds a thread; event streams hold one each too. Of all processes.
 WEB_THREADS = env.int("NESCIO_WEB_THREADS", default=32)
 WORKER_PROCESSES = env.int("NESCIO_WORKER_PROCESSES", default=1)
 # What links in mails begin with.
@@ -532,8 +553,9 @@ SPECTACULAR_SETTINGS = {
 # --- Metrics -------------------------------------------------------------------------
 # Who scrapes /metrics with it sees no more than numbers; without it only admins may.
 METRICS_TOKEN = env.str("NESCIO_METRICS_TOKEN", default="")
-# Prometheus' client writes there what several processes count; the library reads it too.
-METRICS_DIR = env.str("PROMETHEUS_MULTIPROC_DIR", default="")
+# Prometheus' client writes there what several processes count; `nescio.forking` sets the
+# variable, which the library reads, where it is not set.
+METRICS_DIR = env.str("PROMETHEUS_MULTIPROC_DIR", default=str(PLACES.metrics))
 
 # Where traces are sent by OTLP over HTTP, such as http://localhost:4318/v1/traces.
 TRACES_URL = env.str("NESCIO_TRACES_URL", default="")

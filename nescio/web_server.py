@@ -2,8 +2,8 @@
 
     python -m nescio.web_server [nescio.wsgi:application] [--host HOST] [--port PORT]
 
-One process with threads: the models are loaded once, and their work runs outside the
-interpreter's lock. Waitress takes a request from its socket in one loop for all
+A few processes with threads each (NESCIO_WEB_PROCESSES): the models are loaded once, before
+the processes are forked, which share their memory. Waitress takes a request from its socket in one loop for all
 connections, and a thread gets it only when its body has come in whole, so that a client
 who sends slowly holds a connection and no thread. What it lacks is here: an end to such a
 request, a bound on them, and a drain at the end.
@@ -13,6 +13,7 @@ import argparse
 import ctypes
 import errno
 import logging
+import math
 import os
 import pkgutil
 import signal
@@ -23,7 +24,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Final
 
 from django.conf import settings
@@ -34,7 +34,8 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
 
-from nescio.forking import import_web_server
+from accounts.torch_threads import set_torch_threads
+from nescio.forking import import_web_server, load_models
 
 logger = logging.getLogger("nescio.web_server")
 
@@ -239,50 +240,64 @@ def make_server(
     return WebServer(application, adjustments, limits)
 
 
-# A process that has imported everything, holds the port, and forks the one that serves: a
-# server that is killed is back as soon as its models are loaded, and clients that
-# connect meanwhile wait in the kernel instead of being refused. Imports take most of a start.
+# A process that has imported everything and loaded the models holds the port and forks
+# those that serve: one that is killed is back at once, and clients that connect meanwhile
+# are served by the others or wait in the kernel instead of being refused.
 
+_ENDS: Final = (signal.SIGTERM, signal.SIGINT)
 _AGAIN_SECONDS = 1.0
 # One that served this long was healthy: it is forked again at once.
 _HEALTHY_SECONDS = 15.0
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
-def keep_serving(serve: Callable[[], None]) -> int:
-    """Run `serve` in a child of this process (on Linux), again whenever a signal has killed it; return its status.
+def keep_serving(serve: Callable[[], None], processes: int = 1) -> int:
+    """Run `serve` in children of this process (on Linux), each again whenever a signal has killed it; return their status.
 
-    One that ends by itself, as with settings that are wrong, is not started again.
+    One that ends by itself, as with settings that are wrong, is not started again, and the
+    others are ended.
     """
     end = threading.Event()
-    child = 0
+    children: dict[int, float] = {}  # when each began
 
-    def pass_on(number: int, _: FrameType | None) -> None:
+    def pass_on(*_: object) -> None:
         end.set()
-        if child:
+        for child in [*children]:
             os.kill(child, signal.SIGTERM)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _ENDS:
         signal.signal(number, pass_on)
-    while True:
-        began = time.monotonic()
-        child = os.fork()
-        if not child:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, signal.SIG_DFL)
-            # Without its parent it would hold the port against the next one.
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
-            serve()
-            return 0
-        if end.is_set():
-            os.kill(child, signal.SIGTERM)
-        _, status = os.waitpid(child, 0)
-        if end.is_set() or os.WIFEXITED(status):
-            return max(0, os.waitstatus_to_exitcode(status))
-        name = signal.Signals(os.WTERMSIG(status)).name
-        logger.error("The server (process %d) was ended by %s.", child, name)
-        if time.monotonic() - began < _HEALTHY_SECONDS:
-            time.sleep(_AGAIN_SECONDS)
+    status = 0
+    while not end.is_set() or children:
+        while len(children) < processes and not end.is_set():
+            # Held back until both processes know what to do with it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+            child = os.fork()
+            if not child:
+                _serve_as_child(serve)
+                return 0
+            children[child] = time.monotonic()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
+        child, ended = os.wait()
+        began = children.pop(child)
+        if os.WIFEXITED(ended):
+            status = status or os.waitstatus_to_exitcode(ended)
+            pass_on()
+        elif not end.is_set():
+            name = signal.Signals(os.WTERMSIG(ended)).name
+            logger.error("The server (process %d) was ended by %s.", child, name)
+            if time.monotonic() - began < _HEALTHY_SECONDS:
+                time.sleep(_AGAIN_SECONDS)
+    return status
+
+
+def _serve_as_child(serve: Callable[[], None]) -> None:
+    for number in _ENDS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
+    # Without its parent it would hold the port against the next one.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    serve()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -301,13 +316,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
 
     def serve() -> None:
+        set_torch_threads()
         end = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in _ENDS:
             signal.signal(number, lambda *_: end.set())
         server = make_server(
             pkgutil.resolve_name(options.application),
             listener,
-            threads=settings.WEB_THREADS,
+            threads=math.ceil(settings.WEB_THREADS / settings.WEB_PROCESSES),
             limits=Limits(body_bytes=body_bytes),
         )
         server.serve(end)
@@ -316,7 +332,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         serve()
         return 0
     import_web_server()
-    return keep_serving(serve)
+    if settings.WARM_UP:
+        load_models()
+    return keep_serving(serve, settings.WEB_PROCESSES)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -73,6 +74,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     settings.VERIFIER = "none"
     # The usual one takes a third of a second, several times in every test that signs in.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # Sessions that run side by side count apart.
+    counters = tempfile.TemporaryDirectory(prefix="nescio-counters-")
+    settings.CACHES["default"]["LOCATION"] = f"{counters.name}/throttles.sqlite3"
+    session.config.add_cleanup(counters.cleanup)
     patch = pytest.MonkeyPatch()
     patch.setattr(
         "django.core.management.commands.flush.emit_post_migrate_signal", _fill_again

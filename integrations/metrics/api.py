@@ -3,6 +3,7 @@
 What no process counts is measured when it is asked for: the same from whichever is asked.
 """
 
+import os
 from collections.abc import Iterator
 
 from django.conf import settings
@@ -162,7 +163,8 @@ class MetricsView(KnownQueryView):
     def get(self, request: Request) -> HttpResponse:
         """Return every metric; those of all web processes where they share a directory."""
         registry = REGISTRY
-        if settings.METRICS_DIR:
+        # Set where this process was forked to share its work (`nescio.forking`).
+        if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # untyped in the library
         text = generate_latest(registry) + generate_latest(_SYSTEM)

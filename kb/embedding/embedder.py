@@ -23,6 +23,7 @@ from django.conf import settings
 from accounts.exceptions import UnavailableError
 from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
+from accounts.torch_threads import set_torch_threads
 from kb.embedding.models import EmbeddingModel
 
 if TYPE_CHECKING:
@@ -244,10 +245,9 @@ def _pin_threads() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    import torch  # noqa: PLC0415  # seconds, which most commands need not pay
     from transformers.utils.logging import disable_progress_bar  # noqa: PLC0415
 
-    torch.set_num_threads(settings.TORCH_THREADS)
+    set_torch_threads()
     disable_progress_bar()  # type: ignore[no-untyped-call]  # the library has no hints
 
 

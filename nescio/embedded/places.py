@@ -28,6 +28,8 @@ class Places:
     Attributes:
         activations: What language models held inside, kept between trainings; may be
             deleted.
+        counters: What throttles count, where no Redis does.
+        metrics: What the web server's processes count for `/metrics`.
         up_file: What a running `up` tells scripts: url, token, admin_password (mode 0600).
     """
 
@@ -40,6 +42,8 @@ class Places:
         self.activations: Final = var / "activations"
         self.exports: Final = var / "exports"
         self.imports: Final = var / "imports"
+        self.counters: Final = var / "counters" / "throttles.sqlite3"
+        self.metrics: Final = var / "metrics"
         self.secret_key_file: Final = var / "secret_key"
         self.logs: Final = var / "log"
         self.up_lock: Final = var / "up.lock"

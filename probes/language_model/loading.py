@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging as transformers_logging
 
 from accounts.loaded_once import LoadedOnce
+from accounts.torch_threads import set_torch_threads
 from probes import bundled
 from probes.adapter.merging import AdapterCard, merge_adapter
 from probes.cards import sha256_of
@@ -122,7 +123,7 @@ def load_network(
 
 def _load(name: str, adapter: str) -> WhiteBoxModel:
     began = time.monotonic()
-    torch.set_num_threads(settings.TORCH_THREADS)
+    set_torch_threads()
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     device = choose_device(settings.MODEL_DEVICE)
     model = load_model_from(

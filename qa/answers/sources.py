@@ -5,6 +5,7 @@ pays for it. None is loaded, nor waited for, while a connection of the database 
 """
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -114,11 +115,13 @@ class _Places:
         Raises:
             LanguageModelBusyError: All places are taken.
         """
+        # Requests come to all processes alike.
+        most = math.ceil(settings.LANGUAGE_QUEUE / settings.WEB_PROCESSES)
         with self._lock:
-            if self._taken >= settings.LANGUAGE_QUEUE:
+            if self._taken >= most:
                 raise LanguageModelBusyError(
-                    f"{self._taken} questions wait for the language model, as many as "
-                    "may (NESCIO_LANGUAGE_QUEUE). Yours is kept; try it again in a moment."
+                    "As many questions wait for the language model as may "
+                    "(NESCIO_LANGUAGE_QUEUE). Yours is kept; try it again in a moment."
                 )
             self._taken += 1
         try:

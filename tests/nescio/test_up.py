@@ -8,6 +8,9 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -162,6 +165,44 @@ def test_a_process_that_is_killed_is_started_again_until_make_stop(run, var):
     assert system.wait() == 0
     assert _processes(var) == set()
     assert not postgres.is_running(places)
+
+
+def test_web_processes_share_models_counts_and_the_port(run, var, monkeypatch):
+    monkeypatch.setenv("NESCIO_WEB_PROCESSES", "2")
+    monkeypatch.setenv("NESCIO_THROTTLE_ASK", "24/day")
+    monkeypatch.setenv("NESCIO_METRICS_TOKEN", "counted")
+    system = run().wait_until_ready()
+    token = system.told["token"]
+
+    def ask(number):
+        body = {"question": f"Why is the sky blue in scene {number}?"}
+        return system.request("POST", "/api/v1/ask", body, token)[0]
+
+    def webs():
+        return [p for p in orphans.find(var) if p.name() == "web server"]
+
+    (head,) = (p for p in webs() if p.pid == os.getpgid(p.pid))
+    assert head.num_threads() == 1  # what forks may have no other
+    servers = head.children()
+    assert len(servers) == 2
+    # The weights lie in the pages that were there before the fork.
+    assert all(p.memory_full_info().uss < p.memory_info().rss / 2 for p in servers)
+
+    with ThreadPoolExecutor(8) as clients:
+        assert [*clients.map(ask, range(20))] == [200] * 20
+    servers[0].kill()
+    servers[0].wait(10)
+    assert [ask(20 + number) for number in range(4)] == [200] * 4
+    while len(head.children()) < 2:
+        time.sleep(0.05)
+    assert ask(24) == 429  # counted by both, and by one that is gone
+    metrics = urllib.request.Request(
+        f"{system.url}/metrics", headers={"Authorization": "Bearer counted"}
+    )
+    with urllib.request.urlopen(metrics) as response:
+        lines = response.read().decode().splitlines()
+    counts = [line for line in lines if line.startswith("nescio_questions_total")]
+    assert sum(float(line.rpartition(" ")[2]) for line in counts) == 24
 
 
 def test_first_start_that_is_killed_goes_on_at_the_second(run, var):

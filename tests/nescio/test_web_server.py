@@ -260,18 +260,18 @@ import os, sys, time
 from nescio.web_server import keep_serving
 
 def serve():
-    print(os.getpid(), flush=True)
+    os.write(1, b"%d\\n" % os.getpid())  # at once, beside others
     line = sys.stdin.readline()
     if line == "end\\n":
         sys.exit(3)
 
-sys.exit(keep_serving(serve))
+sys.exit(keep_serving(serve, int(sys.argv[1])))
 """
 
 
-def kept():
+def kept(processes=1):
     return subprocess.Popen(
-        [sys.executable, "-c", _KEPT],
+        [sys.executable, "-c", _KEPT, str(processes)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -306,3 +306,26 @@ def test_the_server_that_is_forked_ends_with_its_parent():
         parent.kill()
 
         child.wait(_WAIT_SECONDS)
+
+
+def test_of_several_servers_a_killed_one_is_forked_again_beside_the_others():
+    with kept(2) as parent:
+        first, second = (int(parent.stdout.readline()) for _ in range(2))
+        os.kill(first, signal.SIGKILL)
+        third = int(parent.stdout.readline())
+
+        left = {child.pid for child in psutil.Process(parent.pid).children()}
+        assert left == {second, third}
+        parent.terminate()
+        assert parent.wait(_WAIT_SECONDS) == 0
+    assert not any(map(psutil.pid_exists, left))
+
+
+def test_of_several_servers_one_that_ends_by_itself_ends_the_others():
+    with kept(3) as parent:
+        children = [int(parent.stdout.readline()) for _ in range(3)]
+        parent.stdin.write("end\n")
+        parent.stdin.flush()
+
+        assert parent.wait(_WAIT_SECONDS) == 3
+    assert not any(map(psutil.pid_exists, children))
