@@ -56,9 +56,9 @@ def _share_metrics() -> None:
     """
     os.environ.update(PROMETHEUS_MULTIPROC_DIR=settings.METRICS_DIR)
     directory = Path(settings.METRICS_DIR)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if directory != settings.PLACES.metrics:
         return  # the operator's own, who may share it with others
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for file in directory.glob("*_*.db"):
         pid = file.stem.rpartition("_")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):

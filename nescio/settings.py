@@ -6,6 +6,7 @@ versioned policy, stored with every answer.
 """
 
 import base64
+import math
 import os
 import sys
 from datetime import timedelta
@@ -53,6 +54,12 @@ if WEB_PROCESSES < 1 or (WEB_PROCESSES > 1 and sys.platform != "linux"):
         f"NESCIO_WEB_PROCESSES is {WEB_PROCESSES}; it may be 1 or more, and only 1 where "
         "the system is not Linux."
     )
+
+
+def _of_one_process(whole: int) -> int:
+    """Return the share of one process of what holds for the whole web server."""
+    return math.ceil(whole / WEB_PROCESSES)
+
 
 # --- Where the parts are -------------------------------------------------------------
 DATABASE_URL = env.str("DATABASE_URL", default=PLACES.database_url)
@@ -360,9 +367,9 @@ TORCH_THREADS = env.int(
 # entries of the bundled model.
 PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 
-# Questions that the web server has in its language model or waiting for it, shared among
-# its processes; one more is answered 503 at once. What needs no model never waits.
-LANGUAGE_QUEUE = env.int("NESCIO_LANGUAGE_QUEUE", default=8)
+# Questions that are in the language model or wait for it; one more is answered 503 at
+# once. What needs no model never waits behind them.
+LANGUAGE_QUEUE = _of_one_process(env.int("NESCIO_LANGUAGE_QUEUE", default=8))
 
 # Where the admin finds data sets to evaluate; empty offers those that come along.
 EVALUATION_DATA = env.str("NESCIO_EVALUATION_DATA", default="")
@@ -472,8 +479,8 @@ DISK_RESERVE_MIB = env.int("NESCIO_DISK_RESERVE_MIB", default=256)
 HOST = env.str("NESCIO_HOST", default="127.0.0.1")
 PORT = env.int("NESCIO_PORT", default=8000)
 # More than questions that wait for a language model at a time, so that a refusal, which
-# needs none, always finds a thread; event streams hold one each too. Of all processes.
-WEB_THREADS = env.int("NESCIO_WEB_THREADS", default=32)
+# needs none, always finds a thread; event streams hold one each too.
+WEB_THREADS = _of_one_process(env.int("NESCIO_WEB_THREADS", default=32))
 WORKER_PROCESSES = env.int("NESCIO_WORKER_PROCESSES", default=1)
 # What links in mails begin with.
 PUBLIC_URL = env.str("NESCIO_PUBLIC_URL", default=f"http://{HOST}:{PORT}").rstrip("/")

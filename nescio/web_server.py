@@ -13,7 +13,6 @@ import argparse
 import ctypes
 import errno
 import logging
-import math
 import os
 import pkgutil
 import signal
@@ -323,7 +322,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server = make_server(
             pkgutil.resolve_name(options.application),
             listener,
-            threads=math.ceil(settings.WEB_THREADS / settings.WEB_PROCESSES),
+            threads=settings.WEB_THREADS,
             limits=Limits(body_bytes=body_bytes),
         )
         server.serve(end)

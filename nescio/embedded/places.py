@@ -7,6 +7,7 @@ that user pass through those above it: search permission alone, where it is miss
 import hashlib
 import logging
 import os
+import platform
 import pwd
 import secrets
 import shutil
@@ -29,7 +30,8 @@ class Places:
         activations: What language models held inside, kept between trainings; may be
             deleted.
         counters: What throttles count, where no Redis does.
-        metrics: What the web server's processes count for `/metrics`.
+        metrics: What the web server's processes count for `/metrics`; of each host, for
+            processes of two containers may have the same number.
         up_file: What a running `up` tells scripts: url, token, admin_password (mode 0600).
     """
 
@@ -43,7 +45,7 @@ class Places:
         self.exports: Final = var / "exports"
         self.imports: Final = var / "imports"
         self.counters: Final = var / "counters" / "throttles.sqlite3"
-        self.metrics: Final = var / "metrics"
+        self.metrics: Final = var / "metrics" / platform.node()
         self.secret_key_file: Final = var / "secret_key"
         self.logs: Final = var / "log"
         self.up_lock: Final = var / "up.lock"

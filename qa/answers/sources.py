@@ -5,7 +5,6 @@ pays for it. None is loaded, nor waited for, while a connection of the database 
 """
 
 import logging
-import math
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -115,10 +114,8 @@ class _Places:
         Raises:
             LanguageModelBusyError: All places are taken.
         """
-        # Requests come to all processes alike.
-        most = math.ceil(settings.LANGUAGE_QUEUE / settings.WEB_PROCESSES)
         with self._lock:
-            if self._taken >= most:
+            if self._taken >= settings.LANGUAGE_QUEUE:
                 raise LanguageModelBusyError(
                     "As many questions wait for the language model as may "
                     "(NESCIO_LANGUAGE_QUEUE). Yours is kept; try it again in a moment."
