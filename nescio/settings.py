@@ -46,7 +46,7 @@ PLACES = Places(VAR_DIR)
 # Each has the interpreter for itself, and all share the memory of the models. Only Linux
 # forks them safely.
 _CORES = os.cpu_count() or 1
-WEB_PROCESSES = env.int(
+WEB_PROCESSES: int = env.int(
     "NESCIO_WEB_PROCESSES", default=min(4, _CORES) if sys.platform == "linux" else 1
 )
 if WEB_PROCESSES < 1 or (WEB_PROCESSES > 1 and sys.platform != "linux"):
