@@ -1,20 +1,36 @@
-from typing import Any
+from typing import Any, Final
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
-from django.db import connection
+from django.db import OperationalError, connection
 from django.db.migrations.recorder import MigrationRecorder
+from psycopg.errors import LockNotAvailable
 
 from accounts.acting import as_owner
 
 # Before 0.1.0 each change had a migration of its own; this was the first.
 _BEFORE_FIRST_VERSION = ("accounts", "0001_add_api_token")
+_LOCK_SECONDS: Final = 10.0
 
 
 class Command(migrate.Command):
-    """Django's own, as the role that signed in: tables are changed by their owner."""
+    """Django's own, as the role that signed in: tables are changed by their owner.
+
+    Who waits for a table's lock lets nobody past who only reads it, so none waits long.
+    """
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument(
+            "--lock-seconds",
+            type=float,
+            default=_LOCK_SECONDS,
+            help="how long to wait for the lock of a table that is in use; 0 is for "
+            "ever, while everybody else waits too (default %(default)s)",
+        )
 
     def execute(self, *args: Any, **options: Any) -> str | None:  # noqa: ANN401  # Django's
+        seconds = options.get("lock_seconds", _LOCK_SECONDS)
         with as_owner("migrations"):
             if (
                 _BEFORE_FIRST_VERSION
@@ -27,4 +43,26 @@ class Command(migrate.Command):
                     "manage.py restore_knowledge. An embedded database with nothing to "
                     "keep: stop Nescio and delete the folder var/postgres."
                 )
-            return super().execute(*args, **options)
+            _wait_for_locks(seconds)
+            try:
+                return super().execute(*args, **options)
+            except OperationalError as error:
+                if not isinstance(error.__cause__, LockNotAvailable):
+                    raise
+                raise CommandError(
+                    f"A table that a migration changes was in use for {seconds:g} s. What "
+                    "had been applied before it stays; run the command again. If it fails "
+                    "again, look for long statements in pg_stat_activity, stop the "
+                    "workers meanwhile, or wait longer with --lock-seconds."
+                ) from error
+            finally:
+                _wait_for_locks(0)
+
+
+def _wait_for_locks(seconds: float) -> None:
+    if connection.connection is None and not seconds:
+        return  # a session that is closed has forgotten it
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT set_config('lock_timeout', %s, false)", [f"{seconds * 1000:.0f}"]
+        )
