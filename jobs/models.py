@@ -49,6 +49,11 @@ class Job(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=50, help_text='"app.verb", such as kb.embed.')
     parameters = models.JSONField(default=dict)
+    origin = models.JSONField(
+        default=dict,
+        db_default=models.Value({}, models.JSONField()),
+        help_text="The request that started it: its id, and its trace (W3C Trace Context).",
+    )
     state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
     done = models.PositiveBigIntegerField(default=0)
     total = models.PositiveBigIntegerField(null=True, blank=True)

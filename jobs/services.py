@@ -27,7 +27,7 @@ from jobs.models import Job
 logger = logging.getLogger(__name__)
 
 RUN_TASK = "workers.run_job"
-REQUEST_ID = "nescio_request_id"  # a message's header
+REQUEST_ID = "request_id"  # a key of `Job.origin`, beside those of the trace
 # One more try heals a connection that a restarted broker has closed.
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 
@@ -39,15 +39,12 @@ def queue_of(kind: str) -> str:
 
 def notify_worker(job_id: UUID, kind: str) -> bool:
     """Notify a worker of the queue of this kind; False where the broker is away."""
-    message = {REQUEST_ID: current_request_id()}
-    propagate.inject(message)  # the trace, where there is one
     try:
         current_app.send_task(
             RUN_TASK,
             args=[str(job_id)],
             queue=queue_of(kind),
             retry_policy=_RETRY,
-            headers=message,
         )
     except (KombuError, OSError):
         logger.warning(
@@ -102,9 +99,12 @@ def enqueue(
 
     An unfinished job with the same `idempotency_key` is returned instead.
     """
+    origin = {REQUEST_ID: current_request_id()}
+    propagate.inject(origin)  # the trace, where there is one
     values = {
         "kind": kind,
         "parameters": dict(parameters),
+        "origin": origin,
         "owner_id": None if owner is None else owner.pk,
         "total": total,
     }

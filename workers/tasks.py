@@ -19,6 +19,7 @@ from accounts.request_ids import NONE, named
 from integrations.events import delivery
 from integrations.events import services as events
 from integrations.traces.spans import job_span
+from jobs.models import Job
 from jobs.run import run_job as run
 from jobs.services import REQUEST_ID, RUN_TASK, enqueue, prune_finished
 from jobs.services import sweep as notify_overdue
@@ -79,12 +80,13 @@ watch_drift = _enqueuing("qa.watch_drift")
 weigh_votes = _enqueuing("qa.weigh_votes")
 
 
-@shared_task(name=RUN_TASK, bind=True)
-def run_job(self: Task[[str], None], job_id: str) -> None:
-    """Run a job; its log lines have the id of the request that enqueued it."""
-    sent: str = self.request.get(REQUEST_ID) or NONE
-    trace = {"traceparent": self.request.get("traceparent") or ""}
-    with named(job_id if sent == NONE else sent), job_span(job_id, trace):
+@shared_task(name=RUN_TASK)
+def run_job(job_id: str) -> None:
+    """Run a job; its log lines have the id of the request that started it, its span the trace."""
+    rows = Job.objects.filter(pk=job_id)
+    origin: dict[str, str] = rows.values_list("origin", flat=True).first() or {}
+    request = origin.get(REQUEST_ID, NONE)
+    with named(job_id if request == NONE else request), job_span(job_id, origin):
         run(UUID(job_id), HANDLERS, is_stopping=is_stopping)
     give_memory_back()
 

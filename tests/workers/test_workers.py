@@ -10,10 +10,13 @@ from functools import partial
 import numpy as np
 import psutil
 import pytest
+from opentelemetry import propagate
+from opentelemetry.context import attach, detach
 
 from accounts.request_ids import named
+from accounts.roles import Role
 from jobs.models import Job
-from jobs.services import enqueue, request_cancel
+from jobs.services import enqueue, request_cancel, retry
 from tests.factories import make_user
 from tests.workers.conftest import System
 from tests.workers.processes import WORKER, Process, wait_until
@@ -43,6 +46,26 @@ def test_a_worker_runs_a_job_soon_after_it_is_enqueued(system: System, effects):
     assert (job.state, job.result) == ("succeeded", {"counted": 3})
     assert effects() == [1, 2, 3]
     assert waited < 2
+
+
+def test_a_job_that_is_retried_keeps_the_request_that_started_it(system: System):
+    system.start()
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    remote = propagate.extract({"traceparent": trace})
+    began = attach(remote)
+    with named("of-a-request"):
+        job = enqueue("kb.import", {"import": 0})
+    detach(began)
+    wait_until(lambda: is_done(job), 30)
+    assert job.origin == {"request_id": "of-a-request", "traceparent": trace}
+    once = system.log().count("[of-a-request]")
+
+    with named("of-another"):
+        retry(job.pk, by=make_user(Role.ADMIN))
+    wait_until(lambda: is_done(job) and job.state == "failed", 30)
+
+    assert system.log().count("[of-a-request]") == 2 * once > 0
+    assert "[of-another]" not in system.log()
 
 
 def test_a_worker_of_one_queue_leaves_the_others_to_theirs(system: System, effects):
