@@ -10,19 +10,22 @@ import math
 import sqlite3
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from django.core.cache import cache
+from django.core.cache import caches
 from django.http import HttpRequest
+from django.utils.connection import ConnectionProxy
 from redis.exceptions import RedisError
 from rest_framework.request import Request
 from rest_framework.settings import api_settings
 from rest_framework.throttling import BaseThrottle
 
 if TYPE_CHECKING:  # the library's views import this module by settings
+    from django.core.cache.backends.base import BaseCache
     from rest_framework.views import APIView
 
 logger = logging.getLogger(__name__)
+cache = cast("BaseCache", ConnectionProxy(caches, "counters"))
 
 COUNTED = "nescio.throttle"  # the key of the request's META that holds its count
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -273,22 +273,22 @@ if env.bool("NESCIO_DATABASE_POOL", default=not _is_pooled):
 DATABASES = {"default": _database}
 
 # --- Cache ---------------------------------------------------------------------------
-# Only throttle counters live here: in a file that the processes of one host share, or in
-# a Redis that several hosts do.
-_COUNTER_FILE = {
-    "BACKEND": "accounts.counter_file.CounterFile",
-    "LOCATION": str(PLACES.counters),
-}
+# Throttles count in a file that the processes of one host share, or in a Redis that
+# several hosts do. What else is cached (the admin's search) each process may have apart.
+_REDIS: dict[str, Any] = (
+    env.cache_url("CACHE_URL") if env.str("CACHE_URL", default="") else {}
+)
 CACHES: dict[str, dict[str, Any]] = {
-    "default": env.cache_url("CACHE_URL")
-    if env.str("CACHE_URL", default="")
-    else _COUNTER_FILE
+    "default": _REDIS or {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "counters": _REDIS
+    or {
+        "BACKEND": "accounts.counter_file.CounterFile",
+        "LOCATION": str(PLACES.counters),
+    },
 }
-if CACHES["default"]["BACKEND"].endswith("RedisCache"):
+if _REDIS.get("BACKEND", "").endswith("RedisCache"):
     # A cache that hangs must not hang the requests that it only counts.
-    CACHES["default"].setdefault("OPTIONS", {}).update(
-        socket_timeout=1, socket_connect_timeout=1
-    )
+    _REDIS.setdefault("OPTIONS", {}).update(socket_timeout=1, socket_connect_timeout=1)
 
 # --- Background work -----------------------------------------------------------------
 # The Job row is the truth and the broker only notifies: a lost, doubled or late message

@@ -76,7 +76,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     # Sessions that run side by side count apart.
     counters = tempfile.TemporaryDirectory(prefix="nescio-counters-")
-    settings.CACHES["default"]["LOCATION"] = f"{counters.name}/throttles.sqlite3"
+    settings.CACHES["counters"]["LOCATION"] = f"{counters.name}/throttles.sqlite3"
     session.config.add_cleanup(counters.cleanup)
     patch = pytest.MonkeyPatch()
     patch.setattr(
@@ -179,9 +179,10 @@ def pytest_runtest_call() -> Generator[None]:
 @pytest.fixture(autouse=True)
 def _empty_cache() -> None:
     """Let no test's requests count against another's rate."""
-    from django.core.cache import cache
+    from django.core.cache import caches
 
-    cache.clear()
+    for name in caches:
+        caches[name].clear()
 
 
 @pytest.fixture(autouse=True)

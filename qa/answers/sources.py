@@ -117,8 +117,8 @@ class _Places:
         with self._lock:
             if self._taken >= settings.LANGUAGE_QUEUE:
                 raise LanguageModelBusyError(
-                    "As many questions wait for the language model as may "
-                    "(NESCIO_LANGUAGE_QUEUE). Yours is kept; try it again in a moment."
+                    f"{self._taken} questions wait for the language model, as many as "
+                    "may (NESCIO_LANGUAGE_QUEUE). Yours is kept; try it again in a moment."
                 )
             self._taken += 1
         try:

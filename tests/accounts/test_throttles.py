@@ -7,10 +7,9 @@ import uuid
 
 import pytest
 from django.conf import settings
-from django.core.cache import cache
 from rest_framework.test import APIClient
 
-from accounts.throttles import configured_rate, seconds_to_wait
+from accounts.throttles import cache, configured_rate, seconds_to_wait
 from integrations.models import Widget
 from tests.clients import rest_client
 from tests.factories import make_knowledge_base, make_user
@@ -154,10 +153,11 @@ def test_processes_on_one_redis_count_together(tmp_path):
 
 def test_a_cache_that_is_down_throttles_nothing(settings, rate_of_two, caplog):
     settings.CACHES = {
-        "default": {
+        "default": settings.CACHES["default"],
+        "counters": {
             "BACKEND": "django.core.cache.backends.redis.RedisCache",
             "LOCATION": "redis://127.0.0.1:1",
-        }
+        },
     }
 
     waits = [seconds_to_wait("user", "a") for _ in range(3)]

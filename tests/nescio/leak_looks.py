@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.contrib import admin
-from django.core.cache import cache
 from django.test import Client
 from django.urls import reverse
 
 from accounts.acting import acting_for
 from accounts.roles import Role
+from accounts.throttles import cache
 from integrations.widget.models import Widget
 from integrations.widget.tokens import issue_token
 from jobs.models import Job
