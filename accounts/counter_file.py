@@ -35,7 +35,7 @@ _INCREMENT: Final = """
 class CounterFile(BaseCache):
     """Django's cache for whole numbers; `LOCATION` is the file.
 
-    Every method but `clear` raises `sqlite3.Error` where the file can't be used.
+    Every method raises `sqlite3.Error` where the file can't be used.
     """
 
     def __init__(self, location: str, params: Mapping[str, Any]) -> None:

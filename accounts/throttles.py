@@ -89,15 +89,13 @@ def seconds_to_wait(scope: str, caller: str) -> float | None:
 
 
 def _increment(key: str, seconds: int) -> int:
-    try:
-        return cache.incr(key)
-    except ValueError:  # the first of its window, or it was evicted
-        cache.add(key, 0, timeout=seconds)
-    try:
-        return cache.incr(key)
-    except ValueError:
-        cache.set(key, 1, timeout=seconds)
-        return 1
+    for _ in range(2):
+        try:
+            return cache.incr(key)
+        except ValueError:  # the first of its window, or it was evicted
+            cache.add(key, 0, timeout=seconds)
+    cache.set(key, 1, timeout=seconds)
+    return 1
 
 
 class ScopedThrottle(BaseThrottle):

@@ -275,20 +275,21 @@ DATABASES = {"default": _database}
 # --- Cache ---------------------------------------------------------------------------
 # Throttles count in a file that the processes of one host share, or in a Redis that
 # several hosts do. What else is cached (the admin's search) each process may have apart.
-_REDIS: dict[str, Any] = (
-    env.cache_url("CACHE_URL") if env.str("CACHE_URL", default="") else {}
-)
 CACHES: dict[str, dict[str, Any]] = {
-    "default": _REDIS or {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
-    "counters": _REDIS
-    or {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "counters": {
         "BACKEND": "accounts.counter_file.CounterFile",
         "LOCATION": str(PLACES.counters),
     },
 }
-if _REDIS.get("BACKEND", "").endswith("RedisCache"):
+if env.str("CACHE_URL", default=""):
+    CACHES["default"] = CACHES["counters"] = env.cache_url("CACHE_URL")
+_cache_options = CACHES["default"].setdefault("OPTIONS", {})
+if CACHES["default"]["BACKEND"].endswith("LocMemCache"):
+    _cache_options["MAX_ENTRIES"] = 100_000
+elif CACHES["default"]["BACKEND"].endswith("RedisCache"):
     # A cache that hangs must not hang the requests that it only counts.
-    _REDIS.setdefault("OPTIONS", {}).update(socket_timeout=1, socket_connect_timeout=1)
+    _cache_options.update(socket_timeout=1, socket_connect_timeout=1)
 
 # --- Background work -----------------------------------------------------------------
 # The Job row is the truth and the broker only notifies: a lost, doubled or late message

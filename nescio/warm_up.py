@@ -1,6 +1,12 @@
-"""Loads the models in a thread when the web server starts, so that no question waits."""
+"""Loads the models when the web server starts, so that no question waits.
 
+Weights are loaded before processes are forked, which share them; each process then tries
+them out in a thread, with what the database says.
+"""
+
+import gc
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -10,7 +16,8 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from accounts.exceptions import NescioError
-from kb.embedding.embedder import get_embedder
+from accounts.torch_threads import before_forking
+from kb.embedding.embedder import get_embedder, load_embedder
 from kb.embedding.services import active_model
 from qa.answers.sources import configured_verifier
 from qa.pipeline.choice import Passage
@@ -41,9 +48,48 @@ def states() -> Mapping[str, State]:
     return dict(_states)
 
 
+def _is_loaded_at_start(name: str) -> bool:
+    if name == "verifier":
+        return bool(settings.VERIFIER != "none")
+    if name == "language_model":
+        return not settings.LANGUAGE_SERVER_URL
+    return True
+
+
+def load_before_forking() -> None:
+    """Load what answers questions, without a thread or a database connection.
+
+    What can't be loaded, each process tries again, and says in its health check. On a
+    GPU nothing is: each process has its own memory there.
+    """
+    # Asked otherwise, CUDA would be begun, which no fork survives.
+    os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
+    # What a command that only wants the states should not pay for.
+    from probes.language_model.loading import choose_device  # noqa: PLC0415
+    from qa.inference.configured import load_language_model  # noqa: PLC0415
+
+    if choose_device(settings.MODEL_DEVICE).type != "cpu":
+        return
+    loads: Mapping[str, Callable[[], object]] = {
+        "embedder": lambda: load_embedder(settings.EMBEDDING_MODEL),
+        "verifier": configured_verifier,
+        "language_model": load_language_model,
+    }
+    began = time.monotonic()
+    with before_forking():
+        for name in filter(_is_loaded_at_start, loads):
+            try:
+                loads[name]()
+            except NescioError:
+                logger.exception("The %s can not be loaded.", name)
+    gc.collect()
+    gc.freeze()
+    logger.info("The models are loaded after %.1f s.", time.monotonic() - began)
+
+
 def begin() -> None:
-    """Load what answers questions, in the background."""
-    for name in _states:
+    """Try out what answers questions, loaded where it is not yet, in the background."""
+    for name in filter(_is_loaded_at_start, _states):
         _states[name] = State.LOADING
     threading.Thread(target=_load_all, name="warm-up", daemon=True).start()
 
@@ -53,15 +99,13 @@ def _load_all() -> None:
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     # The embedder first: it alone decides a hard refusal.
-    _load("embedder", lambda: get_embedder(active_model()).encode_question("Ready?"))
-    if settings.VERIFIER == "none":
-        _states["verifier"] = State.ON_DEMAND
-    else:
-        _load("verifier", lambda: configured_verifier().score("Ready?", _READY))
-    if settings.LANGUAGE_SERVER_URL:
-        _states["language_model"] = State.ON_DEMAND
-    else:
-        _load("language_model", load_language_model)
+    loads: Mapping[str, Callable[[], object]] = {
+        "embedder": lambda: get_embedder(active_model()).encode_question("Ready?"),
+        "verifier": lambda: configured_verifier().score("Ready?", _READY),
+        "language_model": load_language_model,
+    }
+    for name in filter(_is_loaded_at_start, loads):
+        _load(name, loads[name])
     try:
         prepare_policies()
     except (OperationalError, InterfaceError):

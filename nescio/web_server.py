@@ -2,11 +2,11 @@
 
     python -m nescio.web_server [nescio.wsgi:application] [--host HOST] [--port PORT]
 
-A few processes with threads each (NESCIO_WEB_PROCESSES): the models are loaded once, before
-the processes are forked, which share their memory. Waitress takes a request from its socket in one loop for all
-connections, and a thread gets it only when its body has come in whole, so that a client
-who sends slowly holds a connection and no thread. What it lacks is here: an end to such a
-request, a bound on them, and a drain at the end.
+A few processes with threads each (NESCIO_WEB_PROCESSES): the models are loaded once,
+before the processes are forked, which share their memory. Waitress takes a request from
+its socket in one loop for all connections, and a thread gets it only when its body has
+come in whole, so that a client who sends slowly holds a connection and no thread. What it
+lacks is here: an end to such a request, a bound on them, and a drain at the end.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from waitress.task import ThreadedTaskDispatcher
 from waitress.utilities import Error
 
 from accounts.torch_threads import set_torch_threads
-from nescio.forking import import_web_server, load_models
+from nescio.forking import import_web_server
 
 logger = logging.getLogger("nescio.web_server")
 
@@ -250,11 +250,11 @@ _HEALTHY_SECONDS = 15.0
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
-def keep_serving(serve: Callable[[], None], processes: int = 1) -> int:
-    """Run `serve` in children of this process (on Linux), each again whenever a signal has killed it; return their status.
+def keep_serving(serve: Callable[[], None], processes: int) -> int:
+    """Run `serve` in so many children of this process (on Linux); return their status.
 
-    One that ends by itself, as with settings that are wrong, is not started again, and the
-    others are ended.
+    One that a signal has killed is forked again. One that ends by itself, as with settings
+    that are wrong, is not, and the others are ended.
     """
     end = threading.Event()
     children: dict[int, float] = {}  # when each began
@@ -315,7 +315,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
 
     def serve() -> None:
-        set_torch_threads()
         end = threading.Event()
         for number in _ENDS:
             signal.signal(number, lambda *_: end.set())
@@ -332,8 +331,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     import_web_server()
     if settings.WARM_UP:
-        load_models()
-    return keep_serving(serve, settings.WEB_PROCESSES)
+        from nescio.warm_up import load_before_forking  # noqa: PLC0415  # needs Django
+
+        load_before_forking()
+
+    def serve_with_threads() -> None:
+        set_torch_threads()
+        serve()
+
+    return keep_serving(serve_with_threads, settings.WEB_PROCESSES)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Migrations run while people ask: none may lock a table for as long as it is large.
 
 The linter reads the SQL of each migration. Those that were written before this rule are
-left out by their numbers, which are never raised: a finding is mended, or its migration
-says `IgnoreMigration()` with the reason why its table is always small.
+left out by their numbers, which are never raised: fix what it finds, or add
+`IgnoreMigration()` to the migration with the reason why its table is always small.
 """
 
 import pytest

@@ -8,7 +8,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,6 +19,7 @@ from nescio.embedded import postgres
 from nescio.embedded.places import Places
 from nescio.up import processes as orphans
 from probes import bundled
+from tests.workers.processes import wait_until
 
 from .running import ROOT, RunningSystem, free_port, give_models
 
@@ -178,10 +178,8 @@ def test_web_processes_share_models_counts_and_the_port(run, var, monkeypatch):
         body = {"question": f"Why is the sky blue in scene {number}?"}
         return system.request("POST", "/api/v1/ask", body, token)[0]
 
-    def webs():
-        return [p for p in orphans.find(var) if p.name() == "web server"]
-
-    (head,) = (p for p in webs() if p.pid == os.getpgid(p.pid))
+    webs = (p for p in orphans.find(var) if p.name() == "web server")
+    (head,) = (p for p in webs if p.pid == os.getpgid(p.pid))
     assert head.num_threads() == 1  # what forks may have no other
     servers = head.children()
     assert len(servers) == 2
@@ -193,8 +191,7 @@ def test_web_processes_share_models_counts_and_the_port(run, var, monkeypatch):
     servers[0].kill()
     servers[0].wait(10)
     assert [ask(20 + number) for number in range(4)] == [200] * 4
-    while len(head.children()) < 2:
-        time.sleep(0.05)
+    wait_until(lambda: len(head.children()) == 2, 30)
     assert ask(24) == 429  # counted by both, and by one that is gone
     metrics = urllib.request.Request(
         f"{system.url}/metrics", headers={"Authorization": "Bearer counted"}
