@@ -40,7 +40,7 @@ class Demand:
         web: Of the web server; measured with one client (2026-11-24, `benchmarks.load`).
         locked: Share of it that only one thread of a process can do at a time.
         reads, writes: Of the database.
-        client: Of whoever asks, where that is on the same machine.
+        client: Of the clients, where they run on the same machine.
         written: Whether a language model writes the answer.
     """
 
@@ -140,11 +140,7 @@ class World:
         yield from self.work(node, more * demand.web * (1 - demand.locked))
         yield from self.work(self.chance.choice(self.databases), more * demand.reads)
         if demand.written and self.writers:
-            with self.writers.resource.request() as free:
-                yield free
-                seconds = more * self.write_seconds
-                yield self.env.timeout(seconds)
-                self.writers.used += seconds if self.env.now > _WARM_UP else 0
+            yield from self._hold(self.writers, more * self.write_seconds)
         yield from self.work(node, more * demand.web * demand.locked / 2, lock)
         yield from self.work(self.databases[0], more * demand.writes)
         if began > _WARM_UP:

@@ -16,9 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import requests
 
+from nescio.embedded import postgres
 from nescio.embedded.places import Places
 from tests.nescio.running import RunningSystem, free_port, give_models
 
@@ -138,6 +140,16 @@ class System:
     def client(self, ledger: Ledger | None = None) -> Client:
         return Client(self.running.url, self.token, ledger or Ledger())
 
+    def head(self, name: str) -> psutil.Process | None:
+        """Return the first of a part's processes; `name` is what the kernel calls them."""
+        ours = psutil.Process(self.running.process.pid)
+        heads = [p for p in ours.children(recursive=True) if p.pid == os.getpgid(p.pid)]
+        return next((p for p in heads if p.name() == name), None)
+
+    def postmaster(self) -> psutil.Process | None:
+        found = postgres.running(Places(self.var))
+        return psutil.Process(found.pid) if found else None
+
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
         """Return what the database says, past its row-level security."""
         sockets = str(Places(self.var).postgres_socket_directory)
@@ -251,3 +263,11 @@ def wait_until(is_so: Callable[[], object], seconds: float) -> float:
 
 def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[int(share * (len(values) - 1))] if values else float("nan")
+
+
+def processor_seconds(*roots: psutil.Process | None) -> float:
+    """Return what these processes and those below them have worked, whatever else runs."""
+    trees = [each for root in roots if root
+             for each in (root, *root.children(recursive=True))]  # fmt: skip
+    times = [each.cpu_times() for each in trees]
+    return sum(each.user + each.system for each in times)

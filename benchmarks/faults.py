@@ -113,39 +113,29 @@ class Targets:
         self._running = running
         self._chance = chance
 
-    def _head(self, name: str) -> psutil.Process | None:
-        """Return the first of a part's processes; `name` is what the kernel calls them."""
-        ours = psutil.Process(self._running.running.process.pid)
-        heads = [p for p in ours.children(recursive=True) if p.pid == os.getpgid(p.pid)]
-        return next((p for p in heads if p.name() == name), None)
-
     def web_parent(self) -> psutil.Process | None:
-        return self._head("web server")
+        return self._running.head("web server")
 
     def web_child(self) -> psutil.Process | None:
         parent = self.web_parent()
         return next(iter(parent.children()), None) if parent else None
 
     def worker(self) -> psutil.Process | None:
-        return self._head("imports worker")
+        return self._running.head("imports worker")
 
     def worker_child(self) -> psutil.Process | None:
         parent = self.worker()
         return next(iter(parent.children()), None) if parent else None
 
     def scheduler(self) -> psutil.Process | None:
-        return self._head("scheduler")
+        return self._running.head("scheduler")
 
     def fork_server(self) -> psutil.Process | None:
         web = self.web_parent()
         return web.parent() if web else None
 
     def postmaster(self) -> psutil.Process | None:
-        from nescio.embedded import postgres
-        from nescio.embedded.places import Places
-
-        found = postgres.running(Places(self._running.var))
-        return psutil.Process(found.pid) if found else None
+        return self._running.postmaster()
 
     def backend(self) -> psutil.Process | None:
         head = self.postmaster()

@@ -5,8 +5,9 @@
 Brings up a system of its own for each number of processes, with the demonstration. Clients
 ask over HTTP one question after the other, from a process of their own: what nothing is near
 to (refused without a model) and what the demonstration's entries answer. Prints questions
-a second, latencies and the web server's proportional memory, and the ratio of several
-processes to one. The exit status is 1 where several answer fewer questions a second.
+a second, latencies, the processor time that a question takes of web server, database and
+client, and the web server's proportional memory, and the ratio of several processes to
+one. The exit status is 1 where several answer fewer questions a second.
 """
 
 import argparse
@@ -22,22 +23,33 @@ from dataclasses import dataclass
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
 
-import psutil
-
-from benchmarks.clients import Exchange, Ledger, System, quantile, system
+from benchmarks.clients import (
+    Exchange,
+    Ledger,
+    System,
+    processor_seconds,
+    quantile,
+    system,
+)
 
 _KINDS = ("refusals", "answers")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What clients of one kind got; times in milliseconds."""
+    """What clients of one kind got; times in milliseconds.
+
+    `web`, `database` and `client` are the processor time of one question.
+    """
 
     rate: float
     p50: float
     p95: float
     p99: float
     failed: int
+    web: float
+    database: float
+    client: float
 
 
 def main() -> int:
@@ -94,10 +106,12 @@ def _measure(
                     print(
                         f"{kind:9} {count:>3} clients {line.rate:>6.1f}/s  "
                         f"p50 {line.p50:>6.0f}  p95 {line.p95:>6.0f}  "
-                        f"p99 {line.p99:>6.0f} ms  {line.failed} failed",
+                        f"p99 {line.p99:>6.0f} ms  {line.failed} failed  processor: "
+                        f"web {line.web:.1f}  database {line.database:.1f}  "
+                        f"client {line.client:.1f} ms",
                         flush=True,
                     )
-            print(f"web server's memory: {_mebibytes()} MiB")
+            print(f"web server's memory: {_mebibytes(running)} MiB")
     return found
 
 
@@ -111,16 +125,24 @@ def _line(
 ) -> Line:
     """Ask from a process of its own, so that no client waits for another's interpreter."""
     context = multiprocessing.get_context("fork")
-    queue: SimpleQueue[list[Exchange]] = context.SimpleQueue()
+    queue: SimpleQueue[tuple[list[Exchange], float]] = context.SimpleQueue()
+    parts = (running.head("web server"), running.postmaster())
+    worked = [processor_seconds(part) for part in parts]
     asking = context.Process(
         target=_ask_all, args=(running, questions, count, seconds, queue)
     )
     asking.start()
-    exchanges = queue.get()
+    exchanges, own = queue.get()
     asking.join()
+    worked = [
+        processor_seconds(part) - was for part, was in zip(parts, worked, strict=True)
+    ]
     times = [each.seconds for each in exchanges if each.status == 200]
     p50, p95, p99 = (1000 * quantile(times, share) for share in (0.5, 0.95, 0.99))
-    return Line(len(times) / seconds, p50, p95, p99, len(exchanges) - len(times))
+    web, database, client = (1000 * each / len(exchanges) for each in (*worked, own))
+    failed = len(exchanges) - len(times)
+    rate = len(times) / seconds
+    return Line(rate, p50, p95, p99, failed, web, database, client)
 
 
 def _ask_all(
@@ -128,10 +150,10 @@ def _ask_all(
     questions: Sequence[str],
     count: int,
     seconds: float,
-    queue: "SimpleQueue[list[Exchange]]",
+    queue: "SimpleQueue[tuple[list[Exchange], float]]",
 ) -> None:
     ledger = Ledger()
-    end = time.monotonic() + seconds
+    began, end = time.process_time(), time.monotonic() + seconds
 
     def ask(number: int) -> None:
         chance, client = random.Random(number), running.client(ledger)
@@ -143,13 +165,14 @@ def _ask_all(
         thread.start()
     for thread in threads:
         thread.join()
-    queue.put(ledger.exchanges)
+    queue.put((ledger.exchanges, time.process_time() - began))
 
 
-def _mebibytes() -> int:
+def _mebibytes(running: System) -> int:
     """Return the proportional memory of the web server's processes together."""
-    named = (p for p in psutil.process_iter(["name"]) if p.name() == "web server")
-    return sum(int(p.memory_full_info().pss) for p in named) >> 20
+    head = running.head("web server")
+    tree = [head, *head.children(recursive=True)] if head else []
+    return sum(int(each.memory_full_info().pss) for each in tree) >> 20
 
 
 if __name__ == "__main__":

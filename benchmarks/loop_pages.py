@@ -24,6 +24,7 @@ import requests
 
 from accounts.acting import as_owner
 from benchmarks.ask import _serving, _timing
+from benchmarks.clients import processor_seconds
 from benchmarks.loop_page_list import PASSWORD, Page
 
 LIMIT_MILLISECONDS = 300.0
@@ -154,10 +155,7 @@ def _processor_milliseconds(server: psutil.Process) -> float:
 
     pid_file = settings.PLACES.postgres_data / "postmaster.pid"
     database = psutil.Process(int(pid_file.read_text().split()[0]))
-    trees = [each for root in (server, database)
-             for each in (root, *root.children(recursive=True))]  # fmt: skip
-    times = [each.cpu_times() for each in trees]
-    return 1000 * sum(each.user + each.system for each in times)
+    return 1000 * processor_seconds(server, database)
 
 
 if __name__ == "__main__":
