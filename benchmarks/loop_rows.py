@@ -9,6 +9,9 @@ from typing import Any
 
 from django.contrib.auth.models import Group, User
 from django.db import connection
+from django.db.backends.utils import CursorWrapper
+from django.db.models import NOT_PROVIDED
+from psycopg import sql
 
 from accounts.roles import Role
 from benchmarks.loop_page_list import PASSWORD
@@ -17,7 +20,21 @@ from kb.entries.services import create_entries
 from kb.entries.values import NewEntry
 from kb.models import Audience, KnowledgeBase, Tag
 from qa.dashboard.traffic import count_days
-from qa.models import Certificate, ChangedDay, Policy
+from qa.models import (
+    Answer,
+    AnswerEvidence,
+    Certificate,
+    ChangedDay,
+    DriftReading,
+    Escalation,
+    Gap,
+    GapQuestion,
+    Policy,
+    Review,
+    ReviewSample,
+    ReviewStratum,
+    Vote,
+)
 from qa.policies.services import ensure_default_policy
 
 DAYS = 180
@@ -81,6 +98,13 @@ _THINGS = [
 ]
 
 
+_SET_DEFAULT = sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET DEFAULT {}")
+_WRITTEN = (
+    Answer, AnswerEvidence, Vote, Escalation, ReviewSample, ReviewStratum, Review, Gap,
+    GapQuestion, DriftReading,
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Readers:
     """Who opens the pages; neither sees the restricted entries."""
@@ -116,6 +140,7 @@ def fill(answers: int) -> Readers:
         # What triggers and foreign keys would check a million times is right by its making.
         cursor.execute("SET session_replication_role = replica")
         cursor.execute("SELECT setseed(0.42)")
+        _default_columns(cursor)
         for statement in STATEMENTS:
             cursor.execute(statement, values)
         cursor.execute("RESET session_replication_role")
@@ -123,6 +148,22 @@ def fill(answers: int) -> Readers:
     ChangedDay.objects.all().delete()
     count_days()
     return readers
+
+
+def _default_columns(cursor: CursorWrapper) -> None:
+    """Give the columns the defaults of their fields, for what the statements leave out."""
+    with connection.schema_editor() as editor:
+        for model in _WRITTEN:
+            for field in model._meta.local_concrete_fields:
+                if (
+                    field.primary_key
+                    or field.null
+                    or field.db_default is not NOT_PROVIDED
+                ):
+                    continue
+                names = map(sql.Identifier, (model._meta.db_table, str(field.column)))
+                value = sql.Literal(editor.effective_default(field))
+                cursor.execute(_SET_DEFAULT.format(*names, value))
 
 
 def _readers() -> Readers:
