@@ -35,6 +35,7 @@ from rich.console import Console
 from rich.progress import Progress, track
 
 from accounts.acting import as_owner
+from benchmarks.clients import tree
 
 P50_MILLISECONDS = 25.0
 P99_MILLISECONDS = 60.0
@@ -301,9 +302,9 @@ def _memory(server: psutil.Process) -> tuple[int, int]:
     The peak is that of the process that serves; the one that forks it shares its pages,
     and counts in the proportional memory.
     """
-    tree = [server, *server.children(recursive=True)]
-    peak = max(_peak_bytes(process.pid) for process in tree)
-    return peak, sum(process.memory_full_info().pss for process in tree)
+    processes = tree(server)
+    peak = max(_peak_bytes(process.pid) for process in processes)
+    return peak, sum(process.memory_full_info().pss for process in processes)
 
 
 def _peak_bytes(pid: int) -> int:

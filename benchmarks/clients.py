@@ -265,9 +265,12 @@ def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[int(share * (len(values) - 1))] if values else float("nan")
 
 
+def tree(root: psutil.Process | None) -> list[psutil.Process]:
+    """Return a process and all below it; none if it is not there."""
+    return [root, *root.children(recursive=True)] if root else []
+
+
 def processor_seconds(*roots: psutil.Process | None) -> float:
     """Return what these processes and those below them have worked, whatever else runs."""
-    trees = [each for root in roots if root
-             for each in (root, *root.children(recursive=True))]  # fmt: skip
-    times = [each.cpu_times() for each in trees]
+    times = [each.cpu_times() for root in roots for each in tree(root)]
     return sum(each.user + each.system for each in times)

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 from accounts.acting import acting_for, as_owner
 from benchmarks.bulk_embedding import texts_of
-from benchmarks.row_security import _processor_seconds
+from benchmarks.row_security import served_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -75,12 +75,12 @@ def _measure(curator: "User", texts: list[str], saves: int) -> None:
         words = texts[turn * len(texts) // (saves + _WARM_UP)].rstrip(".").split()
         entry = make_entry(f"{' '.join(words[:-2])} abroad {turn}.", author=curator)
         spent: dict[str, float] = defaultdict(float)
-        worked = time.process_time(), _processor_seconds(connection.connection)
+        worked = time.process_time(), served_seconds(connection.connection)
         with _timed_judgement(spent), connection.execute_wrapper(_timer(spent)):
             begun = time.perf_counter()
             resolve_written(entry.pk, by=curator)
             spent["whole check"] = time.perf_counter() - begun
-        served = _processor_seconds(connection.connection) - worked[1]
+        served = served_seconds(connection.connection) - worked[1]
         processor[0].append((time.process_time() - worked[0]) * 1000)
         processor[1].append(served * 1000)
         if turn >= _WARM_UP:

@@ -40,6 +40,7 @@ from benchmarks.clients import (
     load,
     quantile,
     system,
+    tree,
     wait_until,
 )
 
@@ -172,7 +173,7 @@ def _kill_all(running: System, options: argparse.Namespace) -> dict[str, list[fl
         victim = _found(finds[kind])
         began = time.monotonic()
         moment = running.rows("SELECT clock_timestamp()") if "worker" in kind else []
-        with_it = [victim, *victim.children(recursive=True)]
+        with_it = tree(victim)
         victim.send_signal(signal.SIGKILL)
         # What it left may still answer the requests that it had, and no more.
         wait_until(lambda: not any(map(_is_alive, with_it)), _GIVE_UP_SECONDS)  # noqa: B023

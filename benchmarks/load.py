@@ -30,6 +30,7 @@ from benchmarks.clients import (
     processor_seconds,
     quantile,
     system,
+    tree,
 )
 
 _KINDS = ("refusals", "answers")
@@ -170,9 +171,8 @@ def _ask_all(
 
 def _mebibytes(running: System) -> int:
     """Return the proportional memory of the web server's processes together."""
-    head = running.head("web server")
-    tree = [head, *head.children(recursive=True)] if head else []
-    return sum(int(each.memory_full_info().pss) for each in tree) >> 20
+    held = [p.memory_full_info().pss for p in tree(running.head("web server"))]
+    return sum(held) >> 20
 
 
 if __name__ == "__main__":

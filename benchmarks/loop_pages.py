@@ -26,6 +26,7 @@ from accounts.acting import as_owner
 from benchmarks.ask import _serving, _timing
 from benchmarks.clients import processor_seconds
 from benchmarks.loop_page_list import PASSWORD, Page
+from nescio.embedded import postgres
 
 LIMIT_MILLISECONDS = 300.0
 _WARM_UP = 1
@@ -77,8 +78,6 @@ def _filled(answers: int) -> Iterator[Sequence[Page]]:
     from django.conf import settings
     from django.core.management import call_command
     from django.db import connections
-
-    from nescio.embedded import postgres
 
     postgres.start(settings.PLACES)
     try:
@@ -153,9 +152,11 @@ def _processor_milliseconds(server: psutil.Process) -> float:
     """Return what web server and database have worked, whatever else runs."""
     from django.conf import settings
 
-    pid_file = settings.PLACES.postgres_data / "postmaster.pid"
-    database = psutil.Process(int(pid_file.read_text().split()[0]))
-    return 1000 * processor_seconds(server, database)
+    database = postgres.running(settings.PLACES)
+    if database is None:
+        msg = "The database has stopped."
+        raise RuntimeError(msg)
+    return 1000 * processor_seconds(server, psutil.Process(database.pid))
 
 
 if __name__ == "__main__":

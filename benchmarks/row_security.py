@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from benchmarks.ask import _WARM_UP, _unanswerable
+from benchmarks.clients import processor_seconds
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import User
@@ -53,7 +54,7 @@ def main() -> None:
     times: dict[str, list[float]] = {"owner": [], "agent": []}
     for turn, question in enumerate(_unanswerable(options.questions + _WARM_UP)):
         if turn == _WARM_UP:
-            warm = {name: _processor_seconds(each) for name, each in drivers.items()}
+            warm = {name: served_seconds(each) for name, each in drivers.items()}
         with as_owner("benchmarks"):
             vector = embed_question(question)
         # Each on a connection of its own: a plan is one role's.
@@ -64,7 +65,7 @@ def main() -> None:
                 begun = time.perf_counter()
                 ask(vector)
                 times[name].append((time.perf_counter() - begun) * 1000)
-    processor = {name: _processor_seconds(each) for name, each in drivers.items()}
+    processor = {name: served_seconds(each) for name, each in drivers.items()}
     owner, secured = times["owner"][_WARM_UP:], times["agent"][_WARM_UP:]
     added = [b - a for a, b in zip(owner, secured, strict=True)]
     print(f"without, p50 {statistics.median(owner):8.3f} ms")
@@ -107,10 +108,9 @@ def _asking(agent: "User") -> "Callable[[QuestionVector], None]":
     return ask
 
 
-def _processor_seconds(driver: Any) -> float:  # noqa: ANN401  # a psycopg connection
+def served_seconds(driver: Any) -> float:  # noqa: ANN401  # a psycopg connection
     """Return what the server's process of a connection has worked, whatever else runs."""
-    times = psutil.Process(driver.info.backend_pid).cpu_times()
-    return times.user + times.system
+    return processor_seconds(psutil.Process(driver.info.backend_pid))
 
 
 def _telling(agent: "User") -> float:

@@ -34,9 +34,8 @@ from benchmarks.clients import (
     load,
     quantile,
     system,
+    tree,
 )
-from nescio.embedded import postgres
-from nescio.embedded.places import Places
 
 MAX_GROWTH = 0.05
 _SAMPLE_SECONDS = 10.0
@@ -136,9 +135,7 @@ def _memory(running: System) -> Memory:
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             head = psutil.Process(os.getpgid(process.pid))
             held[head.name()] += process.memory_full_info().pss / _MEBIBYTE
-    server = postgres.running(Places(running.var))
-    database = psutil.Process(server.pid) if server else None
-    for process in [database, *database.children()] if database else []:
+    for process in tree(running.postmaster()):
         with suppress(psutil.NoSuchProcess):
             held[_DATABASE] += process.memory_full_info().pss / _MEBIBYTE
     return held
