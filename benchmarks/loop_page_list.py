@@ -26,6 +26,7 @@ def pages() -> list[Page]:
         *_escalations(),
         *_reviews(),
         *_gaps(),
+        *_knowledge(),
     ]
 
 
@@ -147,4 +148,39 @@ def _gaps() -> list[Page]:
         Page("admin: one gap", f"/admin/qa/gap/{gap.pk}/change/"),
         Page("REST: gaps", "/api/v1/gaps"),
         Page("REST: one gap", f"/api/v1/gaps/{gap.pk}"),
+    ]
+
+
+def _knowledge() -> list[Page]:
+    from kb.models import Entry
+
+    seen = Entry.objects.filter(audience__everyone=True, state="verified")
+    entry = seen.order_by("pk").last()
+    document = entry and entry.document
+    if entry is None or document is None:
+        msg = "There are no entries."
+        raise RuntimeError(msg)
+    looked_for = {
+        "a common word": "fee", "a rare word": "12345", "a misspelt word": "chargd",
+        "nothing that is there": "zeppelin",
+    }  # fmt: skip
+    return [
+        Page("page: knowledge", "/knowledge", "agent"),
+        *(
+            Page(f"{name}, {what}", f"{address}?q={words}", reader)
+            for name, address, reader in (
+                ("page: knowledge", "/knowledge", "agent"),
+                ("admin: entries", "/admin/kb/entry/", "reviewer"),
+                ("REST: entries", "/api/v1/entries", "agent"),
+            )
+            for what, words in looked_for.items()
+        ),
+        Page("page: knowledge, verified", "/knowledge?state=verified", "agent"),
+        Page(
+            "page: knowledge, a tag", "/knowledge?product_line=product_line-1", "agent"
+        ),
+        Page("page: a document", f"/knowledge/documents/{document.pk}", "agent"),
+        Page("page: an entry", f"/knowledge/entries/{entry.pk}", "agent"),
+        Page("admin: entries, hundredth page", "/admin/kb/entry/?p=100"),
+        Page("admin: entries to review", "/admin/kb/entry/?state__exact=needs_review"),
     ]

@@ -1,6 +1,6 @@
 """What the pages of the loop take with a million stored answers, over HTTP.
 
-    python -m benchmarks.loop_pages [--answers 1000000] [--keep DIRECTORY]
+    python -m benchmarks.loop_pages [--answers 1000000] [--entries 100000] [--keep DIRECTORY]
 
 Brings up a database and a web server of its own in a scratch directory, fills it by SQL,
 and opens every page and list as somebody whom row-level security binds, one after the
@@ -48,7 +48,7 @@ def main() -> int:
             "NESCIO_WARM_UP": "false",
         }
         os.environ.pop("DATABASE_URL", None)
-        pages = stack.enter_context(_filled(options.answers))
+        pages = stack.enter_context(_filled(options.answers, options.entries))
         port, server = stack.enter_context(_serving(with_workers=False))
         clients = {name: Client(port, name, PASSWORD) for name in ("reviewer", "agent")}
         print(f"{'milliseconds':52}{'median':>9}{'worst':>9}{'work':>9}{'queries':>9}")
@@ -64,13 +64,14 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--answers", type=int, default=1_000_000)
+    parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--times", type=int, default=9)
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY")
     return parser.parse_args()
 
 
 @contextmanager
-def _filled(answers: int) -> Iterator[Sequence[Page]]:
+def _filled(answers: int, entries: int) -> Iterator[Sequence[Page]]:
     """Start the database, fill it if it is empty, and yield the pages to open."""
     import django
 
@@ -88,8 +89,10 @@ def _filled(answers: int) -> Iterator[Sequence[Page]]:
 
         if not Answer.objects.exists():
             begun = time.perf_counter()
-            fill(answers)
-            print(f"{answers} answers written in {time.perf_counter() - begun:.0f} s")
+            fill(answers, entries)
+            print(
+                f"{answers} answers and {entries} entries written in {time.perf_counter() - begun:.0f} s"
+            )
         found = pages()
         connections.close_all()
         yield found
@@ -122,7 +125,7 @@ class Client:
         address = f"{self._url}{page.address}"
         with self._session.get(address, stream=True, timeout=120) as response:
             if response.status_code != requests.codes.ok or response.history:
-                msg = f"HTTP {response.status_code} of {response.url}"
+                msg = f"HTTP {response.status_code} of {address}: {response.url}"
                 raise RuntimeError(msg)
             next(response.iter_content(4096 if page.is_stream else None), b"")
             return _timing(response.headers["Server-Timing"])

@@ -14,11 +14,10 @@ from django.db.models import NOT_PROVIDED
 from psycopg import sql
 
 from accounts.roles import Role
+from benchmarks.loop_knowledge import write_knowledge
 from benchmarks.loop_page_list import PASSWORD
 from benchmarks.loop_sql import STATEMENTS
-from kb.entries.services import create_entries
-from kb.entries.values import NewEntry
-from kb.models import Audience, KnowledgeBase, Tag
+from kb.models import Tag
 from qa.dashboard.traffic import count_days
 from qa.models import (
     Answer,
@@ -38,7 +37,6 @@ from qa.models import (
 from qa.policies.services import ensure_default_policy
 
 DAYS = 180
-ENTRIES = 400
 
 _SIGNALS = """[
 {"gate": "verbatim", "name": "question_distance", "value": null, "threshold": 0.1, "passed": false},
@@ -113,10 +111,11 @@ class Readers:
     agent: User
 
 
-def fill(answers: int) -> Readers:
+def fill(answers: int, entries: int) -> Readers:
     """Write everything into a migrated, empty database."""
     readers = _readers()
-    bases = _knowledge(readers.reviewer)
+    product_lines = _tags(Tag.Facet.PRODUCT_LINE, 6, readers.reviewer)
+    bases = write_knowledge(entries, readers.reviewer, product_lines)
     policies = [ensure_default_policy(base) for base in bases]
     for policy in policies:
         _certify(policy)
@@ -124,11 +123,11 @@ def fill(answers: int) -> Readers:
     values: dict[str, Any] = {
         "answers": answers,
         "days": DAYS,
-        "entries": ENTRIES,
+        "entries": entries,
         "askers": [readers.agent.pk, *askers],
         "bases": [base.pk for base in bases],
         "policies": [policy.pk for policy in policies],
-        "product_lines": _tags(Tag.Facet.PRODUCT_LINE, 6, readers.reviewer),
+        "product_lines": product_lines,
         "lines_of_business": _tags(Tag.Facet.LINE_OF_BUSINESS, 4, readers.reviewer),
         "reviewer": readers.reviewer.pk,
         "verbs": _VERBS,
@@ -196,27 +195,3 @@ def _certify(policy: Policy) -> None:
         shown=700, wrong=10, bound=0.03, coverage=0.7, labels_sha256="0" * 64,
         labels_source="none", embedder="0" * 64, retrieval="hybrid",
     )  # fmt: skip
-
-
-def _knowledge(author: User) -> list[KnowledgeBase]:
-    """Write the entries: every tenth is of an audience that no reader is in."""
-    everyone = Audience.objects.create(slug="all", name="All", everyone=True)
-    few = Audience.objects.create(slug="few", name="Few")
-    few.groups.add(Group.objects.create(name="few"))
-    bases = [
-        KnowledgeBase.objects.create(slug=slug, name=slug.title(), language="en")
-        for slug in ("cards", "loans")
-    ]
-    create_entries(
-        [
-            NewEntry(
-                knowledge_base=bases[n % 5 == 0],
-                audience=few if n % 10 == 0 else everyone,
-                text=f"Fact {n}: the fee of contract {n} is {n % 97} euros.",
-                verify=True,
-            )
-            for n in range(ENTRIES)
-        ],
-        author=author,
-    )
-    return bases
