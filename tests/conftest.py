@@ -142,14 +142,28 @@ def _verifier_where_wanted(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("settings").VERIFIER = "bundled"
 
 
+_LONGEST = (("system",), ("browser", "slow"))
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that start whole systems, after the order was shuffled.
+    """Begin with the files that take longest, after the order was shuffled.
 
-    They take minutes each: begun last, one process would run one of them alone.
+    Those that start whole systems take minutes each, those with a browser or a slow test up
+    to minutes: begun last, one process would run one of them alone.
     """
-    long = {item.path for item in items if item.get_closest_marker("system")}
-    items.sort(key=lambda item: item.path not in long)
+    first: dict[Path, int] = {}
+    for item in items:
+        place = next(
+            (place for place, marks in enumerate(_LONGEST) if _has(item, marks)),
+            len(_LONGEST),
+        )
+        first[item.path] = min(place, first.get(item.path, place))
+    items.sort(key=lambda item: first[item.path])
+
+
+def _has(item: pytest.Item, marks: tuple[str, ...]) -> bool:
+    return any(item.get_closest_marker(mark) for mark in marks)
 
 
 def pytest_collection_finish() -> None:
