@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 import psycopg
-from django.db import connection, models
+from django.db import connection, connections, models
+
+from accounts.replica import reading_alias
 
 
 def execute(
     sql: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None
 ) -> Sequence[tuple[Any, ...]]:
     """Run a statement and return all rows; none where it gives none."""
-    with connection.cursor() as cursor:
+    with connections[reading_alias()].cursor() as cursor:
         cursor.execute(sql, parameters)
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
     return rows
@@ -53,12 +55,13 @@ def execute_prepared(
     better. A statement that needs a partial index is none for this. Parameters are in
     `sql` as `%(name)s`.
     """
-    connection.ensure_connection()
-    raw: Any = _PreparedCursor(connection.connection)
+    chosen = connections[reading_alias()]
+    chosen.ensure_connection()
+    raw: Any = _PreparedCursor(chosen.connection)
     with (
-        connection.make_debug_cursor(raw)
-        if connection.queries_logged
-        else connection.make_cursor(raw)
+        chosen.make_debug_cursor(raw)
+        if chosen.queries_logged
+        else chosen.make_cursor(raw)
     ) as cursor:
         cursor.execute(sql, dict(parameters))
         rows: list[tuple[Any, ...]] = cursor.fetchall()

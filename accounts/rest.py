@@ -28,6 +28,7 @@ from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from accounts.exceptions import NotFoundError
+from accounts.replica import reads_replica
 from accounts.roles import caller
 
 
@@ -343,6 +344,10 @@ class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
     @property
     def user(self) -> User:
         return caller(self.request)
+
+    @reads_replica
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401  # the library's
+        return super().list(request, *args, **kwargs)
 
     def row_response(
         self, row: _Row | None = None, status: int | None = None

@@ -24,6 +24,7 @@ from kombu.exceptions import OperationalError
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from accounts import replica
 from accounts.authentication import ApiTokenAuthentication
 from accounts.prepared import execute
 from accounts.roles import Role, has_role
@@ -101,6 +102,7 @@ def _database() -> Iterator[Finding]:
         ("iterative_scan", _iterative_scan),
         ("migrations", _migrations),
         ("queue", _queue),
+        *((("replica", _replica),) if settings.DATABASE_REPLICA_URL else ()),
     )
     down = None
     for name, check in looks:
@@ -169,6 +171,12 @@ def _queue() -> Finding:
         f"oldest waiting job: {seconds:.0f} s",
         is_vital=False,
     )
+
+
+def _replica() -> Finding:
+    problem = replica.problem()
+    detail = f"{problem}; the primary is read instead" if problem else "up to date"
+    return Finding("replica", problem is None, detail, is_vital=False)
 
 
 def _models() -> Iterator[Finding]:

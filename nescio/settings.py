@@ -63,6 +63,7 @@ def _of_one_process(whole: int) -> int:
 
 # --- Where the parts are -------------------------------------------------------------
 DATABASE_URL = env.str("DATABASE_URL", default=PLACES.database_url)
+DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", default="")
 DATABASE_IS_EMBEDDED = PLACES.database_url == DATABASE_URL
 CELERY_BROKER_URL = env.str("CELERY_BROKER_URL", default="filesystem://")
 
@@ -271,6 +272,26 @@ if env.bool("NESCIO_DATABASE_POOL", default=not _is_pooled):
         "timeout": 10,
     }
 DATABASES = {"default": _database}
+if DATABASE_REPLICA_URL:
+    _replica = env.db_url_config(DATABASE_REPLICA_URL)
+    DATABASES["replica"] = {
+        **_database,
+        **_replica,
+        "ENGINE": _database["ENGINE"],
+        "HOST": unquote(_replica["HOST"]),
+        # No pool: what is away is noticed at once, and found again as soon as it is back.
+        "CONN_MAX_AGE": 600,
+        "OPTIONS": {
+            **{k: v for k, v in _database["OPTIONS"].items() if k != "pool"},
+            **_replica.get("OPTIONS", {}),
+            "connect_timeout": 2,
+        },
+    }
+    DATABASE_ROUTERS = ["accounts.replica.ReplicaRouter"]
+# How long a read waits for it to have what was committed before; then the primary is read.
+DATABASE_REPLICA_WAIT = timedelta(
+    milliseconds=env.int("NESCIO_DATABASE_REPLICA_WAIT_MS", default=100)
+)
 
 # --- Cache ---------------------------------------------------------------------------
 # Throttles count in a file that the processes of one host share, or in a Redis that

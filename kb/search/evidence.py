@@ -13,6 +13,7 @@ from django.db import transaction
 
 from accounts.acting import as_owner
 from accounts.prepared import execute
+from accounts.replica import reading_alias
 from kb.embedding.services import embed_question
 from kb.embedding.vector_index import EXACT_LIMIT, INDEX_IS_READY, index_name
 from kb.types import Evidence, QuestionVector, Route, Scope, SearchResult
@@ -265,7 +266,7 @@ def search(
         if has_index:
             route = Route.HNSW
             near = INDEXED.format(dimensions=len(vector.values))
-            with transaction.atomic():
+            with transaction.atomic(using=reading_alias()):
                 prepare_index_scan(deep=deep)
                 if deep:
                     pool = max(_DEEP_POOL, top_k)

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
 from accounts.admin_parts import StyledForm
+from accounts.replica import reads_replica
 from accounts.roles import caller
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
@@ -60,6 +61,7 @@ class ScopeForm(StyledForm):
         return make_scope(chosen.pop("days", None) or _DEFAULT_DAYS, **chosen)
 
 
+@reads_replica
 def dashboard_page(request: HttpRequest) -> HttpResponse:
     if not request.user.has_perm("qa.view_answer"):
         raise PermissionDenied

@@ -8,6 +8,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.replica import reads_replica
 from accounts.rest import KnownQueryView, StrictSlugField, validated
 from accounts.roles import IsSME, caller
 from kb.documents.models import KnowledgeBase
@@ -141,6 +142,7 @@ class DashboardView(KnownQueryView, GenericAPIView[Any]):
     filter_backends = ()
 
     @extend_schema(operation_id="dashboard_read", parameters=[DashboardQuerySerializer])
+    @reads_replica
     def get(self, request: Request) -> Response:
         """Read the figures of the last days, of all or of one knowledge base or tag."""
         # As a plain dictionary: a form's empty field would count as left out.

@@ -20,6 +20,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
+from accounts.replica import reads_replica
 from accounts.roles import Role, caller, has_role
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, section_tree
@@ -112,6 +113,7 @@ class KnowledgeForm(forms.Form):
 
 @require_safe
 @parts.agents_only
+@reads_replica
 def knowledge(request: HttpRequest) -> HttpResponseBase:
     """Find entries by words and meaning, or list documents where nothing is looked for."""
     form = KnowledgeForm(request)

@@ -305,7 +305,7 @@ def _wait(directory, **variables):
         env={"PATH": f"{here}:{os.environ['PATH']}", **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 

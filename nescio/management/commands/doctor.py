@@ -20,6 +20,7 @@ from nescio.health import Finding, language_server, look
 _MAX_CLOCK_SECONDS = 2.0
 _REMEDIES = {
     "database": "Start it, or correct DATABASE_URL. Without one: manage.py up",
+    "replica": "docs/how-to/run-and-deploy.md#a-read-replica",
     "broker": "Start it, or correct CELERY_BROKER_URL. Jobs wait until then.",
     "queue": "Start workers: celery -A nescio worker, and celery -A nescio beat.",
     "settings": "docs/how-to/run-and-deploy.md; manage.py check --deploy says more.",
