@@ -10,11 +10,11 @@ from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
-from django.db.models import QuerySet
+from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.safestring import SafeString
-from unfold.admin import StackedInline
+from unfold.admin import StackedInline, TabularInline
 from unfold.decorators import action
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import (
@@ -25,9 +25,20 @@ from unfold.widgets import (
 from accounts.acting import SIGN_IN
 from accounts.admin_parts import ReadOnlyAdmin, table
 from accounts.base_admin import BaseAdmin, nobody, superusers
-from accounts.models import ApiToken, AuditEntry, ProviderAccount, ProviderGroup
+from accounts.models import (
+    ApiToken,
+    AuditEntry,
+    KnowledgeRole,
+    ProviderAccount,
+    ProviderGroup,
+)
 from accounts.roles import Role
-from accounts.services import end_access, revocable_tokens, update_staff
+from accounts.services import (
+    end_access,
+    keeping_staff,
+    revocable_tokens,
+    update_staff,
+)
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -71,9 +82,27 @@ class GroupBoxes:
         field: Any = super().formfield_for_manytomany(db_field, request, **options)  # type: ignore[misc]  # the page's
         field.help_text = (
             "agent asks; sme also reviews; curator also writes and verifies; admin also "
-            "manages policies and users. Other groups open audiences."
+            "manages policies and users. Other groups open audiences. A role chosen here "
+            "counts in every knowledge base."
         )
         return field  # type: ignore[no-any-return]  # unfold ships no types
+
+
+class KnowledgeRoleInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
+    """Roles in single knowledge bases, of a user or a group."""
+
+    model = KnowledgeRole
+    fields: ClassVar = ["knowledge_base", "role"]
+    extra = 0
+
+
+class UserRoleInline(KnowledgeRoleInline):
+    fk_name = "user"
+
+
+class GroupRoleInline(KnowledgeRoleInline):
+    fk_name = "group"
+    verbose_name_plural = "roles of its members in single knowledge bases"
 
 
 class ProviderAccountInline(StackedInline):  # type: ignore[misc]  # unfold ships no types
@@ -116,15 +145,19 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
-        return super().get_queryset(request).prefetch_related("groups")
+        rows = super().get_queryset(request)
+        roles = KnowledgeRole.objects.select_related("knowledge_base")
+        return rows.prefetch_related("groups", Prefetch("knowledge_roles", roles))
 
     def get_inlines(self, request: HttpRequest, obj: User | None) -> list[Any]:
-        return [ProviderAccountInline] if settings.OIDC_ISSUER and obj else []
+        at_provider = [ProviderAccountInline] if settings.OIDC_ISSUER and obj else []
+        return [UserRoleInline, *at_provider]
 
-    @admin.display(description="groups")
+    @admin.display(description="groups and roles")
     def roles(self, user: User) -> str:
         names = ["superuser"] if user.is_superuser else []
-        return ", ".join([*names, *(group.name for group in user.groups.all())])
+        names += [group.name for group in user.groups.all()]
+        return ", ".join([*names, *map(str, user.knowledge_roles.all())])
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: User | None = None
@@ -156,6 +189,8 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
 
 @admin.register(Group)
 class RoleAdmin(GroupAdmin, BaseAdmin):
+    inlines: ClassVar = [GroupRoleInline]
+
     def get_readonly_fields(
         self, request: HttpRequest, obj: Group | None = None
     ) -> list[str]:
@@ -172,6 +207,23 @@ class RoleAdmin(GroupAdmin, BaseAdmin):
         if obj is not None and obj.name in {role.value for role in Role}:
             return False
         return super().has_delete_permission(request, obj)
+
+    def save_related(
+        self,
+        request: HttpRequest,
+        form: Any,  # noqa: ANN401  # Django's
+        formsets: Any,  # noqa: ANN401  # Django's
+        change: bool,
+    ) -> None:
+        with keeping_staff(form.instance.user_set.all):
+            super().save_related(request, form, formsets, change)
+
+    def delete_model(self, request: HttpRequest, obj: Group) -> None:
+        self.delete_queryset(request, Group.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Group]) -> None:
+        with keeping_staff(lambda: User.objects.filter(groups__in=queryset)):
+            super().delete_queryset(request, queryset)
 
 
 @admin.register(ProviderGroup)

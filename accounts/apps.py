@@ -11,7 +11,9 @@ class AccountsConfig(AppConfig):
 
         Django's own receiver, which makes the permissions, was connected before this.
         """
-        from accounts.roles import grant_role_permissions  # noqa: PLC0415  # needs loaded models
+        from accounts.permissions import (  # noqa: PLC0415  # needs loaded models
+            grant_role_permissions,
+        )
 
         post_migrate.connect(
             grant_role_permissions, dispatch_uid="accounts.grant_role_permissions"

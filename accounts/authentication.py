@@ -5,9 +5,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import (
+    AnonymousUser,
+    Group,
+    User,
+)
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import OuterRef
+from django.db.models import CharField, Model, OuterRef, Q, Value
+from django.db.models.functions import Cast, Concat
 from django.http import HttpRequest
 from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
@@ -16,29 +21,59 @@ from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from accounts.exceptions import ThrottledError
-from accounts.models import ApiToken
+from accounts.models import ApiToken, KnowledgeRole
 from accounts.prepared import WrittenQuery, field_names, instance
 from accounts.throttles import login_wait
 
 _KEPT = "_group_names"
+_KEPT_ROLES = "_knowledge_roles"
+
+KnowledgeRoles = frozenset[tuple[int, str]]
+"""Knowledge bases by their ids, each with the role in it."""
 
 
-def remember_groups(user: User, names: Iterable[str]) -> None:
+def remember_groups(
+    user: User, names: Iterable[str], knowledge_roles: Iterable[str] = ()
+) -> None:
+    """Keep the names of a user's groups, and their roles as `base:role`."""
     setattr(user, _KEPT, frozenset(names))
+    setattr(user, _KEPT_ROLES, _parsed(knowledge_roles))
 
 
-def remembered_groups(user: User) -> frozenset[str] | None:
-    names: frozenset[str] | None = getattr(user, _KEPT, None)
-    return names
+def rights_of(user: User) -> tuple[frozenset[str], KnowledgeRoles]:
+    """Return the names of a user's groups and their roles in single knowledge bases.
+
+    By one query, unless they were remembered.
+    """
+    if hasattr(user, _KEPT):
+        return getattr(user, _KEPT), getattr(user, _KEPT_ROLES)
+    row = User.objects.filter(pk=user.pk).values_list(*_rights("pk")).first()
+    names, roles = row or ((), ())
+    return frozenset(names), _parsed(roles)
+
+
+def _rights(key: str) -> tuple[ArraySubquery, ArraySubquery]:
+    """Return expressions for `remember_groups` of the user whose id `key` names."""
+    names = Group.objects.filter(user=OuterRef(key)).order_by().values("name")
+    groups = User.groups.through.objects.filter(user=OuterRef(OuterRef(key)))
+    own = Q(user=OuterRef(key)) | Q(group__in=groups.values("group"))
+    said = Concat(Cast("knowledge_base_id", CharField()), Value(":"), "role")
+    roles = KnowledgeRole.objects.filter(own).order_by().values(said=said)
+    return ArraySubquery(names), ArraySubquery(roles)
+
+
+def _parsed(roles: Iterable[str]) -> KnowledgeRoles:
+    parts = (each.partition(":") for each in roles)
+    return frozenset((int(base), role) for base, _, role in parts)
 
 
 def find_user(**named: object) -> User | None:
-    """Return a user with their groups, by one query."""
-    names = Group.objects.filter(user=OuterRef("pk")).order_by().values("name")
-    found = User.objects.annotate(group_names=ArraySubquery(names))
+    """Return a user with their groups and roles, by one query."""
+    names, roles = _rights("pk")
+    found = User.objects.annotate(group_names=names, role_names=roles)
     user = found.filter(**named).first()
     if user is not None:
-        remember_groups(user, user.group_names)
+        remember_groups(user, user.group_names, user.role_names)
     return user
 
 
@@ -71,16 +106,15 @@ class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox
                 "This token is not known, or it was revoked, or it expired."
             )
         found = instance(ApiToken, row[: len(_TOKEN)])
-        user = found.user = instance(User, row[len(_TOKEN) : -1])
+        user = found.user = instance(User, row[len(_TOKEN) : -2])
         if not user.is_active:
             raise AuthenticationFailed("The user of this token is not active.")
-        remember_groups(user, row[-1])
+        remember_groups(user, row[-2], row[-1])
         return user, found
 
 
 @lru_cache(maxsize=1024)
 def _live_token(digest: str) -> WrittenQuery:
-    groups = Group.objects.filter(user=OuterRef("user_id")).order_by()
     return WrittenQuery.of(
         ApiToken.objects.live()
         .filter(digest=digest)
@@ -88,7 +122,7 @@ def _live_token(digest: str) -> WrittenQuery:
         .values_list(
             *_TOKEN,
             *(f"user__{name}" for name in _USER),
-            ArraySubquery(groups.values("name")),
+            *_rights("user_id"),
         )
     )
 
@@ -98,7 +132,11 @@ def _live_token(digest: str) -> WrittenQuery:
 
 
 class AccountBackend(ModelBackend):
-    """Sessions and permissions of active users; it lets nobody in."""
+    """Sessions and permissions of active users; it lets nobody in.
+
+    A role in one knowledge base opens the pages that show rows of knowledge bases; which
+    rows, their own queries say.
+    """
 
     def authenticate(
         self,
@@ -112,6 +150,17 @@ class AccountBackend(ModelBackend):
     def get_user(self, user_id: int) -> User | None:
         user = find_user(pk=user_id)
         return user if user and self.user_can_authenticate(user) else None
+
+    def get_group_permissions(
+        self, user_obj: User | AnonymousUser, obj: Model | None = None
+    ) -> set[str]:
+        # Roles import this module.
+        from accounts.permissions import permissions_in_bases  # noqa: PLC0415
+
+        found: set[str] = super().get_group_permissions(user_obj, obj)
+        if obj is not None or not isinstance(user_obj, User) or not user_obj.is_active:
+            return found
+        return found | permissions_in_bases(user_obj)
 
 
 class ThrottledModelBackend(AccountBackend):

@@ -23,7 +23,7 @@ from unfold.decorators import display
 from unfold.views import ChangeList
 
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role, has_role_somewhere
 
 
 def nobody(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
@@ -40,6 +40,18 @@ def holders_of(*wanted: Role | str) -> Callable[..., bool]:
             has_role(user, each) if isinstance(each, Role) else user.has_perm(each)
             for each in wanted
         )
+
+    return allowed
+
+
+def holders_somewhere(least: Role) -> Callable[..., bool]:
+    """Return a `has_..._permission` of those with a role in any knowledge base.
+
+    What is done to a row, the row's service holds to its knowledge base.
+    """
+
+    def allowed(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
+        return has_role_somewhere(request.user, least)
 
     return allowed
 

@@ -15,7 +15,7 @@ from accounts.authentication import (
     ApiTokenAuthentication,
     find_user,
     remember_groups,
-    remembered_groups,
+    rights_of,
 )
 from accounts.exceptions import NescioError
 from accounts.models import ApiToken
@@ -88,11 +88,11 @@ def acted_for(name: str, *, service: User, named_by: str) -> User:
 def limit_to_agent(user: User) -> None:
     """Let no role of `user` above agent count, as long as this instance is used."""
     # The library's views import this module by settings, and roles import the views.
-    from accounts.roles import Role  # noqa: PLC0415
+    from accounts.roles import Role, has_role  # noqa: PLC0415
 
-    names = remembered_groups(user) or frozenset()
+    names, _ = rights_of(user)
     roles = frozenset(role.value for role in Role)
-    as_agent = {Role.AGENT.value} if names & roles else set()
+    as_agent = {Role.AGENT.value} if has_role(user, Role.AGENT) else set()
     remember_groups(user, names - roles | as_agent)
 
 

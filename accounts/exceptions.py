@@ -50,6 +50,12 @@ class ForbiddenError(NescioError):
     status = 403
 
 
+class RoleElsewhereError(ForbiddenError):
+    """The caller's role is one in other knowledge bases."""
+
+    code = "role_elsewhere"
+
+
 class ThrottledError(NescioError):
     """Somebody asks too often; after `retry_seconds` they may again."""
 

@@ -107,6 +107,50 @@ class ProviderGroup(models.Model):
         return self.name
 
 
+class KnowledgeRole(models.Model):
+    """What a user, or each member of a group, may do in one knowledge base alone.
+
+    It adds to what their groups open everywhere. Admins' rights have no such bounds.
+    """
+
+    class Kind(models.TextChoices):
+        SME = "sme", "sme: judges and replies"
+        CURATOR = "curator", "curator: also writes and verifies"
+
+    # By its name: knowledge bases belong to a higher layer.
+    knowledge_base = models.ForeignKey(
+        "kb.KnowledgeBase", models.CASCADE, related_name="roles"
+    )
+    user = models.ForeignKey(
+        User, models.CASCADE, null=True, blank=True, related_name="knowledge_roles"
+    )
+    group = models.ForeignKey(
+        Group, models.CASCADE, null=True, blank=True, related_name="knowledge_roles"
+    )
+    role = models.CharField(max_length=10, choices=Kind)
+
+    class Meta:
+        verbose_name = "role in a knowledge base"
+        verbose_name_plural = "roles in single knowledge bases"
+        ordering = ["knowledge_base__slug", "pk"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(user__isnull=True) ^ models.Q(group__isnull=True),
+                name="knowledge_role_of_user_or_group",
+                violation_error_message="Name a user or a group, one of both.",
+            ),
+            models.UniqueConstraint(
+                fields=["knowledge_base", "user"], name="knowledge_role_once_a_user"
+            ),
+            models.UniqueConstraint(
+                fields=["knowledge_base", "group"], name="knowledge_role_once_a_group"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} of {self.knowledge_base}"
+
+
 class AuditEntry(models.Model):
     """One change of what somebody may see or do, written by the database alone.
 

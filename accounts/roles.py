@@ -1,25 +1,26 @@
-"""Roles are Django groups: their ranks, and what each may do in REST and the admin.
+"""Roles are Django groups: their ranks, and who holds which where.
 
 agent asks and votes; sme also reviews; curator also writes and verifies knowledge;
 admin also manages policies, users and every job.
+
+A `KnowledgeRole` is one of these in one knowledge base. `has_role` doesn't count it, so
+that what isn't a knowledge base's stays closed; `has_role_in` and `where_role` do.
 """
 
-from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
-from django.apps import AppConfig
-from django.apps.registry import Apps
-from django.apps.registry import apps as global_apps
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from accounts.authentication import remembered_groups
+from accounts.authentication import rights_of
+from accounts.exceptions import RoleElsewhereError
+from accounts.models import KnowledgeRole
 
 
 class Role(StrEnum):
@@ -31,32 +32,131 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-_RANK = {role: rank for rank, role in enumerate(Role)}
+RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
-    """Tell whether an active `user` holds `least` or a role above it (one query at most)."""
+    """Tell whether an active `user` holds `least` or a role above it everywhere.
+
+    Who has a role in some knowledge base is an agent everywhere. One query at most.
+    """
+    return bases_of_role(user, least) is None
+
+
+def bases_of_role(
+    user: AbstractBaseUser | AnonymousUser, least: Role
+) -> frozenset[int] | None:
+    """Return the ids of the knowledge bases in which `user` has a role; None: in all."""
     if not isinstance(user, User) or not user.is_active:
-        return False
+        return frozenset()
     if user.is_superuser:
-        return True
+        return None
     enough = _at_least(least)
-    names = remembered_groups(user)
-    if names is not None:
-        return not names.isdisjoint(enough)
-    return user.groups.filter(name__in=enough).exists()
+    names, roles = rights_of(user)
+    if not names.isdisjoint(enough) or (roles and least == Role.AGENT):
+        return None
+    return frozenset(base for base, role in roles if role in enough)
 
 
-def holders(least: Role) -> QuerySet[User]:
-    """Return the active users who hold `least` or a role above it, each once."""
-    in_group = User.groups.through.objects.filter(group__name__in=_at_least(least))
-    return User.objects.filter(
-        Q(is_superuser=True) | Q(pk__in=in_group.values("user_id")), is_active=True
-    )
+def has_role_in(
+    user: AbstractBaseUser | AnonymousUser, least: Role, knowledge_base_id: int
+) -> bool:
+    bases = bases_of_role(user, least)
+    return bases is None or knowledge_base_id in bases
+
+
+def has_role_somewhere(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
+    return bases_of_role(user, least) != frozenset()
+
+
+def where_role(
+    user: AbstractBaseUser | AnonymousUser,
+    least: Role,
+    path: str = "knowledge_base",
+) -> Q:
+    """Return the condition that a row is of a knowledge base where `user` has a role.
+
+    Args:
+        path: From the row to its knowledge base, as in a lookup.
+    """
+    return _within(bases_of_role(user, least), path)
+
+
+def reach_of(
+    user: AbstractBaseUser | AnonymousUser | None, least: Role
+) -> frozenset[int] | None:
+    """Return the ids of the knowledge bases that a user's work is held to; None: to none.
+
+    Only who has roles in single ones is held to these: whether others may work at all,
+    their way in has asked. So are nobody's jobs and commands free.
+    """
+    bases = None if user is None else bases_of_role(user, least)
+    if bases == frozenset() and not (isinstance(user, User) and rights_of(user)[1]):
+        return None
+    return bases
+
+
+def where_not_elsewhere(user: AbstractBaseUser | AnonymousUser, *paths: str) -> Q:
+    """Return the condition that rows of work are within the reach of an expert.
+
+    Args:
+        paths: From a row to its knowledge bases, by default one, "knowledge_base".
+    """
+    reach = reach_of(user, Role.SME)
+    found = Q()
+    for path in paths or ("knowledge_base",):
+        found &= _within(reach, path)
+    return found
+
+
+def refuse_elsewhere(
+    user: User | None, knowledge_base_id: int, least: Role = Role.CURATOR
+) -> None:
+    """Raise `RoleElsewhereError` for work outside of the reach of `user`."""
+    check_reach(reach_of(user, least), knowledge_base_id, least)
+
+
+def check_reach(
+    reach: frozenset[int] | None, knowledge_base_id: int, least: Role
+) -> None:
+    if reach is not None and knowledge_base_id not in reach:
+        base: Any = KnowledgeRole._meta.get_field("knowledge_base").related_model
+        name = base.objects.get(pk=knowledge_base_id)
+        raise RoleElsewhereError(
+            f"This needs the role {least} in the knowledge base {name}; you have roles in "
+            "others. An admin gives roles."
+        )
+
+
+def _within(bases: frozenset[int] | None, path: str) -> Q:
+    return Q() if bases is None else Q(**{f"{path}__in": bases})
+
+
+def holders(
+    least: Role, *, knowledge_base_id: int | None = None, somewhere: bool = False
+) -> QuerySet[User]:
+    """Return the active users who hold `least` or a role above it, each once.
+
+    Args:
+        knowledge_base_id: Count also a role in this knowledge base.
+        somewhere: Count also a role in any.
+    """
+    enough = _at_least(least)
+    in_group = User.groups.through.objects.filter(group__name__in=enough)
+    held = Q(is_superuser=True) | Q(pk__in=in_group.values("user_id"))
+    if somewhere or least == Role.AGENT or knowledge_base_id is not None:
+        roles = KnowledgeRole.objects.filter(role__in=enough)
+        if knowledge_base_id is not None and least != Role.AGENT:
+            roles = roles.filter(knowledge_base=knowledge_base_id)
+        groups = roles.filter(group__isnull=False).values("group")
+        members = User.groups.through.objects.filter(group__in=groups)
+        own = roles.filter(user__isnull=False).values("user")
+        held |= Q(pk__in=own) | Q(pk__in=members.values("user_id"))
+    return User.objects.filter(held, is_active=True)
 
 
 def _at_least(least: Role) -> list[str]:
-    return [role.value for role in Role if _RANK[role] >= _RANK[least]]
+    return [role.value for role in Role if RANK[role] >= RANK[least]]
 
 
 def caller(request: HttpRequest | Request) -> User:
@@ -66,15 +166,22 @@ def caller(request: HttpRequest | Request) -> User:
 
 
 class HasRole(BasePermission):
-    """Lets those in who have `least`, or `reads` to look, if it is another."""
+    """Lets those in who have `least`, or `reads` to look, if it is another.
+
+    With `somewhere`, a role in one knowledge base is enough: for views whose rows and
+    services hold to it.
+    """
 
     least: Role
     reads: Role | None = None
+    somewhere = False
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         reads = self.reads if request.method in SAFE_METHODS else None
         wanted = reads or self.least
         self.message = f"This needs the role {wanted}."
+        if self.somewhere:
+            return has_role_somewhere(request.user, wanted)
         return has_role(request.user, wanted)
 
 
@@ -94,110 +201,9 @@ class IsAdmin(HasRole):
     least = Role.ADMIN
 
 
-# What each role may do in the admin: Django's model permissions on the role's group.
+class IsSMESomewhere(IsSME):
+    somewhere = True
 
 
-_READ = ("view",)
-_WRITE = ("view", "add", "change")
-_ALL = ("view", "add", "change", "delete")
-
-# What a role adds to the roles below it: {app: {model: actions}}.
-_ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    Role.AGENT: {},
-    Role.SME: {
-        "kb": {
-            "knowledgebase": _READ,
-            "audience": _READ,
-            "document": _READ,
-            "section": _READ,
-            "entry": _READ,
-            "revision": _READ,
-            "conflict": _READ,
-            "tag": _READ,
-        },
-        "probes": {"probe": _READ},
-        "qa": {
-            "answer": _READ,
-            "answerevidence": _READ,
-            "vote": _READ,
-            "escalation": ("view", "change"),
-            "gap": ("view", "change"),
-            "review": ("view", "change"),
-            "reviewsample": _READ,
-            "policy": _READ,
-            "certificate": _READ,
-            "refusalwording": _READ,
-            "savedcase": _WRITE,
-        },
-    },
-    Role.CURATOR: {
-        "jobs": {"job": _READ},
-        "kb": {
-            "document": _WRITE,
-            "section": _ALL,
-            "entry": _WRITE,
-            "proposal": ("view", "change"),
-            "embeddingmodel": _READ,
-            "import": ("view", "add"),
-            "followedsource": _ALL,
-            "tag": _WRITE,
-        },
-        "qa": {
-            "confidencemove": _READ,
-            "reviewsample": ("view", "add"),
-            "savedcase": _ALL,
-        },
-    },
-    Role.ADMIN: {
-        "accounts": {
-            "apitoken": ("view", "delete"),
-            "auditentry": _READ,
-            "provideraccount": _ALL,
-            "providergroup": _ALL,
-        },
-        "admin": {"logentry": _READ},
-        "auth": {"user": _WRITE, "group": _WRITE},
-        "integrations": {"endpoint": _ALL, "delivery": _READ, "widget": _ALL},
-        "jobs": {"job": ("view", "change")},
-        "kb": {
-            "knowledgebase": _WRITE,
-            "audience": _ALL,
-            "document": _ALL,
-            "embeddingmodel": ("view", "change"),
-            "import": ("view", "add", "delete"),
-            "tag": _ALL,
-        },
-        "probes": {"probe": _WRITE},
-        "qa": {
-            "policy": _WRITE,
-            "refusalwording": _ALL,
-            "driftreading": _READ,
-            "retraining": _READ,
-        },
-    },
-}
-
-
-def grant_role_permissions(
-    app_config: AppConfig, using: str, apps: Apps = global_apps, **_: object
-) -> None:
-    """Make the role groups and give them their permissions on one app's models.
-
-    Adds what is missing after each app's migrations and takes nothing away.
-    """
-    try:
-        groups = apps.get_model("auth", "Group").objects.using(using)
-        permissions = apps.get_model("auth", "Permission").objects.using(using)
-    except LookupError:  # only some apps were migrated, and auth was not among them
-        return
-    codenames: set[str] = set()
-    with transaction.atomic(using=using):
-        for role in Role:
-            group, _made = groups.get_or_create(name=role.value)
-            for model, actions in _ADDED[role].get(app_config.label, {}).items():
-                codenames.update(f"{action}_{model}" for action in actions)
-            group.permissions.add(
-                *permissions.filter(
-                    content_type__app_label=app_config.label, codename__in=codenames
-                )
-            )
+class IsCuratorSomewhere(IsCurator):
+    somewhere = True

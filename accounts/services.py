@@ -1,7 +1,8 @@
 """Writes: the tokens, groups and sessions of users."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY, authenticate
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.contrib.sessions.models import Session
+from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from knox.settings import knox_settings
@@ -20,8 +22,8 @@ from accounts.exceptions import (
     LocalSignInOffError,
     TokenNotFoundError,
 )
-from accounts.models import ApiToken
-from accounts.roles import Role, has_role
+from accounts.models import ApiToken, KnowledgeRole
+from accounts.roles import Role, has_role, has_role_somewhere, holders
 
 MAX_TOKEN_DAYS = 3650
 # None never expires; "default" is as long as NESCIO_TOKEN_DAYS says.
@@ -108,10 +110,51 @@ def set_groups(user: User, groups: Iterable[Group]) -> None:
 
 def update_staff(user: User) -> None:
     """Open the admin to who may use it, after a change of role."""
-    is_staff = has_role(user, Role.SME)
+    is_staff = has_role_somewhere(user, Role.SME)
     if user.is_staff != is_staff:
         user.is_staff = is_staff
         user.save(update_fields=["is_staff"])
+
+
+@contextmanager
+def keeping_staff(chosen: Callable[[], QuerySet[User]]) -> Iterator[None]:
+    """Open the admin, or close it, for those whose roles are changed within the block.
+
+    Args:
+        chosen: Whom it may concern; read before and after.
+    """
+    before = set(chosen().values_list("pk", flat=True))
+    yield
+    users = User.objects.filter(
+        pk__in=before | set(chosen().values_list("pk", flat=True))
+    )
+    able = holders(Role.SME, somewhere=True).values("pk")
+    users.filter(is_staff=False, pk__in=able).update(is_staff=True)
+    users.filter(is_staff=True).exclude(pk__in=able).update(is_staff=False)
+
+
+def holding_roles(rows: QuerySet[KnowledgeRole]) -> QuerySet[User]:
+    """Return the users who have these roles, by themselves or by a group."""
+    groups = rows.filter(group__isnull=False).values("group")
+    members = User.groups.through.objects.filter(group__in=groups).values("user_id")
+    own = rows.filter(user__isnull=False).values("user")
+    return User.objects.filter(Q(pk__in=own) | Q(pk__in=members))
+
+
+@transaction.atomic
+def set_knowledge_roles(user: User, roles: Mapping[int, str]) -> None:
+    """Make these all the roles that the user themself has in single knowledge bases.
+
+    Args:
+        roles: By the knowledge base's id.
+    """
+    rows = KnowledgeRole.objects.filter(user=user)
+    rows.exclude(knowledge_base__in=roles).delete()
+    for base, role in roles.items():
+        KnowledgeRole.objects.update_or_create(
+            user=user, knowledge_base_id=base, defaults={"role": role}
+        )
+    update_staff(user)
 
 
 def end_access(user: User) -> None:

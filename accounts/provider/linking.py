@@ -18,7 +18,7 @@ from django.db.models import CharField
 from accounts.acting import SIGN_IN, reading_as
 from accounts.exceptions import ForbiddenError
 from accounts.models import ApiToken, ProviderAccount, ProviderGroup
-from accounts.services import set_groups
+from accounts.services import set_groups, set_knowledge_roles
 
 
 class SignInRefusedError(ForbiddenError):
@@ -151,7 +151,7 @@ def _describe(user: User, claims: Mapping[str, Any]) -> None:
 
 
 def _give(user: User, rights: Rights) -> None:
-    """Make the provider's word all that the account may: no group is left from before.
+    """Make the provider's word all that the account may: no group or role is left.
 
     Who becomes a superuser begins without password, tokens and sessions: administrators
     could connect the account and set its password as long as it was none.
@@ -163,6 +163,7 @@ def _give(user: User, rights: Rights) -> None:
             ApiToken.objects.owned_by(user).delete()
         user.save(update_fields=["is_superuser", "password"])
     set_groups(user, rights.groups)
+    set_knowledge_roles(user, {})
 
 
 def _rights(claims: Mapping[str, Any]) -> Rights | None:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.db import IntegrityError, transaction
-from django.db.models import QuerySet
+from django.db.models import Model, Prefetch, QuerySet
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
@@ -21,9 +21,9 @@ from rest_framework.views import APIView
 
 from accounts import rest
 from accounts.exceptions import ConflictError, NescioError
-from accounts.models import ApiToken, ProviderAccount
+from accounts.models import ApiToken, KnowledgeRole, ProviderAccount
 from accounts.roles import IsAdmin
-from accounts.services import end_access, set_groups
+from accounts.services import end_access, set_groups, set_knowledge_roles
 
 _TAKEN = OpenApiResponse(description="The name or the subject is another account's.")
 
@@ -49,8 +49,8 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
 
     Args:
         user: Of the database, or new with a name that is valid.
-        changes: Fields of the user, `groups` to have from now on, and `subject` at the
-            configured identity provider.
+        changes: Fields of the user, `groups` and `knowledge_roles` to have from now on,
+            and `subject` at the configured identity provider.
 
     Raises:
         ConflictError: The name or the subject is another account's.
@@ -58,6 +58,7 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
     """
     changes = {**changes}
     groups, subject = changes.pop("groups", None), changes.pop("subject", None)
+    roles = changes.pop("knowledge_roles", None)
     is_new = user._state.adding
     if is_new:
         user.set_unusable_password()
@@ -77,6 +78,10 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
         ) from error
     if groups is not None:
         set_groups(user, groups)
+    if roles is not None:
+        set_knowledge_roles(
+            user, {each["knowledge_base"].pk: each["role"] for each in roles}
+        )
     if not user.is_active:
         end_access(user)
     return user
@@ -92,6 +97,19 @@ def _connect(user: User, subject: str) -> None:
     ProviderAccount.objects.update_or_create(user=user, defaults=values)
 
 
+class KnowledgeRoleSerializer(serializers.ModelSerializer[KnowledgeRole]):
+    """What an account may do in one knowledge base alone."""
+
+    knowledge_base = serializers.SlugRelatedField[Model](
+        slug_field="slug", read_only=True
+    )
+
+    class Meta:
+        model = KnowledgeRole
+        fields = ["knowledge_base", "role"]
+        read_only_fields = fields
+
+
 class UserSerializer(serializers.ModelSerializer[User]):
     """An account."""
 
@@ -99,6 +117,7 @@ class UserSerializer(serializers.ModelSerializer[User]):
     groups = serializers.SlugRelatedField[Group](
         slug_field="name", many=True, read_only=True
     )
+    knowledge_roles = KnowledgeRoleSerializer(many=True, read_only=True)
     subject = rest.optional_text(
         "provider_account.subject", help_text="Their number at the identity provider."
     )
@@ -107,9 +126,23 @@ class UserSerializer(serializers.ModelSerializer[User]):
         model = User
         fields = [
             "username", "first_name", "last_name", "email", "is_active", "groups",
-            "subject", "last_login",
+            "knowledge_roles", "subject", "last_login",
         ]  # fmt: skip
         read_only_fields = fields
+
+
+_BASES: Any = KnowledgeRole._meta.get_field("knowledge_base").related_model
+
+
+class NewKnowledgeRoleSerializer(rest.StrictSerializer):
+    """What an account is to be in one knowledge base alone."""
+
+    knowledge_base = rest.StrictSlugField(
+        slug_field="slug", queryset=_BASES.objects.all()
+    )
+    role = serializers.ChoiceField(
+        choices=[(kind, kind) for kind in KnowledgeRole.Kind]
+    )
 
 
 class UserChangesSerializer(rest.StrictModelSerializer):
@@ -122,13 +155,34 @@ class UserChangesSerializer(rest.StrictModelSerializer):
         max_length=1000,
         help_text="Names of all groups to have from now on; roles are groups.",
     )
+    knowledge_roles = rest.StrictListField(
+        child=NewKnowledgeRoleSerializer(),
+        required=False,
+        max_length=1000,
+        help_text="All roles in single knowledge bases to have from now on, beside those "
+        "of their groups.",
+    )
     subject = rest.StrictCharField(
         max_length=255, required=False, help_text="The claim sub of their sign-ins."
     )
 
     class Meta:
         model = User
-        fields = ["first_name", "last_name", "email", "is_active", "groups", "subject"]
+        fields = [
+            "first_name", "last_name", "email", "is_active", "groups", "knowledge_roles",
+            "subject",
+        ]  # fmt: skip
+
+    def validate_knowledge_roles(
+        self, value: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        named = [each["knowledge_base"].slug for each in value]
+        for slug in named:
+            if named.count(slug) > 1:
+                raise serializers.ValidationError(
+                    f"{slug!r} is named twice; give one role in it, the higher one."
+                )
+        return value
 
 
 class NewUserSerializer(UserChangesSerializer):
@@ -158,7 +212,10 @@ class UserViewSet(ListModelMixin, RetrieveModelMixin, rest.ResourceViewSet[User]
 
     def get_queryset(self) -> QuerySet[User]:
         users = User.objects.filter(is_superuser=False)
-        return users.select_related("provider_account").prefetch_related("groups")
+        roles = KnowledgeRole.objects.select_related("knowledge_base")
+        return users.select_related("provider_account").prefetch_related(
+            "groups", Prefetch("knowledge_roles", roles)
+        )
 
     def get_object(self) -> User:
         self.kwargs["username"] = self.kwargs["username"].replace("\0", "�")

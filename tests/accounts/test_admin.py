@@ -7,6 +7,7 @@ from django.urls import reverse
 from accounts.models import ApiToken
 from accounts.roles import Role
 from accounts.services import create_token
+from tests.clients import inline_rows
 from tests.factories import make_staff, make_user
 
 pytestmark = pytest.mark.django_db
@@ -24,7 +25,8 @@ def user_url(user: User) -> str:
 
 
 def fields_of(user: User, **changes) -> dict[str, object]:
-    return {"username": user.username, "is_active": "on", "is_staff": "on", **changes}
+    fields = {"username": user.username, "is_active": "on", "is_staff": "on"}
+    return {**fields, **inline_rows("knowledge_roles"), **changes}
 
 
 def test_an_admin_changes_a_users_groups(admin_page):
@@ -39,13 +41,14 @@ def test_an_admin_changes_a_users_groups(admin_page):
 
 def test_an_account_is_made_with_its_role_at_once(admin_page):
     secret = "correct horse battery"
-    given = {
+    given: dict[str, object] = {
         "username": "carla",
         "email": "carla@example.org",
         "usable_password": "true",
     }
     given |= {"password1": secret, "password2": secret}
     given["groups"] = str(Group.objects.get(name="curator").pk)
+    given |= inline_rows("knowledge_roles")
 
     done = admin_page.post(reverse("admin:auth_user_add"), given)
 

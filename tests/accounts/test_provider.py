@@ -20,7 +20,7 @@ from accounts.provider.linking import sign_in_by_claims
 from accounts.roles import Role
 from accounts.services import create_token
 from tests.accounts import identity_provider
-from tests.clients import page_client
+from tests.clients import inline_rows, page_client
 from tests.factories import make_audience, make_user, set_role
 from tests.nescio.running import free_port
 
@@ -305,14 +305,12 @@ def test_an_administrator_connects_an_account_that_was_here_before(
 ):
     set_role(old := make_user(Role.AGENT, username="ada"), role=Role.SME)
     address = reverse("admin:auth_user_change", args=[old.pk])
-    inline = {
-        "provider_account-TOTAL_FORMS": 1,
-        "provider_account-INITIAL_FORMS": 0,
-        "provider_account-0-user": old.pk,
-        "provider_account-0-issuer": provider,
-        "provider_account-0-subject": "4711",
+    account = {"user": old.pk, "issuer": provider, "subject": "4711"}
+    given = {
+        **inline_rows("provider_account", account),
+        **inline_rows("knowledge_roles"),
     }
-    admin_client.post(address, {"username": "ada", "is_active": "on", **inline})
+    admin_client.post(address, {"username": "ada", "is_active": "on", **given})
 
     assert sign_in(client, "4711", preferred_username="other").status_code == 302
     assert client.session["_auth_user_id"] == str(old.pk)

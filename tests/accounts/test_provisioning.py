@@ -8,7 +8,7 @@ from accounts.models import ApiToken, AuditEntry
 from accounts.provider.provisioning import write_account
 from accounts.roles import Role
 from accounts.services import create_token
-from tests.factories import make_user
+from tests.factories import make_knowledge_base, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -62,6 +62,25 @@ def test_an_account_is_made_changed_and_closed(directory):
     assert [each["username"] for each in listed] == [ada.username, "directory"]
     by = AuditEntry.objects.filter(subject__startswith=ada.username)
     assert {each.actor for each in by.exclude(kind="token")} == {"directory"}
+
+
+def test_a_role_in_one_knowledge_base_is_given_shown_and_taken(directory):
+    make_knowledge_base("cards")
+    roles = [{"knowledge_base": "cards", "role": "curator"}]
+
+    made = make(directory, username="ann", knowledge_roles=roles)
+    twice = change(directory, "ann", knowledge_roles=roles * 2)
+    nowhere = [{"knowledge_base": "travel", "role": "sme"}]
+    wrong = change(directory, "ann", knowledge_roles=nowhere)
+    kept = change(directory, "ann", first_name="Ann").json()
+    is_staff = User.objects.get(username="ann").is_staff
+    taken = change(directory, "ann", knowledge_roles=[]).json()
+
+    assert made.json()["knowledge_roles"] == kept["knowledge_roles"] == roles
+    assert twice.status_code == wrong.status_code == 400
+    assert is_staff
+    assert taken["knowledge_roles"] == []
+    assert not User.objects.get(username="ann").is_staff
 
 
 def test_a_change_does_not_open_what_was_closed_meanwhile(directory):
@@ -129,5 +148,5 @@ def test_the_list_takes_few_queries(directory, django_assert_num_queries):
     for number in range(3):
         make(directory, username=f"user-{number}", groups=["agent"])
 
-    with django_assert_num_queries(3):  # token, users, groups
+    with django_assert_num_queries(4):  # token, users, groups, roles
         directory.get("/api/v1/users")
