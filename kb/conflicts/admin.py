@@ -16,11 +16,12 @@ from accounts.admin_parts import FixedRowsAdmin, confirmed
 from accounts.base_admin import badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller
 from jobs.models import Job
 from kb.conflicts.background import enqueue_comparison
 from kb.conflicts.models import Conflict
 from kb.entries.models import Entry
+from kb.interface.admin import InBaseAdmin
 from kb.upkeep.conflict_resolution import resolve_conflict
 
 _KINDS = {Conflict.Kind.DUPLICATE: "info", Conflict.Kind.CONTRADICTION: "danger"}
@@ -49,7 +50,7 @@ class ConflictSide:
 
 
 @admin.register(Conflict)
-class ConflictAdmin(FixedRowsAdmin):
+class ConflictAdmin(InBaseAdmin, FixedRowsAdmin):
     list_display: ClassVar = [
         "shown_kind", "one", "other", "shown_probability", "shown_state", "found_at",
     ]  # fmt: skip
@@ -87,7 +88,7 @@ class ConflictAdmin(FixedRowsAdmin):
         conflict = self.found(request, object_id)
         if not self.has_view_permission(request, conflict):
             raise Http404
-        may_resolve = has_role(request.user, Role.CURATOR)
+        may_resolve = self.may_touch(request, conflict)
         error = ""
         if request.method == "POST" and may_resolve:
             try:
@@ -114,6 +115,9 @@ class ConflictAdmin(FixedRowsAdmin):
             context,
             status=400 if error else 200,
         )
+
+    def base_of(self, row: Conflict) -> int:
+        return row.first.knowledge_base_id
 
     @action(description="Check now", icon="compare_arrows", permissions=["check"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Compare all entries that changed since the last check?")

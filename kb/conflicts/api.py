@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import rest
-from accounts.roles import IsCurator, caller
+from accounts.roles import IsCuratorSomewhere, caller
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
@@ -115,7 +115,7 @@ class ResolutionSerializer(rest.StrictSerializer):
 class ConflictViewSet(rest.RowViewSet[Conflict]):
     """Conflicts of which the caller may see both entries, newest first."""
 
-    permission_classes = [IsCurator]
+    permission_classes = [IsCuratorSomewhere]
     serializer_class = ConflictSerializer
     filterset_class = ConflictFilter
     ordering = ("-found_at", "-pk")

@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
+from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
 
@@ -13,7 +14,11 @@ class ConflictQuerySet(models.QuerySet["Conflict"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         audiences = Audience.objects.visible_to(user)
         return self.filter(
-            first__audience__in=audiences, second__audience__in=audiences
+            where_not_elsewhere(
+                user, "first__knowledge_base", "second__knowledge_base"
+            ),
+            first__audience__in=audiences,
+            second__audience__in=audiences,
         )
 
     def open(self) -> Self:

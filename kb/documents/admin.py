@@ -9,8 +9,11 @@ from django.http import HttpRequest, HttpResponse
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
+from accounts.admin import KnowledgeRoleInline
 from accounts.base_admin import BaseAdmin, holders_of
+from accounts.models import KnowledgeRole
 from accounts.roles import caller
+from accounts.services import holding_roles, keeping_staff
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import (
@@ -23,7 +26,12 @@ from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
 from kb.exceptions import InvalidKnowledgeError
-from kb.interface.admin import RefusedDeletionAdmin, ServiceAdmin, ServiceForm
+from kb.interface.admin import (
+    InBaseAdmin,
+    RefusedDeletionAdmin,
+    ServiceAdmin,
+    ServiceForm,
+)
 from kb.upkeep.services import enqueue_round
 
 
@@ -151,7 +159,7 @@ class DocumentForm(ServiceForm):
 
 
 @admin.register(Document)
-class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
+class DocumentAdmin(InBaseAdmin, ServiceAdmin, RefusedDeletionAdmin):
     form = DocumentForm
     inlines = [SectionInline]
     list_display = ["title", "source", "audience", "number_of_entries", "updated_at"]
@@ -170,6 +178,7 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
         return (
             Document.objects.visible_to(request.user)
+            .filter(self.rows_of(request))
             .annotate(entry_count=Count("entries"))
             .order_by("title", "pk")
         )
@@ -217,8 +226,14 @@ class DocumentAdmin(ServiceAdmin, RefusedDeletionAdmin):
             )
 
 
+class RolesHereInline(KnowledgeRoleInline):
+    verbose_name_plural = "who is what in this knowledge base alone"
+    fields = ["user", "group", "role"]
+
+
 @admin.register(KnowledgeBase)
 class KnowledgeBaseAdmin(BaseAdmin):
+    inlines = [RolesHereInline]
     list_display = ["name", "slug", "language", "created_at"]
     search_fields = ["name", "slug"]
     prepopulated_fields = {"slug": ["name"]}
@@ -242,3 +257,14 @@ class KnowledgeBaseAdmin(BaseAdmin):
         super().save_model(request, obj, form, change)
         if change and "review_interval_days" in form.changed_data:
             enqueue_round()
+
+    def save_related(
+        self,
+        request: HttpRequest,
+        form: Any,  # noqa: ANN401  # Django's
+        formsets: Any,  # noqa: ANN401  # Django's
+        change: bool,
+    ) -> None:
+        roles = KnowledgeRole.objects.filter(knowledge_base=form.instance.pk)
+        with keeping_staff(lambda: holding_roles(roles)):
+            super().save_related(request, form, formsets, change)

@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from accounts.acting import unrestricted
+from accounts.roles import refuse_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
@@ -52,6 +53,7 @@ def create_document(
     source: str = "",
     sections: Sequence[SectionNode] = (),
 ) -> Document:
+    refuse_elsewhere(author, knowledge_base.pk)
     document = Document.objects.create(
         knowledge_base=knowledge_base,
         title=clean_line(title, field="title", limit=TITLE_LIMIT),
@@ -84,6 +86,7 @@ def edit_document(
     document = Document.objects.select_for_update().filter(pk=document_id).first()
     if document is None:
         raise DocumentNotFoundError(f"There is no document {document_id}.")
+    refuse_elsewhere(author, document.knowledge_base_id)
     if "title" in changes:
         document.title = clean_line(changes["title"], field="title", limit=TITLE_LIMIT)
     if "source" in changes:

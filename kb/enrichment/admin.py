@@ -17,6 +17,7 @@ from kb.enrichment.background import start_enrichment
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import Decision, decide
 from kb.entries.models import Entry
+from kb.interface.admin import InBaseAdmin
 
 from .admin_forms import DECISIONS, DecisionForm, EnrichmentForm, take_seeds
 
@@ -37,7 +38,7 @@ def _list_action(decision: Decision) -> Callable[..., None]:
 
 
 @admin.register(Proposal)
-class ProposalAdmin(FixedRowsAdmin):
+class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
     form = DecisionForm
     list_display: ClassVar = [
         "sentence", "shown_question", "shown_confidence", "shown_state", "model_name",
@@ -94,7 +95,7 @@ class ProposalAdmin(FixedRowsAdmin):
         return [*self._facts, *self._record]
 
     def may_touch(self, request: HttpRequest, row: Proposal) -> bool:
-        return row.state == Proposal.State.PROPOSED
+        return row.state == Proposal.State.PROPOSED and super().may_touch(request, row)
 
     def save_model(
         self, request: HttpRequest, obj: Proposal, form: DecisionForm, change: bool

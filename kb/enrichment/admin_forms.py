@@ -18,6 +18,7 @@ from kb.enrichment.proposals import Decision, Plan, decide
 from kb.enrichment.services import MAX_PER_SEED, MAX_PROPOSALS
 from kb.entries.values import REASON_LIMIT, clean_reason
 from kb.exceptions import InvalidKnowledgeError
+from kb.interface.admin import bases_curated_by
 from kb.text.cleaning import TEXT_LIMIT, clean_said
 
 _KEPT = "enrichment_seeds"
@@ -122,7 +123,7 @@ class EnrichmentForm(StyledForm):
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
         super().__init__(*args, **kwargs)
         for name, rows in (
-            ("knowledge_base", KnowledgeBase.objects.order_by("name")),
+            ("knowledge_base", bases_curated_by(user)),
             ("audience", Audience.objects.visible_to(user).order_by("name")),
         ):
             field: Any = self.fields[name]

@@ -23,7 +23,7 @@ from accounts.rest import (
     StrictSerializer,
     username_field,
 )
-from accounts.roles import IsCurator, caller
+from accounts.roles import IsCuratorSomewhere, caller
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
@@ -150,7 +150,7 @@ class ProposalFilter(StrictFilterSet):
 class ProposalViewSet(RetrieveModelMixin, RowViewSet[Proposal]):
     """What language models proposed to know, newest first; for curators."""
 
-    permission_classes = [IsCurator]
+    permission_classes = [IsCuratorSomewhere]
     serializer_class = ProposalSerializer
     filterset_class = ProposalFilter
     not_found = ProposalNotFoundError

@@ -8,6 +8,7 @@ from typing import Final
 
 from django.contrib.auth.models import User
 
+from accounts.roles import Role, has_role_in, refuse_elsewhere
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -55,6 +56,7 @@ _PARAMETERS: Final = ("seeds", "per_seed", "count", "samples", "seed")
 
 
 def start_enrichment(plan: Plan, *, by: User | None) -> Job:
+    refuse_elsewhere(by, plan.knowledge_base.pk)
     parameters = {
         "knowledge_base": plan.knowledge_base.slug,
         "audience": plan.audience.slug,
@@ -72,6 +74,12 @@ def enrich_in_background(
     the job goes on behind the last of them, and nothing is proposed twice.
     """
     plan = _plan(run)
+    base = plan.knowledge_base
+    owner = User.objects.filter(pk=run.owner_id or 0).first()
+    if owner is not None and not has_role_in(owner, Role.CURATOR, base.pk):
+        raise InvalidKnowledgeError(
+            "owner", f"{owner}, whose job it is, is no curator of {base} any more."
+        )
     progress = _progress(run.cursor)
 
     @contextmanager

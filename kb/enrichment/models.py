@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_row, optional_user
+from accounts.roles import where_not_elsewhere
 from jobs.models import Job
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
@@ -14,7 +15,8 @@ _SHARE = Q(stated__gte=0, stated__lte=1, agreement__gte=0, agreement__lte=1)
 
 class ProposalQuerySet(models.QuerySet["Proposal"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        return self.filter(entry__in=Entry.objects.always_visible_to(user))
+        entries = Entry.objects.always_visible_to(user)
+        return self.filter(where_not_elsewhere(user), entry__in=entries)
 
     def undecided(self) -> Self:
         return self.filter(state=Proposal.State.PROPOSED)

@@ -12,8 +12,8 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed
-from accounts.base_admin import badge, holders_of
-from accounts.roles import Role, caller
+from accounts.base_admin import badge, holders_of, holders_somewhere
+from accounts.roles import Role, caller, refuse_elsewhere
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
@@ -21,7 +21,7 @@ from kb.conflicts.background import enqueue_entries
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
 from kb.entries.values import EDITABLE
-from kb.interface.admin import ServiceAdmin
+from kb.interface.admin import InBaseAdmin, ServiceAdmin
 from kb.upkeep.conflict_resolution import resolve_written
 from kb.upkeep.pages import due_page
 
@@ -52,7 +52,7 @@ _OTHERS = [name for name in EDITABLE if name not in _SAID + _PLACE]
 
 
 @admin.register(Entry)
-class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
+class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     form = EntryForm
     inlines = [RevisionInline]
     list_display = [
@@ -77,7 +77,8 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
         "verified_by", "verified_at", "created_at", "updated_at", "is_compared",
     ]  # fmt: skip
     fixed_fields = ["knowledge_base", "origin"]
-    has_verify_permission = has_export_permission = holders_of(Role.CURATOR)
+    has_verify_permission = holders_somewhere(Role.CURATOR)
+    has_export_permission = holders_of(Role.CURATOR)
     shown_state = badge("state", _COLOURS)
     fieldsets = [
         (None, {"fields": [*_SAID, "state", "confidence", "reason"]}),
@@ -89,6 +90,7 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
         return (
             Entry.objects.visible_to(request.user)
+            .filter(self.rows_of(request))
             .filter(upkeep__isnull=False)  # every one has it; lets its indexes sort
             .defer("search_vector")
             .order_by(*self.ordering)
@@ -205,7 +207,9 @@ class EntryAdmin(BulkActionsAdmin, HistoryPages, ServiceAdmin):
     )  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Compare this entry with the ones that are nearest to it?")
     def check_conflicts(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        job = enqueue_entries([self.found(request, object_id).pk])
+        entry = self.found(request, object_id)
+        refuse_elsewhere(caller(request), entry.knowledge_base_id)
+        job = enqueue_entries([entry.pk])
         self.message_user(request, being_compared(request, job), messages.SUCCESS)
         return redirect("admin:kb_entry_change", object_id)
 

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.acting import acting_for
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, check_reach, has_role_somewhere, reach_of
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -107,13 +107,14 @@ def change_entries(
     """Make one change of at most `BATCH` entries that `by` may see."""
     check_change(change, may_verify=may_verify and by is not None)
     model = active_model(for_share=True)
-    locked = lock_all(entry_ids)
+    locked, reach = lock_all(entry_ids), reach_of(by, Role.CURATOR)
     turn = _Turn(change, by, timezone.now(), _states_before(change, locked))
     gone = set(entry_ids) - {entry.pk for entry in locked}
     failures = [Failure(pk, f"There is no entry {pk}.") for pk in sorted(gone)]
     done = defaultdict(list)
     for entry in locked:
         try:
+            check_reach(reach, entry.knowledge_base_id, Role.CURATOR)
             done[turn.apply(entry)].append(entry)
         except NescioError as error:
             failures.append(Failure(entry.pk, str(error)))
@@ -206,7 +207,8 @@ def change_visible(
     What `by` may not see is reported like what does not exist.
     """
     visible = Entry.objects.visible_to(by).filter(pk__in=entry_ids)
-    may_verify = has_role(by, Role.CURATOR)
+    # In which knowledge bases, is asked of each entry.
+    may_verify = has_role_somewhere(by, Role.CURATOR)
     seen = set(visible.values_list("pk", flat=True))
     report = change_entries(seen, change, by=by, may_verify=may_verify)
     hidden = sorted(set(entry_ids) - seen)
@@ -265,8 +267,10 @@ def change_in_background(run: JobRun) -> dict[str, object]:
 
 def _owner(run: JobRun) -> User:
     owner = User.objects.filter(pk=run.owner_id or 0, is_active=True).first()
-    if owner is None:
+    if owner is None or not has_role_somewhere(owner, Role.CURATOR):
         raise InvalidKnowledgeError(
-            "owner", f"User {run.owner_id}, whose change it is, is gone or not active."
+            "owner",
+            f"User {run.owner_id}, whose change it is, is gone, not active, or has the "
+            "role curator no more.",
         )
     return owner

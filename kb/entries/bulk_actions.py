@@ -16,7 +16,7 @@ from django.utils.html import format_html
 from accounts.admin_parts import style
 from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role_somewhere
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
 from kb.entries import bulk
@@ -139,7 +139,9 @@ class BulkActionsAdmin(BaseAdmin):
         )
         try:
             if len(ids) > bulk.BATCH:
-                bulk.check_change(change, may_verify=has_role(by, Role.CURATOR))
+                bulk.check_change(
+                    change, may_verify=has_role_somewhere(by, Role.CURATOR)
+                )
                 job = bulk.enqueue_change(ids, change, by=by)
                 self._report_job(request, len(ids), str(job.pk))
             else:

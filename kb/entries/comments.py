@@ -4,7 +4,7 @@ from django.contrib.auth.models import User
 from django.db import models, transaction
 
 from accounts.models import optional_user
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.entries.models import Entry
 from kb.exceptions import CommentNotFoundError, EntryNotFoundError
 from kb.text.cleaning import clean_text
@@ -31,7 +31,9 @@ class Comment(models.Model):
         return f"comment on entry {self.entry_id}"
 
     def is_deletable_by(self, user: User) -> bool:
-        return self.author_id == user.pk or has_role(user, Role.CURATOR)
+        return self.author_id == user.pk or has_role_in(
+            user, Role.CURATOR, self.entry.knowledge_base_id
+        )
 
 
 @transaction.atomic

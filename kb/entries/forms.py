@@ -6,7 +6,7 @@ from django.utils.functional import cached_property
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts.ids import number_in
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in, has_role_somewhere
 from kb.audiences.models import Audience
 from kb.documents.models import Document, Section
 from kb.embedding.services import active_model
@@ -56,7 +56,10 @@ class EntryForm(ServiceForm):
 
     @cached_property
     def may_verify(self) -> bool:
-        return has_role(self.user, Role.CURATOR)
+        if self.instance.pk:
+            base: int = self.instance.knowledge_base_id
+            return has_role_in(self.user, Role.CURATOR, base)
+        return has_role_somewhere(self.user, Role.CURATOR)
 
     def write(self) -> Entry:
         return self._change() if self.instance.pk else self._create()

@@ -23,7 +23,7 @@ from unfold.admin import TabularInline
 from accounts.base_admin import BaseAdmin, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role_in
 from kb.audiences.models import Audience
 from kb.entries.models import Entry, Revision, RevisionQuerySet
 from kb.entries.states import restore_revision
@@ -180,7 +180,9 @@ class HistoryPages(BaseAdmin):
                     entry_id=entry.pk,
                     number=number,
                     by=caller(request),
-                    may_verify=has_role(request.user, Role.CURATOR),
+                    may_verify=has_role_in(
+                        request.user, Role.CURATOR, entry.knowledge_base_id
+                    ),
                 )
             except NescioError as error:
                 self.message_user(request, str(error), messages.ERROR)

@@ -20,7 +20,7 @@ from django.db.models.functions import Coalesce
 from django.utils.text import Truncator
 
 from accounts.models import optional_row, optional_user
-from accounts.roles import Role, has_role
+from accounts.roles import Role, bases_of_role
 from kb.audiences.models import Audience
 from kb.documents.models import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
 from kb.entries.due import EXPIRY_NOTICE, Place, Reason
@@ -59,8 +59,11 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 
     def readable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """What is shown to look up: drafts and retired entries are the curators'."""
-        entries = self.visible_to(user)
-        return entries if has_role(user, Role.CURATOR) else entries.servable()
+        entries, bases = self.visible_to(user), bases_of_role(user, Role.CURATOR)
+        if bases is None:
+            return entries
+        curated = Q(knowledge_base__in=bases) if bases else Q()
+        return entries.filter(curated | Q(state__in=SERVED_STATES))
 
     def saying(self, words: str, *, or_beginning: bool = False) -> Self:
         """Entries whose question or text holds all of `words`, by stem.

@@ -7,6 +7,7 @@ from django.contrib.auth.models import User
 from django.db.models import Max
 from django.utils import timezone
 
+from accounts.roles import Role, refuse_elsewhere
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
 from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflictError
@@ -47,8 +48,18 @@ def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
     return tuple(Entry.objects.locked().filter(pk__in=entry_ids).order_by("pk"))
 
 
-def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
-    """Return the entry, locked until the transaction ends, and its revision number."""
+def lock(
+    entry_id: int,
+    expected_revision: int | None,
+    *,
+    by: User | None,
+    least: Role = Role.CURATOR,
+) -> tuple[Entry, int]:
+    """Return the entry, locked until the transaction ends, and its revision number.
+
+    Raises:
+        RoleElsewhereError: The roles of `by` are in other knowledge bases.
+    """
     entry = (
         Entry.objects.locked()
         .select_related("knowledge_base", "document", "section", "audience")
@@ -57,6 +68,7 @@ def lock(entry_id: int, expected_revision: int | None) -> tuple[Entry, int]:
     )
     if entry is None:
         raise EntryNotFoundError(f"There is no entry {entry_id}.")
+    refuse_elsewhere(by, entry.knowledge_base_id, least)
     number = (
         entry.revisions.order_by("-number").values_list("number", flat=True).first()
     ) or 0

@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.roles import Role, refuse_elsewhere
 from kb.conflicts.finding import refresh_conflicts
 from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry, Revision
@@ -28,9 +29,11 @@ from .values import (
 )
 
 
-def create_entry(*, author: User | None, **new: Unpack[NewEntry]) -> Entry:
+def create_entry(
+    *, author: User | None, least: Role = Role.CURATOR, **new: Unpack[NewEntry]
+) -> Entry:
     """Write one entry with its first revision and its vector."""
-    return create_entries([new], author=author)[0]
+    return create_entries([new], author=author, least=least)[0]
 
 
 @transaction.atomic
@@ -39,8 +42,16 @@ def create_entries(
     *,
     author: User | None,
     prepared: PreparedVectors | None = None,
+    least: Role = Role.CURATOR,
 ) -> tuple[Entry, ...]:
-    """Write many entries as `create_entry` does, in one transaction and in bulk."""
+    """Write many entries as `create_entry` does, in one transaction and in bulk.
+
+    Raises:
+        RoleElsewhereError: The author has roles, and not `least` in the entries'
+            knowledge base.
+    """
+    for base in {new["knowledge_base"].pk for new in new_entries}:
+        refuse_elsewhere(author, base, least)
     entries = [_build(new, author=author) for new in new_entries]
     reasons = [clean_reason(new.get("reason", "")) for new in new_entries]
     model = active_model(for_share=True)
@@ -65,6 +76,7 @@ def edit_entry(
     expected_revision: int | None = None,
     reason: str = "",
     prepared: PreparedVectors | None = None,
+    least: Role = Role.CURATOR,
     **changes: Unpack[EntryChanges],
 ) -> Entry:
     """Change an entry and write what it says now as its next revision.
@@ -74,7 +86,7 @@ def edit_entry(
     needs_review with `UNVERIFIED_CONFIDENCE`. Changes that change nothing write nothing.
     """
     model = active_model(for_share=True)
-    entry, number = revisions.lock(entry_id, expected_revision)
+    entry, number = revisions.lock(entry_id, expected_revision, by=author, least=least)
     revisions.refuse_retired(entry)
     changed = _apply(entry, changes)
     if "document" in changes or "section" in changes:

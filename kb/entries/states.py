@@ -21,7 +21,7 @@ from .values import EntryChanges, clean_reason
 def verify_entry(
     *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
 ) -> Entry:
-    entry, number = lock(entry_id, expected_revision)
+    entry, number = lock(entry_id, expected_revision, by=by)
     default = verify(entry, by)
     save(entry, number=number + 1, author=by, reason=clean_reason(reason) or default)
     return entry
@@ -31,7 +31,7 @@ def verify_entry(
 def mark_for_review(
     *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
 ) -> Entry:
-    entry, number = lock(entry_id, expected_revision)
+    entry, number = lock(entry_id, expected_revision, by=by)
     default = mark(entry)
     if default:
         kept = clean_reason(reason) or default
@@ -48,7 +48,7 @@ def retire_entry(
     expected_revision: int | None = None,
 ) -> Entry:
     """Take an entry out of every answer; it stays for the answers that cite it."""
-    entry, number = lock(entry_id, expected_revision)
+    entry, number = lock(entry_id, expected_revision, by=by)
     default = retire(entry)
     if default:
         kept = clean_reason(reason) or default
@@ -66,7 +66,7 @@ def restore_entry(
     expected_revision: int | None = None,
 ) -> Entry:
     model = active_model(for_share=True)
-    entry, number = lock(entry_id, expected_revision)
+    entry, number = lock(entry_id, expected_revision, by=by)
     before = entry.revisions.exclude(state=Entry.State.RETIRED).first()
     default = restore(entry, before.state if before else None)
     if default:
@@ -82,7 +82,7 @@ def erase_entry(*, entry_id: int) -> None:
 
     For what must not be kept (a person's data); knowledge that is out of date is retired.
     """
-    entry, _ = lock(entry_id, None)
+    entry, _ = lock(entry_id, None, by=None)
     with unrestricted("an erased entry's history"):
         entry.delete()
 
@@ -109,7 +109,7 @@ def restore_revision(
         RevisionOfOthersError: Not everybody who sees the entry was to see the revision.
     """
     active_model(for_share=True)  # locked first everywhere
-    entry, _ = lock(entry_id, None)
+    entry, _ = lock(entry_id, None, by=by)
     revision = (
         Revision.objects.select_related(
             "audience", "document", "section", "section__document"

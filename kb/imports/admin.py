@@ -2,6 +2,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -22,7 +23,12 @@ from kb.imports.decisions import COUNTS
 from kb.imports.models import Import
 from kb.imports.readers.formats import SUFFIXES
 from kb.imports.services import Upload, enqueue_import, start_import
-from kb.interface.admin import WorkedOnAdmin, job_of
+from kb.interface.admin import (
+    InBaseAdmin,
+    WorkedOnAdmin,
+    bases_curated_by,
+    job_of,
+)
 from kb.tags.models import Tag
 from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
 
@@ -40,7 +46,7 @@ class ImportForm(StyledForm):
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ",".join(SUFFIXES)}),
         help_text="CSV, TSV, JSON Lines, Markdown, HTML, plain text, PDF or DOCX.",
     )
-    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
+    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.none())
     audience = forms.ModelChoiceField(
         Audience.objects.none(),
         help_text="Who may see its entries.",
@@ -76,13 +82,15 @@ class ImportForm(StyledForm):
         data: QueryDict | None,
         files: MultiValueDict[str, Any] | None,
         *,
-        audiences: QuerySet[Audience],
+        user: User,
     ) -> None:
         super().__init__(data, files)
-        chosen: Any = self.fields["audience"]
-        chosen.queryset = audiences
-        for name in ("knowledge_base", "audience"):
+        for name, offered in (
+            ("knowledge_base", bases_curated_by(user)),
+            ("audience", Audience.objects.visible_to(user)),
+        ):
             field: Any = self.fields[name]
+            field.queryset = offered
             rows = list(field.queryset[:2])
             if len(rows) == 1:
                 field.initial = rows[0]
@@ -94,7 +102,7 @@ class ImportForm(StyledForm):
 
 
 @admin.register(Import)
-class ImportAdmin(WorkedOnAdmin):
+class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     list_display = [
         "file_name", "shown_state", "summary", "knowledge_base", "audience", "created_at",
     ]  # fmt: skip
@@ -152,7 +160,7 @@ class ImportAdmin(WorkedOnAdmin):
         form = ImportForm(
             request.POST or None,
             request.FILES or None,
-            audiences=Audience.objects.visible_to(user),
+            user=user,
         )
         if request.method == "POST" and form.is_valid():
             try:

@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.rest import RowViewSet, StrictFilterSet, StrictSerializer
-from accounts.roles import IsCurator, caller
+from accounts.roles import IsCuratorSomewhere, caller
 from kb.exceptions import ImportNotFoundError
 from kb.imports.models import Import, ImportQuerySet
 from kb.imports.services import Upload, enqueue_import, start_import
@@ -123,7 +123,7 @@ class ImportFilter(StrictFilterSet):
 class ImportViewSet(RetrieveModelMixin, RowViewSet[Import]):
     """The caller's own imports with counts, examples and bad rows, newest first."""
 
-    permission_classes = [IsCurator]
+    permission_classes = [IsCuratorSomewhere]
     serializer_class = ImportSerializer
     parser_classes = [MultiPartParser]
     filterset_class = ImportFilter

@@ -6,6 +6,7 @@ from django.core.files.storage import Storage, storages
 from django.db import models
 
 from accounts.models import optional_user
+from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.imports.readers.formats import Format
@@ -20,14 +21,14 @@ class ImportQuerySet(models.QuerySet["Import"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """The user's own imports, a superuser's all; no document of a followed source.
 
-        Their examples quote entries that who imported them could see.
+        None of a knowledge base in which they have no role any more. Their examples quote entries that who imported them could see.
         """
         rows = self.filter(
             audience__in=Audience.objects.visible_to(user), followed=None
         )
         if isinstance(user, User) and user.is_superuser:
             return rows
-        return rows.filter(created_by_id=user.pk)
+        return rows.filter(where_not_elsewhere(user), created_by_id=user.pk)
 
 
 class Import(models.Model):

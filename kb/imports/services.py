@@ -13,7 +13,7 @@ from django.core.files import File
 from django.db import transaction
 
 from accounts.exceptions import ConflictError, NotFoundError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in, refuse_elsewhere
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -50,6 +50,7 @@ class Upload:
 @transaction.atomic
 def start_import(upload: Upload, *, by: User | None) -> Import:
     """Keep a file that is to be planned or applied; nothing of it is read yet."""
+    refuse_elsewhere(by, upload.knowledge_base.pk)
     if upload.verify and by is None:
         raise InvalidKnowledgeError(
             "verify", "verify needs an author: only a person verifies."
@@ -104,6 +105,7 @@ KIND = "kb.import"
 @transaction.atomic
 def enqueue_import(row: Import, *, apply: bool, by: User | None) -> Job:
     """Let a worker plan or apply an import; a second request returns the same job."""
+    refuse_elsewhere(by, row.knowledge_base_id)
     if apply:
         _check_appliable(row)
     job = enqueue(
@@ -137,14 +139,20 @@ def import_in_background(run: JobRun) -> dict[str, object]:
     run goes on behind the last of them.
     """
     import_id = run.parameters.get("import")
-    row = Import.objects.filter(pk=import_id or 0).select_related("created_by").first()
+    row = (
+        Import.objects.filter(pk=import_id or 0)
+        .select_related("created_by", "knowledge_base")
+        .first()
+    )
     if row is None:
         raise NotFoundError(f"There is no import {import_id}.")
-    if row.created_by is None or not has_role(row.created_by, Role.CURATOR):
+    if row.created_by is None or not has_role_in(
+        row.created_by, Role.CURATOR, row.knowledge_base_id
+    ):
         raise InvalidKnowledgeError(
             "owner",
-            f"The owner of import {row.pk} is gone, or is no curator any more; let "
-            "somebody else upload the file.",
+            f"The owner of import {row.pk} is gone, or is no curator of "
+            f"{row.knowledge_base} any more; let somebody else upload the file.",
         )
 
     @contextmanager

@@ -1,17 +1,18 @@
 """Patterns of kb's admin: forms whose services report errors before anything is saved."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import IntegrityError, transaction
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from accounts.base_admin import BaseAdmin, UserFormAdmin
 from accounts.exceptions import NescioError
 from accounts.prepared import check_constraints
+from accounts.roles import Role, has_role_in, where_role
 from jobs.models import Job
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import InvalidKnowledgeError
@@ -42,6 +43,45 @@ class WorkedOnAdmin(BaseAdmin):
         if job and not job.is_finished:
             response["Refresh"] = _REFRESH_SECONDS
         return response
+
+
+class InBaseAdmin(BaseAdmin):
+    """Rows of knowledge bases: read where the user is an expert, changed by curators.
+
+    Comes first among the bases. What a list shows also a `visible_to` of the rows says,
+    or `rows_of` here.
+    """
+
+    base_path: ClassVar = "knowledge_base"
+
+    def rows_of(self, request: HttpRequest) -> Q:
+        return where_role(request.user, Role.SME, self.base_path)
+
+    def base_of(self, row: Any) -> int:  # noqa: ANN401  # a row of the admin's model
+        return int(row.knowledge_base_id)
+
+    def may_touch(self, request: HttpRequest, row: Any) -> bool:  # noqa: ANN401  # a row of the admin's model
+        curates = has_role_in(request.user, Role.CURATOR, self.base_of(row))
+        return curates and super().may_touch(request, row)
+
+    def formfield_for_foreignkey(
+        self,
+        db_field: Any,  # noqa: ANN401  # Django's
+        request: HttpRequest,
+        **options: Any,  # noqa: ANN401  # Django's
+    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        """Offer the knowledge bases that the user curates."""
+        if db_field.name == "knowledge_base":
+            options["queryset"] = bases_curated_by(request.user)
+        return super().formfield_for_foreignkey(db_field, request, **options)
+
+
+def bases_curated_by(
+    user: AbstractBaseUser | AnonymousUser,
+) -> QuerySet[KnowledgeBase]:
+    return KnowledgeBase.objects.filter(where_role(user, Role.CURATOR, "pk")).order_by(
+        "name"
+    )
 
 
 class ServiceAdmin(UserFormAdmin):
@@ -117,7 +157,7 @@ class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*arguments, **options)
         if "knowledge_base" in self.fields and not self.instance.pk:
-            bases = KnowledgeBase.objects.values_list("pk", flat=True)[:2]
+            bases = bases_curated_by(self.user).values_list("pk", flat=True)[:2]
             if len(bases) == 1:
                 self.initial.setdefault("knowledge_base", bases[0])
 

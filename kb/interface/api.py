@@ -151,7 +151,10 @@ def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
 
 
 class AgentReadsCuratorWrites(HasRole):
+    """Knowledge, whose services hold writers to the knowledge bases of their roles."""
+
     least, reads = Role.CURATOR, Role.AGENT
+    somewhere = True
 
 
 class AgentReadsAdminWrites(HasRole):

@@ -22,7 +22,7 @@ from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.exceptions import InvalidKnowledgeError
-from kb.interface.admin import WorkedOnAdmin, job_of
+from kb.interface.admin import InBaseAdmin, WorkedOnAdmin, job_of
 from kb.sources import services
 from kb.sources.kinds import KINDS
 from kb.sources.models import FollowedDocument, FollowedSource
@@ -189,7 +189,7 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
 
 
 @admin.register(FollowedSource)
-class FollowedSourceAdmin(WorkedOnAdmin):
+class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
     form = FollowForm
     list_display = [
         "name", "shown_kind", "knowledge_base", "condition", "checked_at", "next_check_at",

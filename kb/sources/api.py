@@ -16,7 +16,7 @@ from accounts.rest import (
     StrictListField,
     StrictSerializer,
 )
-from accounts.roles import IsCurator, caller
+from accounts.roles import IsCuratorSomewhere, caller
 from kb.exceptions import SourceNotFoundError
 from kb.interface.api import (
     AudienceField,
@@ -130,7 +130,7 @@ class FollowedSourceFilter(StrictFilterSet):
 class FollowedSourceViewSet(RetrieveModelMixin, RowViewSet[FollowedSource]):
     """Sources that are read again on a schedule, newest first; for curators."""
 
-    permission_classes = [IsCurator]
+    permission_classes = [IsCuratorSomewhere]
     serializer_class = FollowedSourceSerializer
     filterset_class = FollowedSourceFilter
     not_found = SourceNotFoundError

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.exceptions import ConflictError, NescioError, NotFoundError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from jobs.exceptions import JobInterruptedError, LeaseLostError
 from jobs.run import JobRun
 from kb.audiences.models import Audience
@@ -257,7 +257,7 @@ class _Check:
 def _fit_owner(source: FollowedSource, rules: Sequence[FollowRule]) -> User:
     """Return the curator on whose behalf the source is read."""
     owner = source.owner
-    if owner is None or not has_role(owner, Role.CURATOR):
+    if owner is None or not has_role_in(owner, Role.CURATOR, source.knowledge_base_id):
         raise InvalidKnowledgeError(
             "owner",
             f"Who follows {source} is gone, or is no curator any more; another curator "

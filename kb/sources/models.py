@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_user
+from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase
 
@@ -15,12 +16,14 @@ MAX_HOURS = 24 * 90
 
 class FollowedSourceQuerySet(models.QuerySet["FollowedSource"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Those all of whose audiences the user belongs to."""
+        """Those all of whose audiences the user belongs to, where their roles count."""
         hidden = FollowRule.objects.filter(
             audience__in=Audience.objects.hidden_from(user)
         )
         rows = self.exclude(pk__in=hidden.values("source"))
-        return rows if user.is_authenticated else rows.none()
+        if not user.is_authenticated:
+            return rows.none()
+        return rows.filter(where_not_elsewhere(user))
 
     def due(self, now: datetime) -> Self:
         """Those whose time to be read has come."""

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.roles import refuse_elsewhere
 from jobs.models import Job
 from jobs.services import enqueue
 from kb.audiences.models import Audience
@@ -61,7 +62,9 @@ def check_following(
 
     Raises:
         InvalidKnowledgeError: Something of it may not be; its `field` says what.
+        RoleElsewhereError: The roles of `by` are in other knowledge bases.
     """
+    refuse_elsewhere(by, said.knowledge_base.pk)
     address = clean_line(said.address, field="address", limit=ADDRESS_LIMIT)
     find_kind(said.kind).check_address(address)
     if not 1 <= said.every_hours <= MAX_HOURS:
@@ -164,6 +167,7 @@ def _locked(source_id: int, by: User) -> FollowedSource:
     source = rows.filter(pk=source_id).first()
     if source is None:
         raise SourceNotFoundError(f"There is no source {source_id} that you may see.")
+    refuse_elsewhere(by, source.knowledge_base_id)
     return source
 
 

@@ -16,7 +16,7 @@ from accounts.rest import (
     StrictSerializer,
     validated,
 )
-from accounts.roles import IsSME, caller
+from accounts.roles import IsSMESomewhere, caller
 from kb.entries.due import REASON_CHOICES, Place, Reason
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.serializers import DueEntrySerializer
@@ -87,7 +87,7 @@ class DueEntryViewSet(ResourceViewSet[Entry]):
     @extend_schema(
         summary="List what is due for review", parameters=[_DueQuerySerializer]
     )
-    @action(detail=False, permission_classes=[IsSME])
+    @action(detail=False, permission_classes=[IsSMESomewhere])
     def due(self, request: Request) -> Response:
         """Return what is due, the most used first, then what is due longest."""
         given = validated(_DueQuerySerializer, request.query_params.dict())

@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in, refuse_elsewhere
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
 from kb.conflicts.finding import find_entry_conflicts, other_entry
@@ -44,7 +44,7 @@ def merge_conflict(
         edit_entry(
             entry_id=keep,
             author=by,
-            may_verify=has_role(by, Role.CURATOR),
+            may_verify=has_role_in(by, Role.CURATOR, conflict.first.knowledge_base_id),
             reason=note or f"Merged with entry {other}.",
             text=text,
         )
@@ -188,6 +188,8 @@ def _lock(conflict_id: int, by: User) -> Conflict:
             f"Conflict {conflict_id} is {conflict.get_state_display()} already; there is "
             "nothing to resolve."
         )
+    for side in (conflict.first, conflict.second):
+        refuse_elsewhere(by, side.knowledge_base_id)
     return conflict
 
 

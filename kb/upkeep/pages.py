@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role_in, has_role_somewhere
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
@@ -83,7 +83,7 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
         "next": choice.query(after=following.token()) if following else "",
         "first": choice.query() if choice.after else "",
         "may_change": may_change,
-        "may_verify": has_role(user, Role.CURATOR),
+        "may_verify": has_role_somewhere(user, Role.CURATOR),
         "periods": PERIODS,
         "owners": _owners() if may_change else [],
         "retired": _retired(request, user) if may_change else None,
@@ -151,7 +151,7 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
     action = posted.get("action", "")
     expected = _number(posted.get("revision", ""), "revision")
     if action == "verify":
-        if not has_role(user, Role.CURATOR):
+        if not has_role_in(user, Role.CURATOR, entry.knowledge_base_id):
             raise InvalidKnowledgeError("action", "Verifying needs the role curator.")
         verify_entry(entry_id=entry.pk, by=user, expected_revision=expected)
         return "Still true"

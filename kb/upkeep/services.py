@@ -10,6 +10,7 @@ from django.db.models import Prefetch, Q
 from django.utils import timezone
 
 from accounts.prepared import execute
+from accounts.roles import refuse_elsewhere, where_not_elsewhere
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
@@ -68,9 +69,11 @@ def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
         raise InvalidKnowledgeError(
             "days", f"days {days} is not in 1 to {MAX_POSTPONE_DAYS}; give one in it."
         )
-    row = Upkeep.objects.select_for_update(no_key=True).filter(entry=entry_id).first()
+    rows = Upkeep.objects.select_for_update(of=("self",), no_key=True)
+    row = rows.select_related("entry").filter(entry=entry_id).first()
     if row is None:
         raise EntryNotFoundError(f"There is no entry {entry_id}.")
+    refuse_elsewhere(by, row.entry.knowledge_base_id)
     if row.due_at is None:
         raise NeverDueError(
             f"Entry {entry_id} is never due; there is nothing to postpone."
@@ -204,8 +207,12 @@ class QueuePage:
 def due_entries(
     user: User, *, at: datetime, mine: bool = False, reason: Reason | None = None
 ) -> EntryQuerySet:
-    """Return what `user` may see and is due at `at`, in the order of the queue."""
+    """Return what `user` may see and is due at `at`, in the order of the queue.
+
+    Who has roles in some knowledge bases sees what is due in these.
+    """
     entries = Entry.objects.visible_to(user).due(at)
+    entries = entries.filter(where_not_elsewhere(user))
     if mine:
         entries = entries.filter(owner=user)
     if reason is not None:

@@ -39,7 +39,7 @@ def test_the_list_takes_as_many_queries_for_many_as_for_one(
     find_entry_conflicts(make_entry("The lift is closed on Sundays.").pk)
     client = api(make_curator())
 
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(3):
         rows = client.get("/api/v1/conflicts").json()["results"]
 
     assert len(rows) == 2

@@ -51,7 +51,7 @@ def test_the_list_takes_the_same_queries_however_long(
     make_entry("The capital of Peru was Cuzco.")
     propose()
 
-    with django_assert_num_queries(3):
+    with django_assert_num_queries(4):
         shown = curator.get(PROPOSALS, {"state": "proposed"}).json()
 
     assert len(shown["results"]) == 4

@@ -61,7 +61,7 @@ def test_a_list_of_sources_takes_the_same_queries_however_many_there_are(
     for number in range(3):
         follow("folder", folder, name=f"Help {number}")
 
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         assert len(client.get(SOURCES).json()["results"]) == 3
 
 
