@@ -29,7 +29,7 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.base_admin import BaseAdmin, holders_of, nobody
+from accounts.base_admin import BaseAdmin, holders_somewhere, nobody
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller
 
@@ -264,7 +264,7 @@ class QueueAdmin(FixedRowsAdmin):
         visible: QuerySet[Any] = rows.visible_to(request.user)
         return visible
 
-    has_view_permission = has_change_permission = holders_of(Role.SME)
+    has_view_permission = has_change_permission = holders_somewhere(Role.SME)
 
     @admin.action(description="Assign to me", permissions=["change"])
     def assign_to_me(self, request: HttpRequest, chosen: QuerySet[Any]) -> None:

@@ -123,8 +123,8 @@ def check_reach(
         base: Any = KnowledgeRole._meta.get_field("knowledge_base").related_model
         name = base.objects.get(pk=knowledge_base_id)
         raise RoleElsewhereError(
-            f"This needs the role {least} in the knowledge base {name}; you have roles in "
-            "others. An admin gives roles."
+            f"This needs the role {least} in the knowledge base {name}, which you do not "
+            "have; an admin gives it."
         )
 
 

@@ -13,8 +13,8 @@ from unfold.decorators import action, display
 from accounts.admin_parts import ReadOnlyAdmin, confirmed
 from accounts.base_admin import badge, holders_of
 from accounts.exceptions import NescioError
-from accounts.roles import Role
-from jobs.models import Job
+from accounts.roles import Role, reach_of
+from jobs.models import Job, JobQuerySet
 from jobs.services import request_cancel, retry
 
 _COLOURS = {
@@ -56,6 +56,13 @@ class JobAdmin(ReadOnlyAdmin):
             },
         ),
     ]  # fmt: skip
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
+        """Return all; who has roles in single knowledge bases is shown their own."""
+        rows: JobQuerySet = super().get_queryset(request)
+        if reach_of(request.user, Role.CURATOR) is None:
+            return rows
+        return rows.visible_to(request.user)
 
     @display(description="progress")  # type: ignore[untyped-decorator]  # unfold ships no types
     def progress(self, job: Job) -> str:

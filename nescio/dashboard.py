@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.roles import caller
+from accounts.roles import Role, caller, reach_of, where_role
 from integrations.events.models import Endpoint
 from jobs.models import Job
 from kb.entries.due import EXPIRY_NOTICE
@@ -49,11 +49,11 @@ class Block:
 def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
     blocks = [_inbox(request)] if is_for(request.user) else []
     if request.user.has_perm("kb.view_entry"):
-        blocks += [_entries(), _expiry()]
+        blocks += [_entries(request), _expiry(request)]
     if request.user.has_perm("qa.view_answer"):
         blocks += _questions(request)
     if request.user.has_perm("jobs.view_job"):
-        blocks.append(_jobs())
+        blocks.append(_jobs(request))
     if (
         request.user.has_perm("integrations.view_endpoint")
         and Endpoint.objects.exists()
@@ -63,13 +63,14 @@ def add_figures(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]
     return {**context, "title": "Today", "blocks": blocks, "first_steps": steps}
 
 
-def _entries() -> Block:
+def _entries(request: HttpRequest) -> Block:
+    mine = where_role(request.user, Role.SME)
     return _block(
         "Entries by state",
         "Draft and retired ones are never evidence.",
         "There is no entry yet.",
         "admin:kb_entry_changelist",
-        _by_choice(Entry.objects.all(), "state", Entry.State),
+        _by_choice(Entry.objects.filter(mine), "state", Entry.State),
     )
 
 
@@ -86,9 +87,9 @@ def _inbox(request: HttpRequest) -> Block:
     )
 
 
-def _expiry() -> Block:
+def _expiry(request: HttpRequest) -> Block:
     now = timezone.now()
-    live = Entry.objects.servable()
+    live = Entry.objects.filter(where_role(request.user, Role.SME)).servable()
     return _block(
         "Expiry",
         "An expired entry is refused, not used.",
@@ -107,7 +108,8 @@ def _expiry() -> Block:
 
 def _questions(request: HttpRequest) -> list[Block]:
     since = timezone.now() - PERIOD
-    asked = Answer.objects.live().filter(created_at__gte=since)
+    mine = where_role(request.user, Role.SME)
+    asked = Answer.objects.live().filter(mine, created_at__gte=since)
     query = {
         "created_at__gte": since.isoformat(),
         "asked": "live",
@@ -141,14 +143,17 @@ def _questions(request: HttpRequest) -> list[Block]:
     ]
 
 
-def _jobs() -> Block:
+def _jobs(request: HttpRequest) -> Block:
+    rows = Job.objects.all()
+    if reach_of(request.user, Role.CURATOR) is not None:
+        rows = rows.visible_to(request.user)
     return _block(
         "Background work",
         "",
         "Nothing is running or waiting.",
         "admin:jobs_job_changelist",
         _by_choice(
-            Job.objects.all(),
+            rows,
             "state",
             (Job.State.QUEUED, Job.State.RUNNING, Job.State.FAILED),
         ),

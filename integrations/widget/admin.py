@@ -20,7 +20,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from accounts.admin_parts import confirmed
 from accounts.base_admin import UserFormAdmin, holders_of, superusers
 from accounts.exceptions import NescioError
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role_somewhere
 from integrations.widget.models import Widget, new_seed
 from integrations.widget.tokens import as_origin
 from qa.answers.trials import askers_seen_by
@@ -47,7 +47,7 @@ class WidgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
 
     def clean_account(self) -> User:
         account: User = self.cleaned_data["account"]
-        if has_role(account, Role.SME):
+        if has_role_somewhere(account, Role.SME):
             raise forms.ValidationError(
                 f"{account} may do more than ask; take an account with the role agent."
             )

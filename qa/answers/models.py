@@ -21,7 +21,7 @@ from django.db.models import (
 from django.db.models.lookups import IsNull
 
 from accounts.models import optional_user
-from accounts.roles import Role, has_role
+from accounts.roles import Role, bases_of_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry, Revision, RevisionOutline
 from kb.tags.models import Tag, tag_of
@@ -49,9 +49,12 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(asker_id=user.pk)
 
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """One's own answers; reviewers see everybody's."""
-        rows = self.all() if has_role(user, Role.SME) else self.asked_by(user)
-        return rows.seen_by(user)
+        """One's own answers; reviewers see everybody's, where they are that."""
+        bases = bases_of_role(user, Role.SME)
+        if bases is None:
+            return self.seen_by(user)
+        reviewed = Q(knowledge_base__in=bases) if bases else Q()
+        return self.filter(reviewed | Q(asker_id=user.pk)).seen_by(user)
 
     def in_conversation(self, conversation: uuid.UUID) -> Self:
         """Its first answer, and those to the follow-ups."""

@@ -12,7 +12,7 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from accounts.acting import acting_for, unrestricted
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.search.models import FormerRow
@@ -97,7 +97,7 @@ def prepare(
         MomentError: There was no knowledge yet, or it is still to come.
         PastNotReadyError: More than `max_embedded` entries have to be embedded first.
     """
-    if not has_role(asker, Role.CURATOR):
+    if not has_role_in(asker, Role.CURATOR, knowledge_base.pk):
         raise PastForbiddenError(
             "Asking as of a moment needs the role curator, for it reads what was retired "
             "since; leave as_of out."

@@ -6,7 +6,7 @@ from typing import NotRequired, TypedDict, Unpack
 from django.contrib.auth.models import User
 
 from accounts.exceptions import NescioError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
 from kb.documents.models import KnowledgeBase
@@ -63,7 +63,8 @@ def create_reviewed_entry(
     Raises:
         NescioError: As `error`: it is to be verified, and `author` is no curator.
     """
-    if options.verify and not has_role(author, Role.CURATOR):
+    base = values["knowledge_base"]
+    if options.verify and not has_role_in(author, Role.CURATOR, base.pk):
         raise error(
             "Only curators verify; leave it unverified, and it waits for review."
         )
@@ -71,6 +72,7 @@ def create_reviewed_entry(
         audience=options.audience,
         verify=options.verify,
         author=author,
+        least=Role.SME,
         owner=author,
         origin=Entry.Origin.REVIEW,
         state=Entry.State.IN_REVIEW,

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -12,12 +13,12 @@ from django.template.response import TemplateResponse
 
 from accounts.admin_parts import StyledForm
 from accounts.replica import reads_replica
-from accounts.roles import caller
+from accounts.roles import Role, caller, has_role, where_role
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.answers.wording import time_in_words
-from qa.dashboard.services import Dashboard, read_dashboard
+from qa.dashboard.services import Dashboard, base_shown_to, read_dashboard
 from qa.dashboard.traffic import Scope, make_scope
 from qa.reviews.sample_plan import Estimate
 
@@ -55,9 +56,19 @@ class ScopeForm(StyledForm):
     knowledge_base = _slug_field(KnowledgeBase.objects.order_by("name"))
     tag = _slug_field(Tag.objects.all())
 
+    def __init__(self, data: Any, *, reader: User) -> None:  # noqa: ANN401  # a QueryDict
+        super().__init__(data)
+        self._reader = reader
+        bases: Any = self.fields["knowledge_base"]
+        bases.queryset = bases.queryset.filter(where_role(reader, Role.SME, "pk"))
+        if not has_role(reader, Role.SME):
+            bases.empty_label = None
+
     def scope(self) -> Scope:
         """Return what was chosen; of what can't be read, the default."""
         chosen = dict(self.cleaned_data) if self.is_valid() else {}
+        base = chosen.pop("knowledge_base", None)
+        chosen["knowledge_base"] = base_shown_to(self._reader, base)
         return make_scope(chosen.pop("days", None) or _DEFAULT_DAYS, **chosen)
 
 
@@ -65,9 +76,10 @@ class ScopeForm(StyledForm):
 def dashboard_page(request: HttpRequest) -> HttpResponse:
     if not request.user.has_perm("qa.view_answer"):
         raise PermissionDenied
-    form = ScopeForm(request.GET or {"days": _DEFAULT_DAYS})
+    reader = caller(request)
+    form = ScopeForm(request.GET or {"days": _DEFAULT_DAYS}, reader=reader)
     scope = form.scope()
-    shown = read_dashboard(scope, reader=caller(request))
+    shown = read_dashboard(scope, reader=reader)
     context = {
         **admin.site.each_context(request),
         "opts": Answer._meta,

@@ -10,10 +10,10 @@ from rest_framework.response import Response
 
 from accounts.replica import reads_replica
 from accounts.rest import KnownQueryView, StrictSlugField, validated
-from accounts.roles import IsSME, caller
+from accounts.roles import IsSMESomewhere, caller
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
-from qa.dashboard.services import read_dashboard
+from qa.dashboard.services import base_shown_to, read_dashboard
 from qa.dashboard.traffic import MAX_DAYS, make_scope
 
 
@@ -24,7 +24,10 @@ class DashboardQuerySerializer(serializers.Serializer[object]):
         default=30, min_value=1, max_value=MAX_DAYS, help_text="Up to today, in UTC."
     )
     knowledge_base = StrictSlugField(
-        slug_field="slug", queryset=KnowledgeBase.objects.all(), required=False
+        slug_field="slug",
+        queryset=KnowledgeBase.objects.all(),
+        required=False,
+        help_text="By default all; for roles in single ones, the first of these.",
     )
     tag = StrictSlugField(slug_field="slug", queryset=Tag.objects.all(), required=False)
 
@@ -135,7 +138,7 @@ class DashboardSerializer(serializers.Serializer[object]):
 class DashboardView(KnownQueryView, GenericAPIView[Any]):
     """How much was asked, how it was decided, how fast and how well."""
 
-    permission_classes = [IsSME]
+    permission_classes = [IsSMESomewhere]
     throttle_scope = "user"
     serializer_class = DashboardSerializer
     pagination_class = None
@@ -147,6 +150,7 @@ class DashboardView(KnownQueryView, GenericAPIView[Any]):
         """Read the figures of the last days, of all or of one knowledge base or tag."""
         # As a plain dictionary: a form's empty field would count as left out.
         query = validated(DashboardQuerySerializer, request.query_params.dict())
-        scope = make_scope(**query)
-        shown = read_dashboard(scope, reader=caller(request))
+        reader = caller(request)
+        query["knowledge_base"] = base_shown_to(reader, query.get("knowledge_base"))
+        shown = read_dashboard(make_scope(**query), reader=reader)
         return Response(DashboardSerializer(shown).data)

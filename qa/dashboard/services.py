@@ -8,6 +8,8 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import Count, Max, Q, QuerySet
 
+from accounts.roles import Role, has_role, refuse_elsewhere, where_role
+from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.calibration.models import DriftReading
@@ -173,6 +175,23 @@ class Dashboard:
     quality: Quality
     drift: tuple[SignalDrift, ...] | None
     waiting: Waiting
+
+
+def base_shown_to(reader: User, wanted: KnowledgeBase | None) -> KnowledgeBase | None:
+    """Return the knowledge base whose figures are shown; None for all.
+
+    Who has roles in some sees one of these, by default the first by name.
+
+    Raises:
+        RoleElsewhereError: `wanted` is none of these.
+    """
+    if wanted is not None:
+        refuse_elsewhere(reader, wanted.pk, Role.SME)
+        return wanted
+    if has_role(reader, Role.SME):
+        return None
+    mine = KnowledgeBase.objects.filter(where_role(reader, Role.SME, "pk"))
+    return mine.order_by("name").first()
 
 
 def read_dashboard(scope: Scope, *, reader: User) -> Dashboard:

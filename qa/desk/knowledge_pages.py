@@ -21,7 +21,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.replica import reads_replica
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role_in, has_role_somewhere
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, section_tree
 from kb.entries.comments import (
@@ -199,7 +199,7 @@ def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
         "chapters": list(_chapters(tree, by_section)),
         "count": len(entries[:READER_LIMIT]),
         "is_cut": len(entries) > READER_LIMIT,
-        "may_curate": parts.may_curate(request),
+        "may_curate": parts.may_curate(request, found.knowledge_base_id),
         "at": timezone.now(),
     }
     return render(request, "qa/document.html", context)
@@ -221,7 +221,7 @@ def _chapters(
 def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Show one entry: what it says, where it comes from, who stands for it, its history."""
     found = _find_entry(request, entry_id)
-    if has_role(request.user, Role.SME):
+    if has_role_somewhere(request.user, Role.SME):
         mark_entry_read(found, by=caller(request))
     return render(request, "qa/entry.html", _entry_part(request, found))
 
@@ -242,7 +242,8 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
     revisions = Revision.objects.visible_to(request.user).filter(entry=found)
     at = timezone.now()
     due = found.upkeep.reasons(at)
-    may_verify = has_role(request.user, Role.CURATOR)
+    base = found.knowledge_base_id
+    may_verify = has_role_in(request.user, Role.CURATOR, base)
     return {
         "entry": found,
         "path": _path(found.section),
@@ -259,7 +260,7 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "comment_limit": COMMENT_LIMIT,
         "revisions": revisions.select_related("author").order_by("-number")[:20],
         "at": at,
-        "may_curate": parts.may_curate(request),
+        "may_curate": parts.may_curate(request, base),
     }
 
 
@@ -268,6 +269,8 @@ def _comments(request: HttpRequest, found: Entry) -> list[tuple[Comment, bool]]:
     rows = Comment.objects.filter(entry=found).select_related("author")
     newest = rows.order_by("-created_at", "-pk")[:_COMMENTS]
     user = caller(request)
+    for row in newest:
+        row.entry = found
     return [(row, row.is_deletable_by(user)) for row in reversed(newest)]
 
 
@@ -326,9 +329,9 @@ def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 @parts.agents_only
 def still_true(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Verify an entry again, which ends what it was due for; for curators."""
-    if not has_role(request.user, Role.CURATOR):
-        raise PermissionDenied("Only a curator can say that an entry is still true.")
     found = _find_entry(request, entry_id)
+    if not has_role_in(request.user, Role.CURATOR, found.knowledge_base_id):
+        raise PermissionDenied("Only a curator can say that an entry is still true.")
     revision = number_in(request.POST.get("revision", ""))
     try:
         verify_entry(

@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role, has_role_in
 from kb.documents.models import KnowledgeBase
 from kb.entries.finding import found_by
 from kb.entries.models import Entry, Revision
@@ -144,7 +144,7 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
         "near": _near_part(page, voted["vote"]),
         "meanings": _meanings(request, answer),
         "turns": _turns(request, answer),
-        "may_curate": may_curate(request),
+        "may_curate": may_curate(request, answer.knowledge_base_id),
         "is_own": answer.asker_id == request.user.pk,
         **voted,
         **escalation_part(request, answer),
@@ -160,9 +160,10 @@ def _turns(request: HttpRequest, answer: Answer) -> list[Answer]:
     return list(rows.only("question", "outcome", "gate")[:_TURNS])[::-1]
 
 
-def may_curate(request: HttpRequest) -> bool:
+def may_curate(request: HttpRequest, knowledge_base_id: int) -> bool:
     """Tell whether links into the admin lead somewhere."""
-    return caller(request).is_staff and has_role(request.user, Role.CURATOR)
+    user = caller(request)
+    return user.is_staff and has_role_in(user, Role.CURATOR, knowledge_base_id)
 
 
 def _meanings(request: HttpRequest, answer: Answer) -> tuple[Entry, ...]:

@@ -16,7 +16,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextareaWidget
 from accounts.admin_parts import StyledForm, form_page
 from accounts.base_admin import UserFormAdmin, badge, holders_of
 from accounts.exceptions import NescioError
-from accounts.roles import Role, caller
+from accounts.roles import Role, caller, has_role_in, where_role
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.cases import GROUPS_JOIN, Case
 from qa.evaluation.knowledge import USERNAME
@@ -41,6 +41,11 @@ class BringCasesForm(StyledForm):
         help_text="JSON Lines as for manage.py evaluate own; evidence holds ids of "
         "entries. A known id is changed.",
     )
+
+    def __init__(self, *args: Any, user: User) -> None:  # noqa: ANN401  # as forms are made
+        super().__init__(*args)
+        bases: Any = self.fields["knowledge_base"]
+        bases.queryset = bases.queryset.filter(where_role(user, Role.SME, "pk"))
 
     def clean_file(self) -> Any:  # noqa: ANN401  # an uploaded file
         file = self.cleaned_data["file"]
@@ -100,6 +105,11 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
         if "groups" in self.fields:
             field: Any = self.fields["groups"]
             field.queryset = Group.objects.exclude(name__in=[*Role, USERNAME])
+        if "knowledge_base" in self.fields:
+            bases: Any = self.fields["knowledge_base"]
+            bases.queryset = bases.queryset.filter(
+                where_role(self.user, Role.SME, "pk")
+            )
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
@@ -173,6 +183,13 @@ class SavedCaseAdmin(UserFormAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[SavedCase]:
         return super().get_queryset(request).visible_to(request.user)  # type: ignore[no-any-return]  # a SavedCaseQuerySet
 
+    def has_delete_permission(
+        self, request: HttpRequest, obj: SavedCase | None = None
+    ) -> bool:
+        user = request.user
+        curates = obj is None or has_role_in(user, Role.CURATOR, obj.knowledge_base_id)
+        return curates and super().has_delete_permission(request, obj)
+
     def save_model(
         self, request: HttpRequest, obj: SavedCase, form: SavedCaseForm, change: bool
     ) -> None:
@@ -184,7 +201,9 @@ class SavedCaseAdmin(UserFormAdmin):
 
     @action(description="Import test cases", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def bring(self, request: HttpRequest) -> HttpResponse:
-        form = BringCasesForm(request.POST or None, request.FILES or None)
+        form = BringCasesForm(
+            request.POST or None, request.FILES or None, user=caller(request)
+        )
         if form.is_valid():
             given = form.cleaned_data
             try:

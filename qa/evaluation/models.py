@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
-from accounts.roles import Role, has_role
+from accounts.roles import Role, where_role
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
@@ -117,15 +117,17 @@ class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
 
         A question says what its asker knows to exist, and may be written from an entry.
         """
-        if not has_role(user, Role.SME):
-            return self.none()
         entries = Entry.objects.always_visible_to(user).values("pk")
         # By the rows between: an entry that is hidden from the reader is not found itself.
         named = SavedCase.entries.through.objects.filter(savedcase=OuterRef("pk"))
         audiences = Audience.objects.visible_to(user).values("pk")
         beyond = Audience.objects.exclude(pk__in=audiences)
         askers = beyond.filter(groups__saved_cases=OuterRef("pk"))
-        return self.filter(~Exists(named.exclude(entry__in=entries)), ~Exists(askers))
+        return self.filter(
+            where_role(user, Role.SME),
+            ~Exists(named.exclude(entry__in=entries)),
+            ~Exists(askers),
+        )
 
 
 class SavedCase(models.Model):

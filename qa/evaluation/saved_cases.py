@@ -13,7 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from accounts.ids import digest, number_in
-from accounts.roles import Role
+from accounts.roles import Role, refuse_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
@@ -107,6 +107,7 @@ def write_cases(
     cases: Sequence[Case], *, knowledge_base: KnowledgeBase, by: User
 ) -> list[SavedCase]:
     """Save cases, all or none; see `check_cases` for what is refused."""
+    refuse_elsewhere(by, knowledge_base.pk, Role.SME)
     # Who saves at the same time waits: the bound holds.
     KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
     there = check_cases(cases, knowledge_base=knowledge_base, by=by)

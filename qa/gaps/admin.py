@@ -11,7 +11,7 @@ from django.utils.timesince import timesince
 from unfold.decorators import display
 
 from accounts.admin_parts import EstimatingPaginator, QueueFormAdmin, change_each, table
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, where_role
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign as assign_escalation
@@ -20,7 +20,7 @@ from qa.gaps.services import SHOWN, Tried, assign, count_reasons, fetch_shown, r
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
-from .forms import GapForm, ReplyForm
+from .forms import GapForm, ReplyForm, is_curator_of
 
 _STATES = {
     "open": "warning", "drafted": "info", "filled": "success", "dismissed": "info",
@@ -67,7 +67,7 @@ class GapAdmin(QueueFormAdmin):
         sections: Fieldsets = [(None, {"fields": facts})]
         if obj is not None and obj.is_open:
             names = ["how", "asked", "said", "number", "audience"]
-            names += ["verify"] if has_role(request.user, Role.CURATOR) else []
+            names += ["verify"] if is_curator_of(request.user, obj) else []
             sections.append(("Fill it", {"fields": names}))
         return [
             *sections,
@@ -192,6 +192,11 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     search_fields = ["answer__question", "raised_by__username"]
     ordering: ClassVar = ["-state", "created_at"]
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
+        # Not what one raised oneself elsewhere, for others to reply to.
+        mine = where_role(request.user, Role.SME, "answer__knowledge_base")
+        return super().get_queryset(request).filter(mine)
+
     def assign_to(self, user: User | None, key: int, *, by: User) -> Escalation:
         return assign_escalation(key, to=user, by=by)
 
@@ -201,7 +206,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
         asked = ["asked", "asked_by", "note", "created_at", "assignee"]
         if obj is not None and obj.is_open:
             reply = ["said", "how", "keep", "audience"]
-            reply += ["verify"] if has_role(request.user, Role.CURATOR) else []
+            reply += ["verify"] if is_curator_of(request.user, obj) else []
         else:
             reply = ["state", "reply", "replied_by", "replied_at", "kept_as"]
         return [

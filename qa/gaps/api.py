@@ -13,7 +13,7 @@ from rest_framework.status import HTTP_201_CREATED
 
 from accounts.pagination import NewestFirstPagination
 from accounts.rest import IsSetFilter, RowViewSet, SlugFilter, StrictFilterSet
-from accounts.roles import IsAgent, IsSME
+from accounts.roles import IsAgent, IsSMESomewhere
 from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import EscalationNotFoundError, GapNotFoundError, NoticeNotFoundError
 from qa.gaps import escalations, services
@@ -58,7 +58,7 @@ class GapFilter(StrictFilterSet):
 class GapViewSet(RowViewSet[Gap]):
     """Gaps: questions of one meaning without an answer, the most missed first."""
 
-    permission_classes = [IsSME]
+    permission_classes = [IsSMESomewhere]
     serializer_class = GapSerializer
     pagination_class = MostMissedFirstPagination
     filterset_class = GapFilter
@@ -173,7 +173,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
         request=ReplySerializer,
         responses=_ESCALATION_OR_ENDED,
     )
-    @action(detail=True, methods=["post"], permission_classes=[IsSME])
+    @action(detail=True, methods=["post"], permission_classes=[IsSMESomewhere])
     def reply(self, request: Request, escalation_id: int) -> Response:
         """Reply to the asker, and keep the reply as an entry if `keep` says how."""
         given = self.validated(ReplySerializer)
@@ -186,7 +186,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
         request=ReasonSerializer,
         responses=_ESCALATION_OR_ENDED,
     )
-    @action(detail=True, methods=["post"], permission_classes=[IsSME])
+    @action(detail=True, methods=["post"], permission_classes=[IsSMESomewhere])
     def close(self, request: Request, escalation_id: int) -> Response:
         """End it without an answer; the asker reads why."""
         escalations.close(
@@ -197,7 +197,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
     @extend_schema(
         operation_id="escalations_take", request=None, responses=_ESCALATION_OR_ENDED
     )
-    @action(detail=True, methods=["put"], permission_classes=[IsSME])
+    @action(detail=True, methods=["put"], permission_classes=[IsSMESomewhere])
     def assignee(self, request: Request, escalation_id: int) -> Response:
         """Assign it to oneself."""
         escalations.assign(escalation_id, to=self.user, by=self.user)

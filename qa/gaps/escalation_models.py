@@ -6,7 +6,7 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_row, optional_user
-from accounts.roles import Role, has_role
+from accounts.roles import Role, bases_of_role
 from kb.entries.models import Entry
 from qa.answers.models import Answer
 
@@ -15,18 +15,22 @@ from .models import Repeat
 
 class EscalationQuerySet(models.QuerySet["Escalation"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """One's own; experts see everybody's.
+        """One's own; experts see everybody's, of the knowledge bases where they are that.
 
         They do not see one whose reply became an entry that they may not see, now or as
         it was then.
         """
-        if not has_role(user, Role.SME):
-            return self.filter(raised_by=user.pk)
-        own = Q(raised_by=user.pk) | Q(replied_by=user.pk)
+        bases = bases_of_role(user, Role.SME)
+        raised = Q(raised_by=user.pk)
+        if bases == frozenset():
+            return self.filter(raised)
         kept = Q(entry_id__isnull=True) | Q(
             entry__in=Entry.objects.always_visible_to(user)
         )
-        return self.filter(own | kept)
+        theirs = Q(replied_by=user.pk) | kept
+        if bases is not None:
+            theirs &= Q(answer__knowledge_base__in=bases)
+        return self.filter(raised | theirs)
 
     def waiting(self) -> Self:
         return self.filter(state=Escalation.State.OPEN)

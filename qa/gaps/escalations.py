@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from qa.answers.models import Answer
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import (
@@ -108,7 +108,7 @@ def _open(escalation_id: int, by: User) -> Escalation:
         .filter(pk=escalation_id)
         .first()
     )
-    if found is None or not has_role(by, Role.SME):
+    if found is None or not has_role_in(by, Role.SME, found.answer.knowledge_base_id):
         raise EscalationNotFoundError(f"There is no escalation {escalation_id}.")
     if not found.is_open:
         raise EscalationClosedError(

@@ -1,11 +1,11 @@
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidget
 
 from accounts.admin_parts import style
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.interface.admin import ServiceForm
 from qa.answers.submitted_text import EntryOptions
@@ -13,6 +13,13 @@ from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import REPLY_LIMIT, close, reply
 from qa.gaps.models import Gap
 from qa.gaps.services import TEXT_LIMIT, dismiss, draft, expected_answers, link, propose
+
+
+def is_curator_of(
+    user: AbstractBaseUser | AnonymousUser, row: Gap | Escalation
+) -> bool:
+    of = row if isinstance(row, Gap) else row.answer
+    return has_role_in(user, Role.CURATOR, of.knowledge_base_id)
 
 
 class ExpertForm(ServiceForm):
@@ -39,8 +46,12 @@ class ExpertForm(ServiceForm):
             audience.queryset = Audience.objects.visible_to(self.user)
             everyone = audience.queryset.filter(everyone=True).first()
             self.initial.setdefault("audience", everyone and everyone.pk)
-        if not has_role(self.user, Role.CURATOR):
+        if not self.is_curator:
             del self.fields["verify"]
+
+    @property
+    def is_curator(self) -> bool:
+        return is_curator_of(self.user, self.instance)
 
     @property
     def entry_options(self) -> EntryOptions:
@@ -95,9 +106,8 @@ class GapForm(ExpertForm):
         super().__init__(*arguments, **options)
         how = self.fields["how"]
         if isinstance(how, forms.ChoiceField):
-            is_curator = has_role(self.user, Role.CURATOR)
             ways = _WAYS.items()
-            how.choices = [way for way in ways if is_curator or way[0] != _PROPOSE]
+            how.choices = [way for way in ways if self.is_curator or way[0] != _PROPOSE]
         self.initial.setdefault("asked", self.instance.question)
         expected = expected_answers(self.instance, self.user).first()
         if expected is not None:

@@ -10,7 +10,7 @@ from django.db.models.functions import Coalesce
 from pgvector.django import VectorField
 
 from accounts.models import optional_row, optional_user
-from accounts.roles import Role, has_role
+from accounts.roles import Role, where_role
 from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
 from kb.entries.models import Entry
@@ -47,10 +47,10 @@ class GapQuerySet(models.QuerySet["Gap"]):
         Not a gap filled by an entry that they may not see: its questions are answered
         from what is not theirs to know of.
         """
-        if not has_role(user, Role.SME):
-            return self.none()
         filled = Q(entry__in=Entry.objects.visible_to(user))
-        return self.filter(Q(entry_id__isnull=True) | filled)
+        return self.filter(
+            where_role(user, Role.SME), Q(entry_id__isnull=True) | filled
+        )
 
     def open(self) -> Self:
         return self.filter(state__in=[Gap.State.OPEN, Gap.State.DRAFTED])

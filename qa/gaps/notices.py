@@ -17,7 +17,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from jobs.exceptions import RetryableJobError
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -95,7 +95,8 @@ def _responsible_for(entry: Entry) -> list[User]:
 
 def _may_judge(user: User, entry: Entry) -> bool:
     sees = Entry.objects.visible_to(user).filter(pk=entry.pk)
-    return user.is_active and has_role(user, Role.SME) and sees.exists()
+    is_expert = has_role_in(user, Role.SME, entry.knowledge_base_id)
+    return user.is_active and is_expert and sees.exists()
 
 
 def mark_read(*, by: User, notice_id: int | None = None) -> int:

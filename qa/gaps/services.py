@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.exceptions import ForbiddenError
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
@@ -47,9 +47,10 @@ def assign(gap_id: int, *, by: User, owner: User | None) -> Gap:
         InvalidGapError: The owner is no expert.
     """
     gap = _lock(gap_id, by)
-    if owner is not None and not has_role(owner, Role.SME):
+    base = gap.knowledge_base
+    if owner is not None and not has_role_in(owner, Role.SME, base.pk):
         raise InvalidGapError(
-            f"{owner.get_username()} is no expert; give them the role sme first."
+            f"{owner.get_username()} is no expert of {base}; give them the role sme first."
         )
     gap.owner = owner
     gap.save(update_fields=["owner"])
@@ -114,7 +115,7 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
         GapClosedError: It waits for a review already.
     """
     gap = _open(gap_id, by)
-    if not has_role(by, Role.CURATOR):
+    if not has_role_in(by, Role.CURATOR, gap.knowledge_base_id):
         raise ForbiddenError("Only curators ask for proposals; draft an answer.")
     if gap.state == Gap.State.DRAFTED:
         raise GapClosedError(

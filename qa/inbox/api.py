@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.rest import KnownQueryView, StrictCharField, StrictSerializer, validated
-from accounts.roles import IsAgent, IsSME, caller
+from accounts.roles import IsAgent, IsSMESomewhere, caller
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.inbox.items import Item
 from qa.inbox.models import Kind
@@ -102,7 +102,7 @@ class FlagView(KnownQueryView):
 class InboxView(KnownQueryView):
     """What waits for the caller; kinds that their role does not deal with are left out."""
 
-    permission_classes = [IsSME]
+    permission_classes = [IsSMESomewhere]
     throttle_scope = "user"
 
     @extend_schema(

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role_somewhere
 from qa.inbox.models import Kind
 from qa.inbox.services import COUNTED, count_waiting
 
@@ -17,7 +17,9 @@ _KEPT = "_inbox_counts"  # of a request
 
 def is_for(user: AbstractBaseUser | AnonymousUser) -> bool:
     """Tell whether a person has an inbox: experts and above who may open the admin."""
-    return isinstance(user, User) and user.is_staff and has_role(user, Role.SME)
+    if not isinstance(user, User) or not user.is_staff:
+        return False
+    return has_role_somewhere(user, Role.SME)
 
 
 def shown(number: int) -> str:

@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.prepared import lock_until_commit
-from accounts.roles import Role, has_role, holders
+from accounts.roles import Role, has_role_somewhere, holders
 from kb.upkeep.models import Flag
 from kb.upkeep.services import flag_outdated
 from qa.exceptions import InboxItemNotFoundError, InvalidInboxError
@@ -98,7 +98,7 @@ def flag_entry(*, entry_id: int, by: User, note: str = "") -> Flag:
 
 def assignable() -> list[User]:
     """Return who may be chosen to deal with something, by name."""
-    found = holders(Role.SME).filter(is_staff=True)
+    found = holders(Role.SME, somewhere=True).filter(is_staff=True)
     named = found.only("username", "first_name", "last_name").order_by("username")
     return list(named[:_OFFERED])
 
@@ -191,7 +191,7 @@ def _may_deal_with(kind: Kind, subject: int, user: User) -> bool:
 
 def _dealt_with(kind: Kind, subject: int, user: User) -> QuerySet[Any] | None:
     """Return the item's row as the user may see and act on it; None for nobody's kind."""
-    if not has_role(user, Role.SME):
+    if not has_role_somewhere(user, Role.SME):
         return None
     reader = reader_of(user, timezone.now())
     if kind not in kinds_of(reader):

@@ -26,7 +26,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, bases_of_role
 from kb.conflicts.models import Conflict
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
@@ -56,19 +56,25 @@ class Scope(StrEnum):
     SNOOZED = "snoozed"  # put off by them
 
 
+Bases = frozenset[int] | None
+"""Ids of knowledge bases; None: all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """For whom the inbox is, and what makes a row theirs."""
 
     user: User
-    is_curator: bool
+    judges: Bases  # where an expert
+    curates: Bases
     tags: tuple[int, ...]
     at: datetime
 
 
 def reader_of(user: User, at: datetime) -> Reader:
     tags = Tag.objects.of_expert(user).values_list("pk", flat=True)
-    return Reader(user, has_role(user, Role.CURATOR), tuple(tags), at)
+    judges, curates = (bases_of_role(user, role) for role in (Role.SME, Role.CURATOR))
+    return Reader(user, judges, curates, tuple(tags), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +105,13 @@ def _tagged(prefix: str = "") -> Callable[[Reader], Q]:
 def _due(reader: Reader) -> QuerySet[Entry]:
     """Return what is due; to who may not verify, only what is theirs."""
     rows = Entry.objects.readable_by(reader.user).due(reader.at)
-    if reader.is_curator:
+    if reader.curates is None:
         return rows
     assigned = InboxMark.objects.filter(
         kind=Kind.ENTRY, subject=OuterRef("pk"), user=reader.user, is_assigned=True
     )
-    return rows.filter(Q(owner=reader.user) | _tagged()(reader) | Exists(assigned))
+    theirs = Q(owner=reader.user) | Q(knowledge_base__in=reader.curates)
+    return rows.filter(theirs | _tagged()(reader) | Exists(assigned))
 
 
 def _imports(reader: Reader) -> QuerySet[Import]:
@@ -176,7 +183,9 @@ OWN_ASSIGNEE = (Kind.ESCALATION, Kind.REVIEW, Kind.GAP)
 def kinds_of(reader: Reader) -> tuple[Kind, ...]:
     """Return the kinds that the reader's role lets them deal with."""
     return tuple(
-        kind for kind in Kind if reader.is_curator or not _SOURCES[kind].curators
+        kind
+        for kind in Kind
+        if reader.curates != frozenset() or not _SOURCES[kind].curators
     )
 
 
@@ -184,7 +193,11 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
     """Return a kind's rows with `COLUMNS` annotated; without a scope all of them."""
     source = _SOURCES[kind]
     order = Value(_ORDER[kind], output_field=IntegerField())
-    rows: QuerySet[Any] = source.rows(reader).annotate(
+    bases = reader.curates if source.curators else reader.judges
+    rows: QuerySet[Any] = source.rows(reader)
+    if bases is not None:
+        rows = rows.filter(**{f"{source.base}__in": bases})
+    rows = rows.annotate(
         inbox_kind=Value(kind.value, output_field=CharField()),
         inbox_order=order,
         inbox_since=F(source.since),
@@ -192,11 +205,11 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
         inbox_base=F(source.base),
         inbox_assignee=_assignee(kind, source),
     )
-    mine = Case(When(source.mine(reader), then=Value(1)), default=Value(2))
+    nearness = Case(When(source.mine(reader), then=Value(1)), default=Value(2))
     rows = rows.annotate(
         inbox_rank=Case(
             When(inbox_assignee=reader.user.pk, then=Value(0)),
-            default=mine,
+            default=nearness,
             output_field=IntegerField(),
         )
     )

@@ -56,6 +56,7 @@ def export_person(person: User) -> dict[str, Any]:
         "person": {
             **{name: getattr(person, name) for name in _PERSON},
             "groups": list(person.groups.values_list("name", flat=True)),
+            "knowledge_roles": list(map(str, person.knowledge_roles.all())),
             "expert_for": list(person.expert_tags.values_list("name", flat=True)),
         },
         **{name: list(rows) for name, rows in _rows_of(person).items()},
@@ -197,6 +198,7 @@ def _erase_names(person: User) -> None:
     Notice.objects.filter(user=person).delete()
     Job.objects.filter(owner=person, finished_at__isnull=False).delete()
     person.groups.clear()
+    person.knowledge_roles.all().delete()
     person.user_permissions.clear()
     person.expert_tags.clear()
     person.username, person.last_login = pseudonym, None

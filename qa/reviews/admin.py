@@ -15,7 +15,7 @@ from unfold.decorators import display
 from accounts.admin_parts import EstimatingPaginator, ListFilter, QueueAdmin, written
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import caller
+from accounts.roles import Role, caller, has_role
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
 from qa.answers.models import fetch_evidence
@@ -107,16 +107,16 @@ class ReviewAdmin(QueueAdmin):
     ) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        quality = read_quality(make_scope(_ESTIMATED_DAYS))
-        extra = {
-            "outlook": read_outlook(quality.false_answers, quality.false_refusals),
-            "next_reviews": NEXT,
-            "unattended": services.unattended_tags(),
-            "agreements": [each for each in agreement() if each.kappa.pairs],
-            "open_count": services.review_queue(caller(request))
-            .order_by()[:_COUNTED]
-            .count(),
-        }
+        queue = services.review_queue(caller(request))
+        extra: dict[str, Any] = {"open_count": queue.order_by()[:_COUNTED].count()}
+        if has_role(request.user, Role.SME):  # of all knowledge bases
+            quality = read_quality(make_scope(_ESTIMATED_DAYS))
+            extra |= {
+                "outlook": read_outlook(quality.false_answers, quality.false_refusals),
+                "next_reviews": NEXT,
+                "unattended": services.unattended_tags(),
+                "agreements": [each for each in agreement() if each.kappa.pairs],
+            }
         return super().changelist_view(request, {**extra, **(extra_context or {})})  # type: ignore[no-any-return]  # unfold ships no types
 
     def open_next(self, request: HttpRequest) -> HttpResponse:

@@ -21,7 +21,7 @@ from accounts.rest import (
     StrictFilterSet,
     csv_download,
 )
-from accounts.roles import IsCurator, IsSME
+from accounts.roles import IsCurator, IsSME, IsSMESomewhere
 from jobs.api import JobSerializer
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.submitted_text import EntryOptions
@@ -57,7 +57,7 @@ class ReviewFilter(StrictFilterSet):
 
 
 class ReviewViewSet(RowViewSet[Review]):
-    permission_classes = [IsSME]
+    permission_classes = [IsSMESomewhere]
     serializer_class: type[ReviewSerializer] = OneReviewSerializer
     filterset_class = ReviewFilter
     lookup_url_kwarg = "review_id"
@@ -112,7 +112,12 @@ class ReviewViewSet(RowViewSet[Review]):
     @extend_schema(
         operation_id="reviews_agreement", responses=AgreementSerializer(many=True)
     )
-    @action(detail=False, filterset_class=None, pagination_class=None)
+    @action(
+        detail=False,
+        filterset_class=None,
+        pagination_class=None,
+        permission_classes=[IsSME],
+    )
     def agreement(self, request: Request) -> Response:
         """Read Cohen's kappa of first and second reviews, with its interval."""
         return Response(AgreementSerializer(agreement(), many=True).data)

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.db.models import Q
 
 from accounts.ids import number_in
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
 from qa.answers.models import Answer
@@ -58,7 +58,8 @@ class JudgementForm(forms.Form):
             cited = [piece.pk for piece in self._answer.pieces if piece.role == "cited"]
             initial["evidence"] = cited
         super().__init__(data, initial=initial)
-        self.may_verify = has_role(user, Role.CURATOR)
+        base = self._answer.knowledge_base_id
+        self.may_verify = has_role_in(user, Role.CURATOR, base)
         grades = [(str(value), label) for value, label in Review.Grade.choices]
         false_refusal = [("no", "no, it was rightly refused"), ("yes", "yes")]
         for name in GRADES if self._is_answer else ("should_be_answered",):

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.conflicts.background import enqueue_entries
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
@@ -145,7 +145,8 @@ def _write_entry(
         entry = edit_entry(
             entry_id=knowledge.entry,
             author=by,
-            may_verify=has_role(by, Role.CURATOR),
+            may_verify=has_role_in(by, Role.CURATOR, answer.knowledge_base_id),
+            least=Role.SME,
             expected_revision=knowledge.revision,
             reason=reason,
             text=knowledge.text,

@@ -7,7 +7,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
-from accounts.roles import Role, has_role
+from accounts.roles import Role, where_role
 from kb.entries.models import Entry
 from kb.tags.models import Tag
 from qa.answers.models import Answer
@@ -22,8 +22,6 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         An answer that rests on what the expert may not see is somebody else's to judge,
         and so is one from which such an entry was made. Adds `is_blind`.
         """
-        if not has_role(user, Role.SME):
-            return self.none()
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         whole = answers.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `seen_by`
         own = Q(reviewed_by=user.pk)
@@ -32,7 +30,8 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         )
         other_round = Review.objects.open().filter(answer=OuterRef("answer_id"))
         waits = Exists(other_round.exclude(pk=OuterRef("pk")))
-        return self.filter(own | kept, Exists(whole)).annotate(is_blind=waits)
+        mine = where_role(user, Role.SME, "answer__knowledge_base")
+        return self.filter(mine, own | kept, Exists(whole)).annotate(is_blind=waits)
 
     def done(self) -> Self:
         return self.filter(state=Review.State.DONE)

@@ -13,9 +13,9 @@ from accounts.admin_parts import (
     ReadOnlyAdmin,
     change_each,
 )
-from accounts.base_admin import holders_of
+from accounts.base_admin import holders_of, holders_somewhere
 from accounts.rest import csv_download
-from accounts.roles import Role, caller
+from accounts.roles import Role, caller, where_role
 from kb.entries.models import Entry
 from qa.answers.admin import AnswerColumns, link_to_entry
 from qa.answers.models import Answer
@@ -68,7 +68,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     search_fields = ["answer__question", "user__username"]
     search_help_text = "Words of the question as they begin, or who voted"
     actions: ClassVar = ["handle", "reopen", "export"]
-    has_handle_permission = holders_of(Role.SME)
+    has_handle_permission = holders_somewhere(Role.SME)
     fieldsets: ClassVar = [
         (
             None,
@@ -86,7 +86,8 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Vote]:
         votes: VoteQuerySet = super().get_queryset(request)
-        return votes.visible_to(request.user)
+        mine = where_role(request.user, Role.SME, "answer__knowledge_base")
+        return votes.visible_to(request.user).filter(mine)
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Vote], search_term: str

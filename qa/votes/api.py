@@ -34,7 +34,7 @@ from accounts.rest import (
     username_field,
     validated,
 )
-from accounts.roles import IsAgent, IsSME, caller
+from accounts.roles import IsAgent, IsSMESomewhere, Role, caller, where_role
 from qa.answers.models import Answer
 from qa.exceptions import VoteNotFoundError
 from qa.pipeline.gates import Gate, Reason
@@ -210,14 +210,16 @@ class VoteView(KnownQueryView, GenericAPIView[Answer]):
 
 
 class VoteViewSet(RowViewSet[Vote]):
-    permission_classes = [IsSME]
+    permission_classes = [IsSMESomewhere]
     serializer_class = VoteSummarySerializer
     filterset_class = VoteFilter
     lookup_url_kwarg = "vote_id"
     not_found = VoteNotFoundError
 
     def get_queryset(self) -> QuerySet[Vote]:
-        votes = Vote.objects.visible_to(self.request.user)
+        user = self.request.user
+        mine = where_role(user, Role.SME, "answer__knowledge_base")
+        votes = Vote.objects.visible_to(user).filter(mine)
         return votes.select_related("answer", "user", "handled_by")
 
     @extend_schema(operation_id="votes_list")

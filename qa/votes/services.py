@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import Model, QuerySet
 from django.utils import timezone
 
-from accounts.roles import Role, has_role
+from accounts.roles import Role, has_role_in
 from kb.text import cleaning as spreadsheet_cells
 from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.submitted_text import checked_text
@@ -51,7 +51,10 @@ def vote(
         EntryNotShownError: The entry was not shown beside a refusal.
     """
     answer = Answer.objects.filter(pk=answer_id).first()
-    if answer is None or not (answer.asker_id == user.pk or has_role(user, Role.SME)):
+    if answer is None or not (
+        answer.asker_id == user.pk
+        or has_role_in(user, Role.SME, answer.knowledge_base_id)
+    ):
         raise AnswerNotFoundError(f"There is no answer {answer_id}.")
     if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise AnswerPendingError(

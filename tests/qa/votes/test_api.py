@@ -162,5 +162,5 @@ def test_the_list_costs_the_same_for_any_number_of_votes(
         vote(answer.pk, user=asker, is_up=True)
     client = rest_client(make_user(Role.SME))
 
-    with django_assert_num_queries(3):  # may review, sees all?, the rows
+    with django_assert_num_queries(4):  # may review, where, sees all?, the rows
         assert len(found(client.get(URL))) == 6
