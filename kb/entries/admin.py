@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.decorators import action, display
 
-from accounts.admin_parts import confirmed
+from accounts.admin_parts import EstimatingPaginator, confirmed
 from accounts.base_admin import badge, holders_of, holders_somewhere
 from accounts.roles import Role, caller, refuse_elsewhere
 from kb.archive.exports import csv_response
@@ -66,6 +66,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     list_select_related = ["audience", "verified_by", "upkeep"]
     list_per_page = 50
     show_full_result_count = False
+    paginator = EstimatingPaginator
     ordering = ["-updated_at", "-pk"]
     search_fields = ["text"]
     search_help_text = 'Words of question and text, or how they begin; "..." a phrase, -word without it.'

@@ -24,7 +24,7 @@ _ERRORS = ["CREATE_INDEX", "DROP_INDEX", "CREATE_INDEX_EXCLUSIVE", "REINDEX"]
 
 
 @pytest.fixture
-def findings(db):
+def findings(transactional_db):  # an index is made concurrently in no transaction
     def lint(*keys):
         with as_owner("migrations"):
             linter = MigrationLinter(
