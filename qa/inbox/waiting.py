@@ -204,14 +204,12 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
         inbox_subject=F("pk"),
         inbox_base=F(source.base),
         inbox_assignee=_assignee(kind, source),
-    )
-    nearness = Case(When(source.mine(reader), then=Value(1)), default=Value(2))
-    rows = rows.annotate(
         inbox_rank=Case(
-            When(inbox_assignee=reader.user.pk, then=Value(0)),
-            default=nearness,
+            When(_is_held(kind, source, reader), then=Value(0)),
+            When(source.mine(reader), then=Value(1)),
+            default=Value(2),
             output_field=IntegerField(),
-        )
+        ),
     )
     if scope is None:
         return rows
@@ -220,20 +218,26 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
     if scope is Scope.SNOOZED:
         return rows.filter(is_snoozed)
     rows = rows.filter(~is_snoozed)
-    is_assigned = Q(inbox_assignee__isnull=False)
-    is_own = Q(inbox_assignee=reader.user.pk)
     if scope is Scope.OTHERS:
-        return rows.filter(is_assigned & ~is_own)
-    rows = rows.filter(~is_assigned | is_own)
+        return rows.filter(_is_others(kind, source, reader))
+    rows = _without_others(rows, kind, source, reader)
     return rows.filter(inbox_rank__lt=2) if scope is Scope.MINE else rows
 
 
-def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an expression
-    """Return whose it is: who is assigned, else the row's own; the inactive do not count."""
-    marks = InboxMark.objects.filter(
+def _marks(kind: Kind) -> QuerySet[InboxMark]:
+    """Return who is assigned to the row outside; the inactive do not count."""
+    return InboxMark.objects.filter(
         kind=kind, subject=OuterRef("pk"), is_assigned=True, user__is_active=True
     )
-    marked = Subquery(marks.values("user")[:1], output_field=IntegerField())
+
+
+def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an expression
+    """Return whose it is: who is assigned, else the row's own; the inactive do not count.
+
+    For the rows of a page: what narrows all rows is said by `_is_held` and `_is_others`,
+    which the database reads as joins and not once for each row.
+    """
+    marked = Subquery(_marks(kind).values("user")[:1], output_field=IntegerField())
     if not source.assignee:
         return marked
     own = Case(
@@ -244,6 +248,50 @@ def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an express
         output_field=IntegerField(),
     )
     return own if kind in OWN_ASSIGNEE else Coalesce(marked, own)
+
+
+def _is_held(kind: Kind, source: _Source, reader: Reader) -> Q:
+    """Whether a row is assigned to the reader."""
+    marks = _marks(kind)
+    marked = Q(Exists(marks.filter(user=reader.user)))
+    if not source.assignee:
+        return marked
+    own = Q(**{source.assignee: reader.user.pk})
+    if kind in OWN_ASSIGNEE:
+        return own
+    return marked | own & ~Q(Exists(marks.exclude(user=reader.user)))
+
+
+def _is_others(kind: Kind, source: _Source, reader: Reader) -> Q:
+    """Whether a row is assigned to somebody else."""
+    marks = _marks(kind)
+    marked = Q(Exists(marks.exclude(user=reader.user)))
+    if not source.assignee:
+        return marked
+    own = _is_owned_by_others(source, reader)
+    if kind in OWN_ASSIGNEE:
+        return own
+    return marked | own & ~Q(Exists(marks.filter(user=reader.user)))
+
+
+def _without_others(
+    rows: QuerySet[Any], kind: Kind, source: _Source, reader: Reader
+) -> QuerySet[Any]:
+    """Leave out what is `_is_others`, by conditions that are joined one after the other."""
+    marks = _marks(kind)
+    if kind not in OWN_ASSIGNEE:
+        rows = rows.filter(~Exists(marks.exclude(user=reader.user)))
+    if not source.assignee:
+        return rows
+    is_free = ~_is_owned_by_others(source, reader)
+    if kind not in OWN_ASSIGNEE:
+        is_free |= Q(Exists(marks.filter(user=reader.user)))
+    return rows.filter(is_free)
+
+
+def _is_owned_by_others(source: _Source, reader: Reader) -> Q:
+    is_active = Q(**{f"{source.assignee}__is_active": True})
+    return is_active & ~Q(**{source.assignee: reader.user.pk})
 
 
 def together(
