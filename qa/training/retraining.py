@@ -13,6 +13,7 @@ import numpy as np
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
 
 from jobs.models import Job
 from jobs.services import enqueue
@@ -119,8 +120,12 @@ class Comparison:
 
 
 def reviewed_answers() -> int:
-    done = Review.objects.done().exclude(answer__channel=Answer.Channel.EVALUATION)
-    return done.values("answer_id").distinct().count()
+    """Count reviewed answers without those of evaluations, which no sample holds."""
+    evaluated = Answer.objects.filter(
+        pk=OuterRef("answer_id"), channel=Answer.Channel.EVALUATION
+    )
+    is_asked = Q(stratum__isnull=False) | ~Exists(evaluated)
+    return Review.objects.done().filter(is_asked).values("answer_id").distinct().count()
 
 
 def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
