@@ -154,3 +154,29 @@ def test_what_has_expired_is_not_confirmed_by_a_button(olga):
 
     assert "This has expired" in shown
     assert "Still true" not in shown
+
+
+def test_an_entry_is_verified_retired_and_restored_on_its_own_page(olga):
+    entry = make_entry(state="in_review", verify=False)
+    client, agent = page_client(olga), page_client(make_user())
+    page = reverse("entry", args=[entry.pk])
+
+    def press(button: str, revision: int) -> str:
+        address = reverse(f"entry-{button}", args=[entry.pk])
+        assert agent.post(address, {"revision": revision}).status_code == 403
+        response = client.post(address, {"revision": revision})
+        assert response["Location"] == page
+        entry.refresh_from_db()
+        return client.get(page).content.decode()
+
+    assert "Still true" not in client.get(page).content.decode()
+    shown = press("still-true", 1)
+    assert (entry.state, entry.verified_by) == ("verified", olga)
+    assert "Retire" in shown
+    shown = press("retire", 2)
+    assert (entry.state, "Restore" in shown) == ("retired", True)
+    assert agent.get(page).status_code == 404
+    stale = client.post(reverse("entry-restore", args=[entry.pk]), {"revision": 2})
+    assert stale.status_code == 409
+    press("restore", 3)
+    assert (entry.state, entry.verified_by) == ("verified", olga)
