@@ -5,6 +5,7 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 PASSWORD = "a long enough benchmark password"  # of a database that is dropped
+READERS = ("reviewer", "agent", "root")
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +16,14 @@ class Page:
     address: str
     reader: str = "reviewer"
     is_stream: bool = False
+    is_part: bool = False  # what HTMX fetches while one types
 
 
 def pages() -> list[Page]:
     """Return every page, of rows that are there."""
     return [
+        *_desk(),
+        *_inbox(),
         *_dashboard(),
         *_answers(),
         *_votes(),
@@ -27,6 +31,33 @@ def pages() -> list[Page]:
         *_reviews(),
         *_gaps(),
         *_knowledge(),
+        *_rest(),
+    ]
+
+
+def _desk() -> list[Page]:
+    return [
+        Page("page: ask", "/", "agent"),
+        Page("page: help", "/help", "agent"),
+        Page("page: tokens", "/tokens", "agent"),
+        Page("page: notices", "/notices", "agent"),
+        Page("page: unread notices", "/notices/unread", "agent"),
+        Page("page: playground", "/playground"),
+        Page("page: playground of a base", "/playground?knowledge_base=loans"),
+    ]
+
+
+def _inbox() -> list[Page]:
+    from qa.inbox.models import Kind
+    from qa.inbox.waiting import Scope
+
+    return [
+        Page("page: inbox", "/inbox"),
+        Page("page: inbox, tenth page", "/inbox?page=10"),
+        Page("page: inbox, how many", "/inbox/count"),
+        *(Page(f"page: inbox, {each}", f"/inbox?whose={each}") for each in Scope),
+        *(Page(f"page: inbox, {each}", f"/inbox?kind={each}") for each in Kind),
+        Page("REST: inbox", "/api/v1/inbox"),
     ]
 
 
@@ -68,6 +99,12 @@ def _answers() -> list[Page]:
         Page("admin: one answer", f"/admin/qa/answer/{answered.pk}/change/"),
         Page("page: one's questions", "/answers", "agent"),
         Page("page: everybody's questions", "/answers"),
+        Page("page: one's questions, last page", "/answers?page=999999", "agent"),
+        Page("page: one's questions, a word", "/answers?q=card", "agent"),
+        Page("page: one's questions, no such word", "/answers?q=zeppelin", "agent"),
+        Page(
+            "page: one's questions, not answered", "/answers?outcome=refused", "agent"
+        ),
         Page("page: one answer", f"/answers/{own.pk}", "agent"),
         Page("REST: answers", "/api/v1/answers", "agent"),
         Page("REST: everybody's answers", "/api/v1/answers"),
@@ -175,6 +212,16 @@ def _knowledge() -> list[Page]:
             )
             for what, words in looked_for.items()
         ),
+        *(
+            Page(
+                f"search as one types: {words}",
+                f"/knowledge?q={words}",
+                "agent",
+                is_part=True,
+            )
+            for words in ("f", "fee", "fee of cont", "contract 12345", "chargd abraod")
+        ),
+        Page("page: knowledge, last page", "/knowledge?page=999999", "agent"),
         Page("page: knowledge, verified", "/knowledge?state=verified", "agent"),
         Page(
             "page: knowledge, a tag", "/knowledge?product_line=product_line-1", "agent"
@@ -183,4 +230,38 @@ def _knowledge() -> list[Page]:
         Page("page: an entry", f"/knowledge/entries/{entry.pk}", "agent"),
         Page("admin: entries, hundredth page", "/admin/kb/entry/?p=100"),
         Page("admin: entries to review", "/admin/kb/entry/?state__exact=needs_review"),
+    ]
+
+
+def _rest() -> list[Page]:
+    from kb.models import Document, Entry, FollowedSource, Import, Proposal
+    from qa.models import Escalation, Policy, Review
+
+    rows = {
+        "documents": Document.objects.filter(audience__everyone=True),
+        "entries": Entry.objects.filter(audience__everyone=True, state="verified"),
+        "imports": Import.objects.all(),
+        "sources": FollowedSource.objects.all(),
+        "proposals": Proposal.objects.all(),
+        "escalations": Escalation.objects.all(),
+        "reviews": Review.objects.filter(state="waiting"),
+        "policies": Policy.objects.all(),
+    }
+    lists = (
+        "jobs", "users", "entries/due", "documents", "imports", "sources", "exports", "tags", "audiences",
+        "conflicts", "proposals", "notices", "reviews/samples", "policies", "drift", "tokens",
+    )  # fmt: skip
+    last = [
+        (name, found.latest("pk").pk) for name, found in rows.items() if found.exists()
+    ]
+    entry = dict(last)["entries"]
+    return [
+        *(Page(f"REST: {name}", f"/api/v1/{name}") for name in lists),
+        *(Page(f"REST: {name}, one", f"/api/v1/{name}/{pk}") for name, pk in last),
+        Page("REST: revisions", f"/api/v1/entries/{entry}/revisions"),
+        Page("REST: an audience", "/api/v1/audiences/all"),
+        Page("REST: a user", "/api/v1/users/agent"),
+        Page("REST: schema", "/api/v1/schema"),
+        Page("page: REST's documentation", "/api/v1/docs"),
+        Page("OpenAI: models", "/v1/models"),
     ]

@@ -17,6 +17,9 @@ from accounts.roles import Role
 from benchmarks.loop_knowledge import write_knowledge
 from benchmarks.loop_page_list import PASSWORD
 from benchmarks.loop_sql import STATEMENTS
+from benchmarks.loop_work import WRITTEN, write_work
+from kb.embedding.services import active_model
+from kb.embedding.vector_index import build_where_it_pays
 from kb.models import Tag
 from qa.dashboard.traffic import count_days
 from qa.models import (
@@ -99,16 +102,17 @@ _THINGS = [
 _SET_DEFAULT = sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET DEFAULT {}")
 _WRITTEN = (
     Answer, AnswerEvidence, Vote, Escalation, ReviewSample, ReviewStratum, Review, Gap,
-    GapQuestion, DriftReading,
+    GapQuestion, DriftReading, *WRITTEN,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """Who opens the pages; neither sees the restricted entries."""
+    """Who opens the pages; only a superuser sees the restricted entries."""
 
     reviewer: User
     agent: User
+    root: User
 
 
 def fill(answers: int, entries: int) -> Readers:
@@ -130,6 +134,7 @@ def fill(answers: int, entries: int) -> Readers:
         "product_lines": product_lines,
         "lines_of_business": _tags(Tag.Facet.LINE_OF_BUSINESS, 4, readers.reviewer),
         "reviewer": readers.reviewer.pk,
+        "agent": readers.agent.pk,
         "verbs": _VERBS,
         "things": _THINGS,
         "signals": _SIGNALS,
@@ -142,8 +147,10 @@ def fill(answers: int, entries: int) -> Readers:
         _default_columns(cursor)
         for statement in STATEMENTS:
             cursor.execute(statement, values)
+        write_work(values)
         cursor.execute("RESET session_replication_role")
         cursor.execute("VACUUM ANALYZE")
+    build_where_it_pays(active_model())  # as a worker does
     ChangedDay.objects.all().delete()
     count_days()
     return readers
@@ -167,7 +174,9 @@ def _default_columns(cursor: CursorWrapper) -> None:
 
 def _readers() -> Readers:
     return Readers(
-        _user("reviewer", Role.ADMIN, PASSWORD), _user("agent", Role.AGENT, PASSWORD)
+        _user("reviewer", Role.ADMIN, PASSWORD),
+        _user("agent", Role.AGENT, PASSWORD),
+        User.objects.create_superuser("root", password=PASSWORD),
     )
 
 
