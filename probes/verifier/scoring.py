@@ -39,7 +39,8 @@ from .reading import (
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
-FORMAT: Final = 5
+FORMAT: Final = 6
+NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has none
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_QUESTIONS: Final = 64
@@ -61,21 +62,46 @@ class EntryText(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What turns the nets' logit x, and the cosine y of the sentence vectors, into odds.
+    """What turns readings of an entry, as `Verifier.measure` returns them, into odds.
 
     Attributes:
         scale, offset: Of an entry by itself the probability is that of
-            scale * x + offset.
-        logit, nearness, none: Of an entry among others the log-odds against that none
-            answers are logit * x + nearness * y - none; of one that is read together with
-            the question, x is the cross-encoder's logit.
+            scale * logit + offset.
+        logit, joint: What the nets' logit counts among other entries, and that of the
+            cross-encoder.
+        nearness, none: Of a text without a question of its own: what its cosine counts, and
+            how likely it is that none answers.
+        paired_nearness, paraphrase, paired_none: The same of an entry with a question of
+            its own, and what the cosine with that question counts.
     """
 
     scale: float = 1.0
     offset: float = 0.0
     logit: float = 1.0
+    joint: float = 1.0
     nearness: float = 0.0
     none: float = 0.0
+    paired_nearness: float = 0.0
+    paraphrase: float = 0.0
+    paired_none: float = 0.0
+
+    def log_odds(
+        self, readings: NDArray[np.float64], *, is_joint: bool = False
+    ) -> NDArray[np.float64]:
+        """Return the log-odds against none, (...,), of readings (..., 3).
+
+        Args:
+            is_joint: Whether the logits are the cross-encoder's.
+        """
+        logit, near, alike = np.moveaxis(readings, -1, 0)
+        alone = self.nearness * near - self.none
+        paired = (
+            self.paired_nearness * near + self.paraphrase * alike - self.paired_none
+        )
+        found: NDArray[np.float64] = (
+            self.joint if is_joint else self.logit
+        ) * logit + np.where(alike == NO_QUESTION, alone, paired)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +207,7 @@ class Verifier:
         """
         by = self.card.calibration
         return [
-            float((found @ (by.logit, by.nearness)).max() - by.none)
-            for found in self.measure(question, entries)
+            float(by.log_odds(found).max()) for found in self.measure(question, entries)
         ]
 
     def joint_log_odds(
@@ -194,24 +219,27 @@ class Verifier:
         verifier has no cross-encoder.
         """
         by = self.card.calibration
-        return [
-            by.logit * x + by.nearness * y - by.none
-            for x, y in self.measure_jointly(question, entries)
-        ]
+        found = self.measure_jointly(question, entries)
+        return [float(each) for each in by.log_odds(found, is_joint=True)]
 
     def measure_jointly(
         self, question: str, entries: Sequence[EntryText]
-    ) -> list[tuple[float, float]]:
-        """Return the cross-encoder's logit and the nearness of each entry."""
+    ) -> NDArray[np.float64]:
+        """Return the cross-encoder's logit and the cosines of each entry: (entries, 3).
+
+        (0, 3) without a cross-encoder.
+        """
         if self._cross is None or not entries:
-            return []
+            return np.empty((0, 3))
         with self._lock, torch.inference_mode():
             tokens = self._question(question)
             windows = self._windows(entries)
             pairs = [(tokens, self._likeliest(tokens, own)) for own in windows]
             logits = joint_logits(self._cross, self._reader, pairs)
-        near = [max(_nearness(tokens, part) for part in own) for own in windows]
-        return list(zip(map(float, logits), near, strict=True))
+        near = [
+            np.max([_cosines(tokens, part) for part in own], axis=0) for own in windows
+        ]
+        return np.column_stack([logits.double().cpu().numpy(), near])
 
     def _likeliest(self, question: Tokens, windows: Sequence[Tokens]) -> Tokens:
         if len(windows) == 1:
@@ -222,7 +250,11 @@ class Verifier:
     def measure(
         self, question: str, entries: Sequence[EntryText]
     ) -> list[NDArray[np.float64]]:
-        """Return logit and nearness of each entry's windows: (windows, 2) of each."""
+        """Return how each entry's windows were read: (windows, 3) of each.
+
+        The nets' logit, and the cosines of the question with the window and with the
+        entry's own question, `NO_QUESTION` where it has none.
+        """
         if not entries:
             return []
         with self._lock, torch.inference_mode():
@@ -230,7 +262,7 @@ class Verifier:
             windows = self._windows(entries)
             parts = [window for each in windows for window in each]
             logits = self._network(side_of([tokens] * len(parts)), side_of(parts))
-        near = [_nearness(tokens, part) for part in parts]
+        near = [_cosines(tokens, part) for part in parts]
         every = np.column_stack([logits.double().cpu().numpy(), near])
         return np.split(every, np.cumsum([len(each) for each in windows])[:-1])
 
@@ -258,8 +290,11 @@ class Verifier:
             self._bytes -= _size(dropped)
 
 
-def _nearness(question: Tokens, window: Tokens) -> float:
-    return float((window.vectors @ question.vectors[WHOLE].astype(np.float64)).max())
+def _cosines(question: Tokens, window: Tokens) -> NDArray[np.float64]:
+    found: NDArray[np.float64] = window.vectors @ question.vectors[WHOLE].astype(
+        np.float64
+    )
+    return found
 
 
 def _size(parts: Sequence[Tokens]) -> int:

@@ -59,7 +59,7 @@ class BlendedReranker:
 def measured(verifier: Verifier, question: str, texts: Sequence[str]) -> Rows:
     """Return the verifier's logit and cosine of each text's best window: (texts, 2)."""
     windows = verifier.measure(question, [Passage("", "", "", text) for text in texts])
-    return np.array([each[each[:, 0].argmax()] for each in windows])
+    return np.array([each[each[:, 0].argmax(), :2] for each in windows])
 
 
 _loaded: Final = LoadedOnce[str, BlendedReranker | None]()

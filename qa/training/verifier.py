@@ -34,14 +34,17 @@ from qa.exceptions import TrainingDataError
 from .verifier_calibration import calibrate_verifier
 from .verifier_candidates import retrieve
 from .verifier_sources import (
+    HELD_OUT_FAQ,
     KnowledgeSet,
     SourceEntry,
     find,
     in_paragraphs,
+    read_banking77,
     read_qamr,
     read_selqa,
     read_squad,
     read_squad_train,
+    read_stack_faq,
 )
 
 OnProgress = Callable[[str, int, int], None]
@@ -57,8 +60,8 @@ class VerifierTraining:
     Attributes:
         data: Directories that hold the public files; their names are looked for below.
         articles: Of SQuAD 2.0, those to learn from; the others stay unseen.
-        held_out: Invented organisations that only the probability's scale and the
-            metrics are taken from.
+        held_out: Invented organisations, and the threads of StackFAQ, that only the
+            probabilities' calibration and the metrics are taken from.
         members: Nets in the ensemble, each fitted from a random seed of its own.
         share: Of the public questions within `limits`, on how many nets and layers are
             fitted; the cross-encoder is on all.
@@ -75,12 +78,12 @@ class VerifierTraining:
     held_out: Sequence[str] = (
         "broker_trading_rules", "energy_supplier", "hospital", "land_registry", "museum",
         "online_shop", "optician_chain", "passport_office", "securities_account_terms",
-        "travel_insurer", "vacation_rentals", "veterinary_clinic",
+        "travel_insurer", "vacation_rentals", "veterinary_clinic", HELD_OUT_FAQ,
     )  # fmt: skip
     limits: dict[str, int] = field(
         default_factory=lambda: {
             "new_wiki": 7800, "squad2": 4000, "squad_train": 24_000, "qamr_facts": 1500,
-            "qamr_pairs": 6000,
+            "qamr_pairs": 6000, "banking77": 5000,
         }
     )  # fmt: skip
     unanswerable: int = 7500
@@ -113,10 +116,11 @@ def train_verifier(
     """Fit a verifier on public sets and on support desks, and write its files."""
     seed = training.settings.seed
     own = {each.name for each in desks}
-    for name in training.held_out:
-        if name not in own:
-            raise TrainingDataError(f"There is no organisation {name!r} to hold out.")
-    held_out = [each for each in desks if each.name in training.held_out]
+    held_out = [e for e in (*public, *desks) if e.name in training.held_out]
+    if missing := set(training.held_out) - {each.name for each in held_out}:
+        raise TrainingDataError(
+            f"There is no knowledge set {', '.join(sorted(missing))} to hold out."
+        )
     sets = [each for each in (*public, *desks) if each not in held_out]
     reader = Reader(base_directory(), left_off=training.tuned)
     chance = random.Random(seed)  # noqa: S311  # a sample, nothing secret
@@ -253,6 +257,8 @@ def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
         read_selqa(find(below, "selqa_ass_dev.json")),
         facts,
         pairs,
+        read_banking77(find(below, "banking77_train.csv")),
+        *read_stack_faq(find(below, "stackExchange-FAQ.json")),
     ]
 
 

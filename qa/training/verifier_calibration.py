@@ -1,11 +1,11 @@
-"""A verifier's probabilities, fitted on organisations that its nets never saw.
+"""A verifier's probabilities, fitted on knowledge that its nets never saw.
 
 The questions are asked as in use, of the entries that are retrieved for them. What counts
 is the likeliest entry of each: it answers, or it would be shown wrongly.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,10 +22,12 @@ from .verifier_candidates import retrieve
 from .verifier_sources import KnowledgeSet
 
 _ENTRIES: Final = 8  # beside a question
+_READINGS: Final = 3
 _NONE: Final = -1e4
 # Not fitted: near misses of an invented organisation are near on purpose, so that a free
-# fit counts nearness against an entry, which harms where people rephrase what is stored.
+# fit counts nearness against a fact, which harms where questions are people's own.
 _NEARNESS: Final = 1.0
+_RIDGE: Final = 1e-4  # keeps weights that hardly matter from running away
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +35,21 @@ class Asked:
     """Questions with the entries that were retrieved for them.
 
     Attributes:
-        whole: Logit and nearness of each entry's windows: (questions, entries, windows, 2);
-            what pads has a logit of `_NONE`.
+        whole: Readings of each entry's windows: (questions, entries, windows, 3); what
+            pads has a logit of `_NONE`.
         parts: The same of its sentences, each by itself.
-        joint: Logit of each entry read together with the question, and its nearness:
-            (questions, entries, 2); (questions, entries, 0) without a cross-encoder.
+        joint: Of each entry read together with the question: (questions, entries, 3);
+            (questions, entries, 0) without a cross-encoder.
         right: Whether it answers: (questions, entries).
+        kind: (questions,): the same number for questions that count together; each kind
+            counts as much as another.
     """
 
     whole: NDArray[np.float64]
     parts: NDArray[np.float64]
     joint: NDArray[np.float64]
     right: NDArray[np.bool_]
+    kind: NDArray[np.intp]
 
     @property
     def answerable(self) -> NDArray[np.bool_]:
@@ -55,18 +60,19 @@ class Asked:
         best = scores.argmax(1)[:, None]
         return np.asarray(np.take_along_axis(self.right, best, 1)[:, 0])
 
-    def log_odds(self, by: Sequence[float]) -> NDArray[np.float64]:
-        """Return them as in use, (questions, entries), by logit, nearness and none."""
+    def log_odds(self, by: Calibration) -> NDArray[np.float64]:
+        """Return them as in use: (questions, entries)."""
         whole, parts = (
-            (each @ np.array(by[:2])).max(2) - by[2]
+            np.where(each[..., 0] == _NONE, _NONE, by.log_odds(each)).max(2)
             for each in (self.whole, self.parts)
         )
         least = -np.sort(-whole, axis=1)[:, min(READ_CLOSELY, whole.shape[1]) - 1]
         is_close = whole >= least[:, None]
         found: NDArray[np.float64] = np.where(is_close, np.maximum(whole, parts), whole)
         if self.joint.shape[2]:
-            jointly = self.joint @ np.array(by[:2]) - by[2]
-            found = np.where(is_close, (found + jointly) / 2, found - BEHIND)
+            jointly = by.log_odds(self.joint, is_joint=True)
+            is_read = is_close & (self.joint[..., 0] != _NONE)
+            found = np.where(is_read, (found + jointly) / 2, found - BEHIND)
         return found
 
 
@@ -80,7 +86,7 @@ def calibrate_verifier(
     asked = ask(verifier, held_out, on_progress=on_progress)
     alone = asked.whole[..., 0].max(2)
     scale, offset = fit_scale(alone.max(1).tolist(), asked.is_right(alone).tolist())
-    by = fit_choice(asked)
+    by = replace(fit_choice(asked), scale=scale, offset=offset)
     chance, is_right = chosen(asked, by)
     odds = logsumexp(asked.log_odds(by), axis=1)
     metrics = {
@@ -89,26 +95,42 @@ def calibrate_verifier(
         "auroc_right": float(roc_auc_score(is_right, chance)),
         "auroc_answerable": float(roc_auc_score(asked.answerable, odds)),
     }
-    return Calibration(scale, offset, *by), metrics
+    return by, metrics
 
 
-def fit_choice(asked: Asked) -> tuple[float, float, float]:
-    """Return logit, nearness and none that best separate right entries from wrong ones.
+_FITTED: Final = (
+    "logit", "joint", "none", "paired_nearness", "paraphrase", "paired_none",
+)  # fmt: skip
 
-    Of a question the likelihood is that its likeliest entry is right, or is not.
+
+def fit_choice(asked: Asked) -> Calibration:
+    """Return the weights that best choose right entries and tell how likely they are right.
+
+    The loss is the cross-entropy of the choice among the entries and none, and that of
+    whether the likeliest entry is right: the second alone is least where a poor choice is
+    easy to see through.
     """
+    start = replace(Calibration(), nearness=_NEARNESS)
+
+    def by(at: NDArray[np.float64]) -> Calibration:
+        return replace(start, **dict(zip(_FITTED, map(float, at), strict=True)))
 
     def loss(at: NDArray[np.float64]) -> float:
-        chance, is_right = chosen(asked, (at[0], _NEARNESS, at[1]))
-        likelihood = np.where(is_right, chance, 1 - chance)
-        return float(-np.log(np.clip(likelihood, 1e-6, None)).mean())
+        odds = asked.log_odds(by(at))
+        every = logsumexp(np.pad(odds, ((0, 0), (0, 1))), axis=1)
+        right = logsumexp(np.where(asked.right, odds, _NONE), axis=1)
+        chance, is_right = chosen(asked, by(at))
+        likelihood = np.clip(np.where(is_right, chance, 1 - chance), 1e-4, None)
+        each = every - np.where(asked.answerable, right, 0.0) - np.log(likelihood)
+        means = [each[asked.kind == kind].mean() for kind in np.unique(asked.kind)]
+        return float(np.mean(means) + _RIDGE * at @ at)
 
-    logit, none = minimize(loss, (1.0, 0.0), method="Nelder-Mead").x
-    return float(logit), _NEARNESS, float(none)
+    first = np.array([getattr(start, name) for name in _FITTED])
+    return by(minimize(loss, first, method="L-BFGS-B").x)
 
 
 def chosen(
-    asked: Asked, by: Sequence[float]
+    asked: Asked, by: Calibration
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the probability of each question's likeliest entry, and whether it is right."""
     odds = np.pad(asked.log_odds(by), ((0, 0), (0, 1)))  # the last is none's
@@ -126,17 +148,27 @@ def ask(
     *,
     on_progress: Callable[[str, int, int], None],
 ) -> Asked:
-    """Ask every question of each set; what holds the words of the answer answers too."""
+    """Ask every question of each set; what holds the words of the answer answers too.
+
+    Where every question has an answer, every second is asked without what answers it.
+    """
     whole: list[list[NDArray[np.float64]]] = []
     parts: list[list[NDArray[np.float64]]] = []
-    joint: list[list[tuple[float, float]]] = []
+    joint: list[NDArray[np.float64]] = []
     right: list[list[bool]] = []
+    kind: list[int] = []
     for number, known in enumerate(sets):
         on_progress(f"Asking {known.name}", number, len(sets))
         passages = [entry.passage for entry in known.entries]
         found = retrieve(known, [row.text for row in known.questions])
-        for row, places in zip(known.questions, found, strict=True):
-            shown = places[:_ENTRIES]
+        has_answers_only = all(row.answered_by for row in known.questions)
+        for number, row in enumerate(known.questions):
+            is_left_out = has_answers_only and number % 2
+            shown = [
+                at
+                for at in found[number]
+                if not (is_left_out and known.answers(row, at))
+            ][:_ENTRIES]
             whole.append(verifier.measure(row.text, [passages[at] for at in shown]))
             joint.append(
                 verifier.measure_jointly(row.text, [passages[at] for at in shown])
@@ -146,25 +178,28 @@ def ask(
             ends = np.cumsum([len(own) for own in said])
             parts.append(
                 [
-                    np.concatenate([*every[end - len(own) : end], np.empty((0, 2))])
+                    np.concatenate(
+                        [*every[end - len(own) : end], np.empty((0, _READINGS))]
+                    )
                     for own, end in zip(said, ends, strict=True)
                 ]
             )
             right.append([known.answers(row, at) for at in shown])
+            kind.append(int(has_answers_only))
     flags = np.zeros((len(right), max(map(len, right))), bool)
     for at, each in enumerate(right):
         flags[at, : len(each)] = each
-    together = np.zeros((*flags.shape, 2 if any(joint) else 0))
+    together = np.zeros((*flags.shape, _READINGS if any(map(len, joint)) else 0))
     together[..., :1] = _NONE
-    for at, pairs in enumerate(joint):
-        if pairs:
-            together[at, : len(pairs)] = pairs
-    return Asked(_padded(whole), _padded(parts), together, flags)
+    for at, readings in enumerate(joint):
+        if len(readings):
+            together[at, : len(readings)] = readings
+    return Asked(_padded(whole), _padded(parts), together, flags, np.array(kind))
 
 
 def _padded(rows: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:
     longest = max((len(each) for row in rows for each in row), default=0)
-    found = np.zeros((len(rows), max(map(len, rows)), max(longest, 1), 2))
+    found = np.zeros((len(rows), max(map(len, rows)), max(longest, 1), _READINGS))
     found[..., 0] = _NONE
     for at, row in enumerate(rows):
         for place, each in enumerate(row):

@@ -1,9 +1,11 @@
 """What a verifier is fitted on: entries, and questions that some of them answer or none.
 
 Every reader takes a file as its source published it, plain or gzipped. The questions about
-ninety-six invented organisations (`support_desks/`) were written for this project.
+ninety-six invented organisations (`support_desks/`) and the answers to the questions of
+BANKING77 were written for this project.
 """
 
+import csv
 import gzip
 import json
 import random
@@ -20,6 +22,9 @@ from qa.exceptions import TrainingDataError
 from qa.pipeline.choice import Passage
 
 SUPPORT_DESKS: Final = Path(__file__).parent / "support_desks"
+_BANKING77: Final = Path(__file__).parent / "banking77.jsonl"
+HELD_OUT_FAQ: Final = "stack_faq_held_out"
+_ANSWER_WORDS: Final = 150  # of an answer of StackFAQ, some of which are essays
 _CR_MEMBER: Final = "rationales/word_att_gold_train.tsv"
 _CR_REASONS: Final = "causes/reason_gold_train.tsv"
 # Questions with one answer: the first is the entry's own, the others are asked of it.
@@ -96,6 +101,39 @@ def _support_desk(file: Path) -> KnowledgeSet:
         for text in row["near_misses"]:
             found.ask(text, [])
     return found
+
+
+def read_banking77(file: Path) -> KnowledgeSet:
+    """Read customers' questions to a bank, each answered by the entry of its intent."""
+    found = KnowledgeSet("banking77", "CC BY 4.0")
+    place_of: dict[str, int] = {}
+    for line in _BANKING77.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        entry = SourceEntry(row["text"], question=row["question"])
+        place_of[row["intent"]] = found.place(entry)
+    with _open(file) as stream:
+        for row in csv.DictReader(stream):
+            if intent := row["category"]:  # a copy of the file has three rows without
+                found.ask(row["text"], [place_of[intent]], group=intent)
+    return found
+
+
+def read_stack_faq(file: Path) -> tuple[KnowledgeSet, KnowledgeSet]:
+    """Read threads about web applications, each with what people ask instead of its title.
+
+    Every second thread is a knowledge base of its own, which nothing is fitted on.
+    """
+    fitted, held_out = (
+        KnowledgeSet(name, "CC BY-SA") for name in ("stack_faq", HELD_OUT_FAQ)
+    )
+    for number, row in enumerate(_json(file)["root"]["qapair"]):
+        known = held_out if number % 2 else fitted
+        text = " ".join(row["answer"][0].split()[:_ANSWER_WORDS])
+        place = known.place(SourceEntry(text, question=row["question"]))
+        for other in row["rephr"]:
+            if other and any(map(str.isalnum, other)):
+                known.ask(other, [place], group=str(place))
+    return fitted, held_out
 
 
 def read_squad(

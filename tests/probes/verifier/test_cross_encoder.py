@@ -98,10 +98,10 @@ def test_it_is_kept_beside_the_nets_and_asked_by_the_verifier(reader, fitted, tm
     with torch.inference_mode():
         expected = joint_logits(fitted, reader, pairs).tolist()
     # Four bits a weight, and half as many in use where the processor has them.
-    assert [x for x, _ in found] == pytest.approx(expected, abs=0.3)
+    assert found[:, 0].tolist() == pytest.approx(expected, abs=0.3)
     by = verifier.card.calibration
     assert verifier.joint_log_odds(QUESTION, passages) == pytest.approx(
-        [by.logit * x + by.nearness * y - by.none for x, y in found]
+        (by.joint * found[:, 0] + by.nearness * found[:, 1] - by.none).tolist()
     )
 
 
@@ -111,7 +111,7 @@ def test_of_a_long_entry_the_window_that_seems_likeliest_is_read(reader):
     answer = "A replacement card costs 12 euros."
     question = "How much is a replacement card?"
     entries = [Passage("", "", "", text) for text in (answer, filler + answer, filler)]
-    short, long, other = [x for x, _ in verifier.measure_jointly(question, entries)]
+    short, long, other = verifier.measure_jointly(question, entries)[:, 0]
     assert short > other
     assert long > other
 

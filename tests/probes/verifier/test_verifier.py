@@ -39,6 +39,7 @@ from probes.verifier.reading import (
 )
 from probes.verifier.scoring import (
     CARD,
+    NO_QUESTION,
     WEIGHTS,
     Calibration,
     VerifierCard,
@@ -278,23 +279,31 @@ def test_saved_and_loaded_it_says_the_same(saved):
     assert verifier.score("How much is a card?", []) == []
 
 
-def test_log_odds_weigh_the_logit_and_the_nearness_of_its_sentence_vectors(
+def test_log_odds_weigh_the_logit_and_the_nearness_of_text_and_question(
     saved, reader, tmp_path
 ):
-    by = Calibration(scale=2.0, logit=0.5, nearness=3.0, none=1.0)
+    by = Calibration(
+        scale=2.0, logit=0.5, nearness=3.0, none=1.0,
+        paired_nearness=0.25, paraphrase=4.0, paired_none=2.0,
+    )  # fmt: skip
     text, question = "A card costs 12 euros.", "How much is a card?"
     save_verifier(tmp_path, load_network(saved)[1], card(reader, calibration=by))
     verifier = load_verifier(tmp_path)
-    passage = Passage("Fees", "", question, text)
+    passages = [Passage("Fees", "", question, text), Passage("Fees", "", "", text)]
 
-    ((logit, near),) = verifier.measure(question, [passage])[0]
+    (paired,), (alone,) = verifier.measure(question, passages)
 
-    assert near == pytest.approx(1.0, abs=2e-3)  # its question is the question
-    assert verifier.log_odds(question, [passage]) == pytest.approx(
-        [0.5 * logit + 3.0 * near - 1.0]
+    assert paired[2] == pytest.approx(1.0, abs=2e-3)  # its question is the question
+    assert 0 < alone[1] < 1
+    assert alone[2] == NO_QUESTION
+    assert verifier.log_odds(question, passages) == pytest.approx(
+        [
+            0.5 * paired[0] + 0.25 * paired[1] + 4.0 * paired[2] - 2.0,
+            0.5 * alone[0] + 3.0 * alone[1] - 1.0,
+        ]
     )
-    (alone,) = verifier.score(question, [passage])
-    assert alone == pytest.approx(1 / (1 + np.exp(-2.0 * logit)))
+    by_itself = verifier.score(question, passages)[1]
+    assert by_itself == pytest.approx(1 / (1 + np.exp(-2.0 * alone[0])))
 
 
 def test_of_a_long_entry_its_best_part_counts(saved, reader):

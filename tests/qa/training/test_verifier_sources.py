@@ -13,9 +13,11 @@ from qa.training.verifier_sources import (
     SourceEntry,
     find,
     in_paragraphs,
+    read_banking77,
     read_qamr,
     read_squad,
     read_squad_train,
+    read_stack_faq,
     read_support_desks,
 )
 
@@ -137,3 +139,36 @@ def test_what_looks_like_an_answer_comes_first():
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(TrainingDataError, match=r"no squad\.json below"):
         find(tmp_path, "squad.json")
+
+
+def test_customers_questions_are_answered_by_the_entry_of_their_intent(tmp_path):
+    file = tmp_path / "train.csv"
+    file.write_text(
+        'text,category\n"My card, it never came",card_arrival\nno intent\n'
+        "Did I pay twice?,transaction_charged_twice\n"
+    )
+    known = read_banking77(file)
+    assert len(known.entries) == 77
+    first, second = known.questions
+    (place,) = first.answered_by
+    assert (
+        known.entries[place].question == "Where is the new card that I am waiting for?"
+    )
+    assert (first.text, first.group) == ("My card, it never came", "card_arrival")
+    assert second.answered_by != first.answered_by
+
+
+def test_every_second_thread_is_held_out_with_its_questions(tmp_path):
+    file = tmp_path / "faq.json"
+    threads = [
+        {"question": f"Title {at}?", "answer": ["word " * 200, "other"],
+         "rephr": [f"How is {at}?", "*", None]}
+        for at in range(3)
+    ]  # fmt: skip
+    file.write_text(json.dumps({"root": {"qapair": threads}}))
+    fitted, held_out = read_stack_faq(file)
+    assert [q.text for q in fitted.questions] == ["How is 0?", "How is 2?"]
+    assert [q.text for q in held_out.questions] == ["How is 1?"]
+    assert held_out.entries[0].question == "Title 1?"
+    assert held_out.entries[0].text.split() == ["word"] * 150
+    assert held_out.questions[0].answered_by == {0}

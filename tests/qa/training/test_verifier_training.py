@@ -97,7 +97,7 @@ def test_a_fit_does_not_drop_layers_that_were_tuned(fitted, tmp_path):
 
 def test_an_organisation_that_is_not_there_cannot_be_held_out(tmp_path):
     training = VerifierTraining(data=Path("unused"), articles=(), held_out=("c",))
-    with pytest.raises(TrainingDataError, match="'c'"):
+    with pytest.raises(TrainingDataError, match="no knowledge set c"):
         train_verifier(
             training, [], [known("a")], tmp_path, on_progress=lambda *_: None
         )
