@@ -227,7 +227,7 @@ class DocumentAdmin(InBaseAdmin, ServiceAdmin, RefusedDeletionAdmin):
 
 
 class RolesHereInline(KnowledgeRoleInline):
-    verbose_name_plural = "who is what in this knowledge base alone"
+    verbose_name_plural = "roles in this knowledge base"
     fields = ["user", "group", "role"]
 
 
