@@ -13,7 +13,7 @@ from accounts.roles import Role
 from accounts.services import create_token
 from kb.models import Audience
 from qa.policies.services import activate, ensure_default_policy, new_version, roll_back
-from tests.clients import rest_client
+from tests.clients import inline_rows, rest_client
 from tests.factories import (
     make_audience,
     make_knowledge_base,
@@ -72,7 +72,12 @@ def test_groups_that_are_given_and_taken_in_the_admin(page):
 
     page.post(
         reverse("admin:auth_user_change", args=[user.pk]),
-        {"username": "agnes", "is_active": "on", "groups": [curator.pk]},
+        {
+            "username": "agnes",
+            "is_active": "on",
+            "groups": [curator.pk],
+            **inline_rows("knowledge_roles"),
+        },
     )
 
     of_agnes = [each for each in entries("membership") if each[0]]

@@ -289,7 +289,9 @@ def test_who_is_closed_here_is_out_for_good_and_stays_out(client, admin_client):
         }.items()
     }  # fmt: skip
 
-    closed = admin_client.post(address, {"username": "ada", **inline})
+    closed = admin_client.post(
+        address, {"username": "ada", **inline, **inline_rows("knowledge_roles")}
+    )
     assert closed.status_code == 302
     assert not ApiToken.objects.exists()
     assert not is_signed_in(client)

@@ -13,6 +13,7 @@ from accounts.roles import Role
 from jobs.models import Job
 from kb.models import Entry, KnowledgeBase, Upkeep
 from kb.upkeep.services import due_entries, read_page
+from tests.clients import inline_rows
 from tests.factories import (
     make_audience,
     make_entries,
@@ -298,7 +299,7 @@ def test_a_changed_interval_of_a_knowledge_base_has_the_dates_moved(boss):
     address = f"/admin/kb/knowledgebase/{base.pk}/change/"
     fields = {
         "name": "Cards", "language": "en", "when_overdue": "doubt",
-        "overdue_grace_days": "14",
+        "overdue_grace_days": "14", **inline_rows("roles"),
     }  # fmt: skip
 
     boss.post(address, {**fields, "review_interval_days": "180"})
