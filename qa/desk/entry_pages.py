@@ -170,9 +170,12 @@ def _change(
     request: HttpRequest, entry_id: int, change: Callable[..., Entry], reason: str = ""
 ) -> HttpResponseBase:
     """Change the revision that a curator was shown; `reason` is for a verified entry."""
+    refusal = "Only a curator can verify, retire or restore an entry."
+    if not has_role_somewhere(request.user, Role.CURATOR):
+        raise PermissionDenied(refusal)
     found = _find_entry(request, entry_id)
     if not has_role_in(request.user, Role.CURATOR, found.knowledge_base_id):
-        raise PermissionDenied("Only a curator can verify, retire or restore an entry.")
+        raise PermissionDenied(refusal)
     try:
         change(
             entry_id=found.pk,
