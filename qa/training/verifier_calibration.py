@@ -87,13 +87,15 @@ def calibrate_verifier(
     alone = asked.whole[..., 0].max(2)
     scale, offset = fit_scale(alone.max(1).tolist(), asked.is_right(alone).tolist())
     by = replace(fit_choice(asked), scale=scale, offset=offset)
-    chance, is_right = chosen(asked, by)
-    odds = logsumexp(asked.log_odds(by), axis=1)
+    odds = asked.log_odds(by)
+    chance, is_right = chosen(odds, asked.right)
     metrics = {
         "questions": float(len(chance)),
         "precision_at_1": float(is_right[asked.answerable].mean()),
         "auroc_right": float(roc_auc_score(is_right, chance)),
-        "auroc_answerable": float(roc_auc_score(asked.answerable, odds)),
+        "auroc_answerable": float(
+            roc_auc_score(asked.answerable, logsumexp(odds, axis=1))
+        ),
     }
     return by, metrics
 
@@ -119,7 +121,7 @@ def fit_choice(asked: Asked) -> Calibration:
         odds = asked.log_odds(by(at))
         every = logsumexp(np.pad(odds, ((0, 0), (0, 1))), axis=1)
         right = logsumexp(np.where(asked.right, odds, _NONE), axis=1)
-        chance, is_right = chosen(asked, by(at))
+        chance, is_right = chosen(odds, asked.right)
         likelihood = np.clip(np.where(is_right, chance, 1 - chance), 1e-4, None)
         each = every - np.where(asked.answerable, right, 0.0) - np.log(likelihood)
         means = [each[asked.kind == kind].mean() for kind in np.unique(asked.kind)]
@@ -130,16 +132,21 @@ def fit_choice(asked: Asked) -> Calibration:
 
 
 def chosen(
-    asked: Asked, by: Calibration
+    log_odds: NDArray[np.float64], right: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the probability of each question's likeliest entry, and whether it is right."""
-    odds = np.pad(asked.log_odds(by), ((0, 0), (0, 1)))  # the last is none's
+    """Return the probability of each question's likeliest entry, and whether it is right.
+
+    Args:
+        log_odds: As `Asked.log_odds` returns them: (questions, entries).
+        right: Whether each entry answers: the same shape.
+    """
+    odds = np.pad(log_odds, ((0, 0), (0, 1)))  # the last is none's
     best = odds[:, :-1].argmax(1)
     rows = np.arange(len(odds))
     likeliest = odds[rows, best].copy()
     odds[rows, best] = -np.inf
     chance = expit(likeliest - COMPETITION * logsumexp(odds, axis=1))
-    return chance, asked.right[rows, best]
+    return chance, right[rows, best]
 
 
 def ask(

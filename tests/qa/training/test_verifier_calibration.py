@@ -36,7 +36,7 @@ def test_what_tells_right_entries_apart_is_what_counts():
     assert by.paraphrase > 1.0
     assert by.paraphrase > 3 * abs(by.logit)
     unseen = readings(300, seed=1)
-    chance, is_right = chosen(unseen, by)
+    chance, is_right = chosen(unseen.log_odds(by), unseen.right)
     assert is_right[unseen.answerable].mean() > 0.95
     assert chance[is_right].mean() > chance[~is_right].mean() + 0.4
 
