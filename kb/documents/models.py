@@ -6,10 +6,17 @@ from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_user
+from accounts.roles import Role, where_role
 from kb.audiences.models import Audience
 
 MAX_REVIEW_INTERVAL = 3_650  # days; the longest interval between two reviews, ten years
 REVIEW_INTERVAL_LIMITS = (MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL))
+
+
+class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
+    def of_role(self, user: AbstractBaseUser | AnonymousUser, least: Role) -> Self:
+        """Return those in which a user has a role or one above it."""
+        return self.filter(where_role(user, least, "pk"))
 
 
 class KnowledgeBase(models.Model):
@@ -52,6 +59,8 @@ class KnowledgeBase(models.Model):
         help_text="Days after which the words of questions, answers and comments on them are erased each night; empty: never. Counts and grades stay.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = KnowledgeBaseQuerySet.as_manager()
 
     class Meta:
         ordering = ["slug"]

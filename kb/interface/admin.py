@@ -79,9 +79,7 @@ class InBaseAdmin(BaseAdmin):
 def bases_curated_by(
     user: AbstractBaseUser | AnonymousUser,
 ) -> QuerySet[KnowledgeBase]:
-    return KnowledgeBase.objects.filter(where_role(user, Role.CURATOR, "pk")).order_by(
-        "name"
-    )
+    return KnowledgeBase.objects.of_role(user, Role.CURATOR).order_by("name")
 
 
 class ServiceAdmin(UserFormAdmin):

@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 
 from accounts.admin_parts import StyledForm
 from accounts.replica import reads_replica
-from accounts.roles import Role, caller, has_role, where_role
+from accounts.roles import Role, caller, has_role
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
@@ -60,7 +60,7 @@ class ScopeForm(StyledForm):
         super().__init__(data)
         self._reader = reader
         bases: Any = self.fields["knowledge_base"]
-        bases.queryset = bases.queryset.filter(where_role(reader, Role.SME, "pk"))
+        bases.queryset = bases.queryset.of_role(reader, Role.SME)
         if not has_role(reader, Role.SME):
             bases.empty_label = None
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db.models import Count, Max, Q, QuerySet
 
-from accounts.roles import Role, has_role, refuse_elsewhere, where_role
+from accounts.roles import Role, has_role, refuse_elsewhere
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
 from qa.answers.models import Answer
@@ -190,7 +190,7 @@ def base_shown_to(reader: User, wanted: KnowledgeBase | None) -> KnowledgeBase |
         return wanted
     if has_role(reader, Role.SME):
         return None
-    mine = KnowledgeBase.objects.filter(where_role(reader, Role.SME, "pk"))
+    mine = KnowledgeBase.objects.of_role(reader, Role.SME)
     return mine.order_by("name").first()
 
 

@@ -16,7 +16,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextareaWidget
 from accounts.admin_parts import StyledForm, form_page
 from accounts.base_admin import UserFormAdmin, badge, holders_of
 from accounts.exceptions import NescioError
-from accounts.roles import Role, caller, has_role_in, where_role
+from accounts.roles import Role, caller, has_role_in
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.cases import GROUPS_JOIN, Case
 from qa.evaluation.knowledge import USERNAME
@@ -45,7 +45,7 @@ class BringCasesForm(StyledForm):
     def __init__(self, *args: Any, user: User) -> None:  # noqa: ANN401  # as forms are made
         super().__init__(*args)
         bases: Any = self.fields["knowledge_base"]
-        bases.queryset = bases.queryset.filter(where_role(user, Role.SME, "pk"))
+        bases.queryset = bases.queryset.of_role(user, Role.SME)
 
     def clean_file(self) -> Any:  # noqa: ANN401  # an uploaded file
         file = self.cleaned_data["file"]
@@ -107,9 +107,7 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
             field.queryset = Group.objects.exclude(name__in=[*Role, USERNAME])
         if "knowledge_base" in self.fields:
             bases: Any = self.fields["knowledge_base"]
-            bases.queryset = bases.queryset.filter(
-                where_role(self.user, Role.SME, "pk")
-            )
+            bases.queryset = bases.queryset.of_role(self.user, Role.SME)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or {}
