@@ -102,7 +102,8 @@ _OF_BASES = {
         "followedsource",
     },
     "qa": {
-        "answer", "answerevidence", "vote", "escalation", "gap", "review", "savedcase",
+        "answer", "answerevidence", "vote", "escalation", "gap", "review",
+        "reviewsample", "savedcase",
     },
 }  # fmt: skip
 _SHARED = {"kb": {"knowledgebase", "audience", "tag"}}

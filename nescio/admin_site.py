@@ -166,7 +166,7 @@ UNFOLD: dict[str, Any] = {
                 _item("Policies", "tune", "qa_policy"),
                 _item("Probes", "neurology", "probes_probe"),
                 _item("Retrainings", "model_training", "qa_retraining"),
-                _item("Playground", "science", "qa_policy", "playground"),
+                _item("Playground", "science", "qa_savedcase", "playground"),
                 _item("Test cases", "checklist", "qa_savedcase"),
                 _item("Evaluations", "query_stats", "qa_evaluationrun"),
                 _item("Drift", "trending_down", "qa_driftreading"),

@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import rest
-from accounts.roles import IsCurator, caller
+from accounts.roles import IsCuratorSomewhere, Role, caller, where_role
 from jobs.api import JobSerializer
 from jobs.models import Job, JobQuerySet
 from kb.archive.exports import (
@@ -67,7 +67,7 @@ class CSVRenderer(_FileRenderer):
 class ExportViewSet(rest.RowViewSet[Job]):
     """Archives that the caller requested, newest first; each is a job."""
 
-    permission_classes = [IsCurator]
+    permission_classes = [IsCuratorSomewhere]
     serializer_class = JobSerializer
     filter_backends = []
     lookup_url_kwarg = "job_id"
@@ -128,7 +128,7 @@ class EntryTableFilter(EntryFilter):
 class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
     """Entries as a table for a spreadsheet."""
 
-    permission_classes = [IsCurator]
+    permission_classes = [IsCuratorSomewhere]
     throttle_scope = "user"
     renderer_classes = [CSVRenderer, JSONRenderer]
     filterset_class = EntryTableFilter
@@ -146,12 +146,14 @@ class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
         },
     )
     def get(self, request: Request) -> HttpResponseBase:
-        """Fetch all entries that the caller may see and the query asks for, as CSV.
+        """Fetch all entries that the caller may see, curates and asks for, as CSV.
 
         A cell that a spreadsheet would run begins with an apostrophe. With `as_of` they are
         as they were then, those that you may see today and might have seen then.
         """
-        entries = self.filter_queryset(Entry.objects.visible_to(request.user))
+        curated = where_role(request.user, Role.CURATOR)
+        visible = Entry.objects.visible_to(request.user).filter(curated)
+        entries = self.filter_queryset(visible)
         if "as_of" not in request.query_params:
             return csv_response(entries, request.user)
         nothing = Entry.objects.none()

@@ -17,7 +17,7 @@ from django.http import StreamingHttpResponse
 from accounts.acting import acting_for
 from accounts.prepared import execute
 from accounts.rest import csv_download
-from accounts.roles import Role, has_role
+from accounts.roles import Role, bases_of_role, has_role, has_role_somewhere
 from jobs.models import Job, JobQuerySet
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -45,6 +45,8 @@ def request_export(
 ) -> Job:
     """Have an archive made of what `by` may see, or of everything where `complete`.
 
+    It holds the knowledge bases that `by` curates, or the one named.
+
     Asking for the same again while it is being made returns the same job.
 
     Raises:
@@ -55,11 +57,12 @@ def request_export(
             "A complete export needs the role admin; without `complete` you get what you "
             "may see."
         )
-    there = KnowledgeBase.objects.filter(slug=knowledge_base)
-    if knowledge_base and not there.exists():
+    curated = KnowledgeBase.objects.of_role(by, Role.CURATOR)
+    if knowledge_base and not curated.filter(slug=knowledge_base).exists():
         raise InvalidKnowledgeError(
             "knowledge_base",
-            f"There is no knowledge base {knowledge_base!r}; name one that there is.",
+            f"There is no knowledge base {knowledge_base!r} that you curate; name one "
+            "that you do.",
         )
     return enqueue(
         KIND,
@@ -73,7 +76,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     """Make the archive that a job asks for; killed in between, it starts again."""
     complete = run.parameters["complete"] is True
     reader = run.owner
-    if reader is None or not has_role(reader, _required_role(complete=complete)):
+    if reader is None or not _may_have(reader, complete=complete):
         raise ExportForbiddenError("The owner of the export may no longer have it.")
     audiences = [] if complete else _visible_audiences(reader)
     path = _file(run.job_id)
@@ -87,7 +90,12 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     rows = {name: facts.rows for name, facts in manifest.files.items()}
     with run.step() as step:
         step.advance(done=rows["entries"], total=rows["entries"])
-    return {"rows": rows, "bytes": path.stat().st_size, "audiences": audiences}
+    return {
+        "rows": rows,
+        "bytes": path.stat().st_size,
+        "audiences": audiences,
+        "knowledge_bases": [] if complete else list(manifest.knowledge_bases),
+    }
 
 
 def get_exports(user: User) -> JobQuerySet:
@@ -107,7 +115,11 @@ def exported_file(job_id: UUID, *, by: User) -> Path:
     complete = job.parameters["complete"] is True
     lost: set[Any] = set() if complete else {*job.result["audiences"]}
     lost -= set(_visible_audiences(by))
-    if lost or not has_role(by, _required_role(complete=complete)):
+    if (
+        lost
+        or not _may_have(by, complete=complete)
+        or not _curates(by, job.result.get("knowledge_bases"))
+    ):
         raise ExportForbiddenError(
             "You may no longer see all that this export holds; make a new one."
         )
@@ -129,8 +141,18 @@ def prune_exports(older_than: timedelta) -> int:
     return deleted
 
 
-def _required_role(*, complete: bool) -> Role:
-    return Role.ADMIN if complete else Role.CURATOR
+def _may_have(user: User, *, complete: bool) -> bool:
+    if complete:
+        return has_role(user, Role.ADMIN)
+    return has_role_somewhere(user, Role.CURATOR)
+
+
+def _curates(user: User, slugs: Sequence[str] | None) -> bool:
+    """Tell whether all of these are a user's; of an older export nobody noted which."""
+    if bases_of_role(user, Role.CURATOR) is None:
+        return True
+    mine = KnowledgeBase.objects.of_role(user, Role.CURATOR)
+    return slugs is not None and {*slugs} <= {*mine.values_list("slug", flat=True)}
 
 
 def _visible_audiences(user: User) -> list[int]:
@@ -180,16 +202,23 @@ _THEN = {
 _IN_FORCE = """
 SELECT p.revision_id, p.title, p.heading
 FROM kb_knowledgebase b CROSS JOIN LATERAL kb_past(b.id, %(at)s) p
-WHERE (%(slug)s = '' OR b.slug = %(slug)s) ORDER BY p.id
+WHERE b.id = ANY(%(bases)s) ORDER BY p.id
 """
 
 
 def csv_response_then(
     reader: AbstractBaseUser | AnonymousUser, *, at: datetime, knowledge_base: str
 ) -> StreamingHttpResponse:
-    """Return the entries as they were at `at`, as far as `reader` may see them today, too."""
+    """Return the entries as they were at `at`, as far as `reader` may see them today, too.
+
+    Of all knowledge bases that `reader` curates, or of the one named.
+    """
+    curated = KnowledgeBase.objects.of_role(reader, Role.CURATOR)
+    if knowledge_base:
+        curated = curated.filter(slug=knowledge_base)
+    bases = list(curated.values_list("pk", flat=True))
     with one_of_few():
-        found = execute(_IN_FORCE, {"at": at, "slug": knowledge_base})
+        found = execute(_IN_FORCE, {"at": at, "bases": bases})
     lines = spreadsheet_cells.csv_lines(_rows_then(found, reader))
     return csv_download(chain([_BYTE_ORDER_MARK], lines), "entries")
 

@@ -1,18 +1,20 @@
 """Exports in the admin: requested on one page, made by a job, fetched from there."""
 
+from typing import Any
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.options import ModelAdmin
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from accounts.exceptions import NescioError, NotFoundError
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role, has_role_somewhere
 from kb.archive.exports import exported_file, get_exports, request_export
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
@@ -22,21 +24,27 @@ _SHOWN = 20
 
 class ExportForm(forms.Form):
     knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.all(),
+        KnowledgeBase.objects.none(),
         required=False,
-        empty_label="all knowledge bases",
+        empty_label="all that you curate",
         widget=forms.Select(attrs={"class": "cal-input"}),
     )
     complete = forms.BooleanField(
         required=False, label="Everything, not only what I may see"
     )
 
+    def __init__(self, data: QueryDict | None, *, reader: User) -> None:
+        super().__init__(data)
+        bases = KnowledgeBase.objects.of_role(reader, Role.CURATOR)
+        field: Any = self.fields["knowledge_base"]
+        field.queryset = bases.order_by("name")
+
 
 def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpResponse:
     user = caller(request)
-    if not has_role(user, Role.CURATOR):
+    if not has_role_somewhere(user, Role.CURATOR):
         raise PermissionDenied
-    form = ExportForm(request.POST or None)
+    form = ExportForm(request.POST or None, reader=user)
     if not has_role(user, Role.ADMIN):
         del form.fields["complete"]
     if request.method == "POST" and form.is_valid():

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.db.models import Model, Q, QuerySet
 
 from accounts.prepared import execute
+from accounts.roles import Role
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
 from kb.documents.models import Document, KnowledgeBase, Section
@@ -35,7 +36,10 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an archive holds: one knowledge base ("" for all) for one reader."""
+    """What an archive holds: one knowledge base, or "" for all, for one reader.
+
+    For a curator of single ones these are all.
+    """
 
     knowledge_base: str = ""
     reader: User | None = None
@@ -135,6 +139,8 @@ def _write_lines(stream: IO[bytes], lines: Iterable[str]) -> layout.FileFacts:
 
 def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
     bases = KnowledgeBase.objects.all()
+    if contents.reader:
+        bases = bases.of_role(contents.reader, Role.CURATOR)
     if contents.knowledge_base:
         bases = bases.filter(slug=contents.knowledge_base)
         if not bases.exists():

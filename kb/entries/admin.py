@@ -12,7 +12,7 @@ from django.utils.html import format_html
 from unfold.decorators import action, display
 
 from accounts.admin_parts import EstimatingPaginator, confirmed
-from accounts.base_admin import badge, holders_of, holders_somewhere
+from accounts.base_admin import badge, holders_somewhere
 from accounts.roles import Role, caller, refuse_elsewhere
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
@@ -79,7 +79,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     ]  # fmt: skip
     fixed_fields = ["knowledge_base", "origin"]
     has_verify_permission = holders_somewhere(Role.CURATOR)
-    has_export_permission = holders_of(Role.CURATOR)
+    has_export_permission = holders_somewhere(Role.CURATOR)
     shown_state = badge("state", _COLOURS)
     fieldsets = [
         (None, {"fields": [*_SAID, "state", "confidence", "reason"]}),

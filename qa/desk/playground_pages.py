@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.exceptions import NescioError, ThrottledError
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role_in, has_role_somewhere
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
@@ -82,9 +82,11 @@ class PlaygroundForm(forms.Form):
         *,
         reader: User,
         versions: Sequence[Policy],
+        goes_back: bool,
     ) -> None:
         super().__init__(data)
         self._reader, self._active = reader, versions[0]
+        self._goes_back = goes_back
         shown = Policy.objects.filter(pk__in=[each.pk for each in versions])
         for name in ("policy", "other"):
             self._field(name).queryset = shown.select_related("knowledge_base")
@@ -108,7 +110,7 @@ class PlaygroundForm(forms.Form):
 
     def clean_as_of(self) -> datetime | None:
         at: datetime | None = self.cleaned_data["as_of"]
-        if at and not has_role(self._reader, Role.CURATOR):
+        if at and not self._goes_back:
             raise forms.ValidationError(
                 "Knowledge as of a moment is for curators, for it holds what was retired "
                 "since: leave it empty."
@@ -150,7 +152,7 @@ class TriedSide:
 @parts.agents_only
 def playground(request: HttpRequest) -> HttpResponseBase:
     """Show the form; try what is sent, and keep nothing of it."""
-    _require(request, "qa.view_policy")
+    _require_expert(request)
     sent = request.POST if request.method == "POST" else request.GET
     context = _form_part(request, sent)
     if request.method != "POST" or not context["versions"]:
@@ -186,7 +188,7 @@ class CaseForm(forms.Form):
 @parts.agents_only
 def save_tried(request: HttpRequest) -> HttpResponseBase:
     """Save a question as a test case, with what should become of it."""
-    _require(request, "qa.add_savedcase")
+    _require_expert(request)
     context = _form_part(request, request.POST)
     if not context["versions"]:
         return render(request, "qa/playground.html", context)
@@ -210,8 +212,8 @@ def save_tried(request: HttpRequest) -> HttpResponseBase:
     return _response(request, context | {"saved": saved}, 200, saves=True)
 
 
-def _require(request: HttpRequest, permission: str) -> None:
-    if not request.user.has_perm(permission):
+def _require_expert(request: HttpRequest) -> None:
+    if not has_role_somewhere(request.user, Role.SME):
         msg = "The playground is for experts, curators and administrators."
         raise PermissionDenied(msg)
 
@@ -229,10 +231,11 @@ def _response(
 
 def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN401  # a QueryDict
     user = caller(request)
-    bases = list(KnowledgeBase.objects.order_by("name"))
+    judged = KnowledgeBase.objects.of_role(user, Role.SME)
+    bases = list(judged.order_by("name"))
     slug = sent.get("knowledge_base", "")
     base = (
-        get_object_or_404(KnowledgeBase, slug=slug)
+        get_object_or_404(judged, slug=slug)
         if slug and "\0" not in slug
         else min(bases, key=lambda each: each.pk, default=None)
     )
@@ -241,7 +244,8 @@ def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN4
     active = active_policy(base)
     others = base.policies.exclude(pk=active.pk).order_by("-created_at", "-pk")
     versions = [active, *others[: _VERSIONS - 1]]
-    form = PlaygroundForm(sent, reader=user, versions=versions)
+    goes_back = has_role_in(user, Role.CURATOR, base.pk)
+    form = PlaygroundForm(sent, reader=user, versions=versions, goes_back=goes_back)
     chosen = next((v for v in versions if str(v.pk) == sent.get("policy")), active)
     return {
         "form": form,
@@ -253,7 +257,7 @@ def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN4
             (form[name], getattr(chosen, name), _scale(name)) for name in THRESHOLDS
         ],
         "is_changed": any(sent.get(name) for name in THRESHOLDS),
-        "goes_back": has_role(user, Role.CURATOR),
+        "goes_back": goes_back,
         "askers": askers_seen_by(user).order_by("username")[:_OFFERED],
     }
 

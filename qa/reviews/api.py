@@ -21,7 +21,12 @@ from accounts.rest import (
     StrictFilterSet,
     csv_download,
 )
-from accounts.roles import IsCurator, IsSME, IsSMESomewhere
+from accounts.roles import (
+    IsCuratorSomewhere,
+    IsSME,
+    IsSMESomewhere,
+    where_not_elsewhere,
+)
 from jobs.api import JobSerializer
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.submitted_text import EntryOptions
@@ -175,21 +180,24 @@ class SamplePagination(NewestFirstPagination):
 
 
 class SampleViewSet(RowViewSet[ReviewSample]):
-    permission_classes = [IsSME]
+    permission_classes = [IsSMESomewhere]
     serializer_class = SampleSerializer
     pagination_class = SamplePagination
     filterset_fields: list[str] = []
 
     def get_permissions(self) -> Sequence[BasePermission]:
-        return [IsCurator() if self.action == "create" else IsSME()]
+        is_draw = self.action == "create"
+        return [IsCuratorSomewhere() if is_draw else IsSMESomewhere()]
 
     def get_queryset(self) -> QuerySet[ReviewSample]:
         strata = ReviewStratum.objects.select_related(
             "product_line", "line_of_business"
         )
-        return ReviewSample.objects.select_related(
-            "knowledge_base", "drawn_by"
-        ).prefetch_related(Prefetch("strata", queryset=strata))
+        return (
+            ReviewSample.objects.filter(where_not_elsewhere(self.request.user))
+            .select_related("knowledge_base", "drawn_by")
+            .prefetch_related(Prefetch("strata", queryset=strata))
+        )
 
     @extend_schema(operation_id="review_samples_list")
     def list(self, request: Request) -> Response:

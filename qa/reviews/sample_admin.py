@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.auth.models import User
 from django.db.models import Count, Q, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.safestring import SafeString
@@ -14,7 +15,7 @@ from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, table, written
 from accounts.base_admin import holders_of
-from accounts.roles import caller
+from accounts.roles import Role, caller, where_not_elsewhere
 from kb.documents.models import KnowledgeBase
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample
@@ -24,7 +25,7 @@ _WINDOW = timedelta(days=7)
 
 
 class SampleForm(StyledForm):
-    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
+    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.none())
     hours = forms.FloatField(
         help_text="Hours that the experts have for it.",
     )
@@ -42,10 +43,11 @@ class SampleForm(StyledForm):
         help_text="The same seed draws the same answers.",
     )
 
-    def __init__(self, data: Any = None) -> None:  # noqa: ANN401  # a QueryDict
+    def __init__(self, data: QueryDict | None, *, drawer: User) -> None:
         today = timezone.localdate()
+        bases = KnowledgeBase.objects.of_role(drawer, Role.CURATOR)
         initial = {
-            "knowledge_base": KnowledgeBase.objects.order_by("pk").first(),
+            "knowledge_base": bases.order_by("pk").first(),
             "hours": settings.REVIEW_HOURS_A_WEEK or 1.0,
             "minutes_a_review": settings.REVIEW_MINUTES,
             "second_share": settings.REVIEW_SECOND_SHARE,
@@ -54,6 +56,8 @@ class SampleForm(StyledForm):
             "seed": secrets.randbelow(2**31),
         }
         super().__init__(data, initial=initial)
+        field: Any = self.fields["knowledge_base"]
+        field.queryset = bases.order_by("name")
 
     def order(self) -> SampleOrder:
         given = dict(self.cleaned_data)
@@ -97,6 +101,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[ReviewSample]:
         rows: QuerySet[ReviewSample] = super().get_queryset(request)
+        rows = rows.filter(where_not_elsewhere(caller(request)))
         done = Q(strata__reviews__state=Review.State.DONE)
         return rows.annotate(
             review_count=Count("strata__reviews"),
@@ -106,8 +111,9 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
 
     @action(description="Draw a sample", permissions=["draw"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def draw(self, request: HttpRequest) -> HttpResponse:
-        form = SampleForm(request.POST or None)
-        if written(form, lambda: enqueue_draw(form.order(), by=caller(request))):
+        user = caller(request)
+        form = SampleForm(request.POST or None, drawer=user)
+        if written(form, lambda: enqueue_draw(form.order(), by=user)):
             said = "The sample is being drawn; its reviews will appear in the queue."
             self.message_user(request, said, messages.SUCCESS)
             return redirect("admin:qa_reviewsample_changelist")

@@ -28,6 +28,7 @@ from django.db.models.functions import MD5, Cast, Concat, RowNumber, TruncDate
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
+from accounts.roles import refuse_elsewhere
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -171,6 +172,7 @@ def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
 def enqueue_draw(order: SampleOrder, *, by: User | None) -> Job:
     """Let a worker draw; a large table takes seconds."""
     check_order(order)
+    refuse_elsewhere(by, order.knowledge_base)
     parameters = {
         **asdict(order),
         "since": order.since.isoformat(),

@@ -6,6 +6,7 @@ draft, a proposal, an import, a gap, a reply and what else is work is not.
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from urllib.parse import urlencode
 
 import pytest
@@ -41,7 +42,7 @@ from kb.models import (
     Section,
 )
 from qa.evaluation.saved_cases import save_case
-from qa.models import Answer, Escalation, Gap, Review, SavedCase, Vote
+from qa.models import Answer, Escalation, Gap, Review, ReviewSample, SavedCase, Vote
 from qa.policies.services import ensure_default_policy
 from tests.factories import (
     make_audience,
@@ -64,10 +65,12 @@ from tests.qa.answer_rows import make_answer
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 MARK = "Wanderlust"
+WEEK = timedelta(days=7)
 QUESTION = f"What is the {MARK} limit?"
 WORK: tuple[type[Model], ...] = (
     Entry, Revision, Document, Section, Comment, Conflict, Proposal, Import,
-    FollowedSource, FollowRule, Gap, SavedCase, Answer, Escalation, Review, Vote,
+    FollowedSource, FollowRule, Gap, SavedCase, Answer, Escalation, Review,
+    ReviewSample, Vote,
 )  # fmt: skip
 
 
@@ -129,6 +132,11 @@ class Work:
             answer=answer, raised_by=tom, note=f"{MARK}!"
         )
         self.review = Review.objects.create(answer=answer)
+        self.sample = ReviewSample.objects.create(
+            knowledge_base=travel, drawn_by=None,
+            hours=1, minutes_a_review=2, second_share=0, since=now - WEEK, until=now,
+            seed=1, dimensions=[],
+        )  # fmt: skip
         self.vote = Vote.objects.create(
             answer=answer, user=tom, is_up=False, comment=f"{MARK}!"
         )
@@ -137,7 +145,8 @@ class Work:
         model = "/".join(route.split("/")[1:3])
         ours = {
             "qa/answer": self.answer.pk, "qa/escalation": self.escalation.pk,
-            "qa/review": self.review.pk, "qa/vote": self.vote.pk,
+            "qa/review": self.review.pk, "qa/reviewsample": self.sample.pk,
+            "qa/vote": self.vote.pk,
             "jobs/job": self.job.pk,
         }  # fmt: skip
         values = parameters(self.rows, route) | {
@@ -170,6 +179,8 @@ class Work:
             "/api/v1/dashboard?knowledge_base=travel",
             "/admin/qa/answer/dashboard/?knowledge_base=travel",
             "/inbox?whose=others",
+            "/playground?knowledge_base=travel",
+            "/api/v1/entries.csv?knowledge_base=travel",
             "/admin/autocomplete/?app_label=qa&model_name=savedcase&field_name=entries",
         ):
             yield "GET", address, None
@@ -232,6 +243,15 @@ class Work:
             ),
             ("PUT", f"/votes/{self.vote.pk}/handled", None),
             ("PUT", f"/answers/{self.answer.pk}/vote", {"rating": "up"}),
+            ("POST", "/exports", {"knowledge_base": "travel"}),
+            (
+                "POST", "/reviews/samples",
+                {
+                    "knowledge_base": "travel", "hours": 1, "minutes_a_review": 2,
+                    "second_share": 0, "since": "2026-01-01T00:00:00Z",
+                    "until": "2026-01-08T00:00:00Z", "seed": 1,
+                },
+            ),
         ):  # fmt: skip
             yield method, f"{api}{path}", body
         for act in ("verify", "retire", "hand_over", "postpone"):
@@ -253,6 +273,9 @@ class Work:
             "expect": "refused",
         }  # fmt: skip
         yield "POST", "/admin/qa/savedcase/add/", urlencode(form)
+        tried = form | {"knowledge_base": "travel"}
+        yield "POST", "/playground/cases", urlencode(tried)
+        yield "POST", "/admin/kb/entry/exports/", urlencode(form)
         form = {
             "knowledge_base": rows.document.knowledge_base_id, "text": "A fact.",
             "state": "draft", "language": "en", "origin": "manual",

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from accounts.roles import Role
+from accounts.services import set_knowledge_roles
 from jobs.models import Job
 from jobs.run import run_job
 from kb.archive.exports import COLUMNS, KIND, export_in_background, prune_exports
@@ -137,6 +138,32 @@ def test_who_lost_the_role_gets_nothing_made(api, make_it):
     assert Job.objects.get(kind=KIND).state == "failed"
 
 
+def test_a_curator_of_one_knowledge_base_exports_that_one(api, make_it):
+    make_entry("Cards cost 12 euros.")
+    travel = make_knowledge_base("travel")
+    make_entry("Lounges cost 30 euros.", knowledge_base=travel)
+    user = make_user(role=None)
+    set_knowledge_roles(user, {travel.pk: "curator"})
+    client = api(user)
+
+    refused = client.post(EXPORTS, {"knowledge_base": "cards"}, format="json")
+    client.post(EXPORTS, {}, format="json")
+    job = make_it()
+    said = "".join(files_of(client.get(f"{EXPORTS}/{job.pk}/file")).values())
+    table = [row["text"] for row in rows_of(client.get(TABLE))]
+    then = {"as_of": timezone.now().isoformat()}
+    earlier = [row["text"] for row in rows_of(client.get(TABLE, then))]
+    set_knowledge_roles(user, {make_knowledge_base().pk: "curator"})
+    late = client.get(f"{EXPORTS}/{job.pk}/file")
+
+    assert refused.status_code == 400
+    assert "that you curate" in refused.json()["error"]["message"]
+    assert "Lounges cost" in said
+    assert "Cards cost" not in said
+    assert table == earlier == ["Lounges cost 30 euros."]
+    assert late.status_code == 403
+
+
 def test_agents_export_nothing(api):
     client = api(make_user(Role.AGENT))
 
@@ -193,7 +220,7 @@ def test_a_table_costs_the_same_queries_for_any_number_of_entries(
     make_entries([f"Fact {number}." for number in range(count)])
     client = api(make_curator())
 
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         rows = rows_of(client.get(TABLE))
 
     assert len(rows) == count

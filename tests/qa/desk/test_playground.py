@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.roles import Role
+from accounts.services import set_knowledge_roles
 from kb.entries.states import retire_entry
 from kb.models import Entry
 from qa.models import Answer, AnswerEvidence
@@ -51,6 +52,24 @@ def test_it_shows_every_stage_and_keeps_nothing(page, policy):
     assert ">Cited<" in body
     assert not Answer.objects.exists()
     assert not AnswerEvidence.objects.exists()
+
+
+def test_an_expert_of_one_knowledge_base_tries_questions_there_alone(policy):
+    travel = make_knowledge_base("travel")
+    make_entry("Lounges cost 30 euros.", knowledge_base=travel)
+    user = make_user(role=None, username="tim")
+    set_knowledge_roles(user, {travel.pk: "sme"})
+    user.refresh_from_db()
+    page = page_client(user)
+
+    form = page.get("/playground").content.decode()
+    status, _ = tried(page, knowledge_base="travel")
+    elsewhere, _ = tried(page, knowledge_base="cards")
+    versions, _ = tried(page, knowledge_base="travel", policy=policy.pk)
+
+    assert 'value="travel"' in form
+    assert 'value="cards"' not in form
+    assert (status, elsewhere, versions) == (200, 404, 400)
 
 
 def test_two_versions_stand_side_by_side_with_what_differs(page, policy):

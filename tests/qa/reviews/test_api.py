@@ -6,9 +6,10 @@ import io
 import pytest
 
 from accounts.roles import Role
+from accounts.services import set_knowledge_roles
 from qa.models import Review
 from tests.clients import rest_client
-from tests.factories import make_audience, make_tag, make_user
+from tests.factories import make_audience, make_knowledge_base, make_tag, make_user
 from tests.qa.reviews.review_rows import drawn, make_review
 from tests.qa.reviews.test_sampling import make_answers, order
 
@@ -211,6 +212,30 @@ def test_samples_are_listed_and_drawn_by_curators():
     )
     made = curator.post(address, wanted, format="json")
     assert (made.status_code, Job.objects.get().kind) == (202, "qa.draw_reviews")
+
+
+def test_a_curator_of_one_knowledge_base_draws_and_reads_samples_there_alone():
+    make_answers(3)
+    drawn(order())
+    user = make_user(role=None)
+    set_knowledge_roles(user, {make_knowledge_base("travel").pk: "curator"})
+    curator, address = rest_client(user), f"{URL}/samples"
+    wanted = {
+        "hours": 1.0,
+        "since": "2026-01-01T00:00:00Z",
+        "until": "2026-01-02T00:00:00Z",
+        "seed": 3,
+    }
+
+    refused = curator.post(address, {**wanted, "knowledge_base": "cards"}, "json")
+    made = curator.post(address, {**wanted, "knowledge_base": "travel"}, "json")
+
+    assert curator.get(address).json()["results"] == []
+    assert (refused.status_code, refused.json()["error"]["code"]) == (
+        403,
+        "role_elsewhere",
+    )
+    assert made.status_code == 202
 
 
 def test_agreement_is_told_with_its_interval():
