@@ -69,8 +69,8 @@ class Command(Study):
     """`python -m studies transfer --data DIR`."""
 
     help = (
-        "Ask knowledge bases made of public data sets that nothing was fitted on, half of "
-        "the questions without what answers them: with the default policy, and after the "
+        "Ask knowledge bases made of public data sets that nothing was fitted on, without "
+        "half of the answers: with the default policy, and after the "
         "knowledge base calibrated itself so that 1 in 20 shown answers may be wrong. Needs "
         "a database; writes knowledge bases that only evaluations see."
     )
@@ -141,12 +141,14 @@ def _parts(known: KnowledgeSet, count: int, seed: int, name: str) -> list[Part]:
 
 
 def _part(known: KnowledgeSet, rows: Sequence[SourceQuestion]) -> Part:
-    """Leave out what answers every second answerable question."""
+    """Leave out every second answer; several questions may have the same."""
     places = range(len(known.entries))
+    answers = dict.fromkeys(row.answered_by for row in rows if row.answered_by)
+    gone = {*list(answers)[::2]}
     left_out = {
         at
-        for number, row in enumerate(rows)
-        if number % 2 == 0 and row.answered_by
+        for row in rows
+        if row.answered_by in gone
         for at in places
         if known.answers(row, at)
     }

@@ -25,6 +25,7 @@ from qa.training.verifier_sources import (
     SourceQuestion,
     find,
     read_squad,
+    read_stack_faq,
 )
 from studies.figures import share_of
 from studies.study import OnProgress, Outcome, Study, file_argument
@@ -57,7 +58,7 @@ class Command(Study):
     """`python -m studies verifier --data DIR`."""
 
     help = (
-        "Ask five public data sets that the verifier never saw, of half of the questions "
+        "Ask six public data sets that the verifier never saw, of half of the questions "
         "with the entries that answer them left out, and print how often the likeliest "
         "entry is right, what is refused and what is wrongly shown at the default "
         "threshold. No language model is asked."
@@ -278,6 +279,11 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, stream)
 
 
+def read_faq(data: Path) -> KnowledgeSet:
+    """Read the threads of which only the calibration's weights saw questions."""
+    return read_stack_faq(find(data, "stackExchange-FAQ.json"))[1]
+
+
 SETS: Final[dict[str, Callable[[Path], KnowledgeSet]]] = {
     "SQuAD 2.0, 13 articles": _squad(
         "squad-v2.0-24-articles.json", "squad2", unseen=True
@@ -286,4 +292,5 @@ SETS: Final[dict[str, Callable[[Path], KnowledgeSet]]] = {
     "PolicyQA": _squad("policyqa_test.json", "policyqa"),
     "CLINC150": read_clinc,
     "SQuADShifts, Amazon": _squad("squadshifts_amazon_reviews.json", "amazon"),
+    "StackFAQ, held-out half": read_faq,
 }
