@@ -185,6 +185,21 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-pk"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("routed_at__isnull", True)),
+                        fields=["id"],
+                        name="event_unrouted",
+                    ),
+                    models.Index(fields=["created_at"], name="event_by_time"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("key", ""), _negated=True),
+                        fields=("key",),
+                        name="event_key_once",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -248,56 +263,28 @@ class Migration(migrations.Migration):
                 "verbose_name": "webhook delivery",
                 "verbose_name_plural": "webhook deliveries",
                 "ordering": ["-pk"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state", "pending")),
+                        fields=["endpoint", "next_attempt_at"],
+                        name="delivery_due",
+                    ),
+                    models.Index(fields=["state", "-id"], name="delivery_by_state"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("endpoint", "event"), name="delivery_once_an_endpoint"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "pending"), _negated=True),
+                            ("next_attempt_at__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="delivery_pending_has_time",
+                    ),
+                ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="event",
-            index=models.Index(
-                condition=models.Q(("routed_at__isnull", True)),
-                fields=["id"],
-                name="event_unrouted",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="event",
-            index=models.Index(fields=["created_at"], name="event_by_time"),
-        ),
-        migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(
-                condition=models.Q(("state", "pending")),
-                fields=["endpoint", "next_attempt_at"],
-                name="delivery_due",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="delivery",
-            index=models.Index(fields=["state", "-id"], name="delivery_by_state"),
-        ),
-        migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.UniqueConstraint(
-                fields=("endpoint", "event"), name="delivery_once_an_endpoint"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="delivery",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "pending"), _negated=True),
-                    ("next_attempt_at__isnull", False),
-                    _connector="OR",
-                ),
-                name="delivery_pending_has_time",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="event",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("key", ""), _negated=True),
-                fields=("key",),
-                name="event_key_once",
-            ),
         ),
         migrations.RunSQL(TRIGGERS, UNDO),
     ]

@@ -215,6 +215,24 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "entries",
                 "ordering": ["-updated_at", "-pk"],
+                "indexes": [
+                    django.contrib.postgres.indexes.GinIndex(
+                        fields=["search_vector"], name="entry_search_vector"
+                    ),
+                    models.Index(fields=["-created_at", "-id"], name="entry_newest"),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("confidence__gt", 0), ("confidence__lte", 1)
+                        ),
+                        name="entry_confidence_in_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("text", ""), _negated=True),
+                        name="entry_has_text",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -393,6 +411,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["title", "pk"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("title", ""), _negated=True),
+                        name="document_has_title",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -708,6 +732,14 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("import_run", "source", "key"),
+                        name="imported_key_unique",
+                    ),
+                ]
+            },
         ),
         migrations.AddField(
             model_name="entry",
@@ -832,6 +864,46 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
+                "indexes": [
+                    models.Index(
+                        fields=["knowledge_base", "state", "-created_at"],
+                        name="proposal_queue",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("knowledge_base", "question_sha256"),
+                        name="proposal_question_once",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("agreement__gte", 0),
+                            ("agreement__lte", 1),
+                            ("stated__gte", 0),
+                            ("stated__lte", 1),
+                        ),
+                        name="proposal_shares_in_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("confidence__gt", 0), ("confidence__lt", 1)
+                        ),
+                        name="proposal_confidence_in_range",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("decided_at__isnull", True), ("state", "proposed")
+                            ),
+                            models.Q(
+                                models.Q(("state", "proposed"), _negated=True),
+                                ("decided_at__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="proposal_decided_at_a_time",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -870,6 +942,13 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("owner", "entry", "due_at"), name="reminder_once"
+                    ),
+                ]
+            },
         ),
         migrations.CreateModel(
             name="Section",
@@ -911,6 +990,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["document", "parent_id", "position"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("document", "parent", "position"),
+                        name="section_position_unique",
+                        nulls_distinct=False,
+                    ),
+                ],
             },
         ),
         migrations.AddField(
@@ -1119,6 +1205,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["entry", "-number"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("entry", "number"), name="revision_number_unique"
+                    ),
+                ],
             },
         ),
         migrations.AddField(
@@ -1258,6 +1349,18 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("due_at__isnull", False)),
+                        fields=["-uses", "due_at", "entry"],
+                        name="upkeep_queue",
+                    ),
+                    models.Index(fields=["due_at"], name="upkeep_due"),
+                    models.Index(fields=["review_due"], name="upkeep_review"),
+                    models.Index(fields=["expiry_notice_at"], name="upkeep_expiry"),
+                ]
+            },
         ),
         migrations.CreateModel(
             name="Conflict",
@@ -1409,108 +1512,12 @@ class Migration(migrations.Migration):
                 fields=("entry", "model"), name="entry_embedding_unique"
             ),
         ),
-        migrations.AddConstraint(
-            model_name="importedkey",
-            constraint=models.UniqueConstraint(
-                fields=("import_run", "source", "key"), name="imported_key_unique"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="document",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("title", ""), _negated=True),
-                name="document_has_title",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="proposal",
-            index=models.Index(
-                fields=["knowledge_base", "state", "-created_at"], name="proposal_queue"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.UniqueConstraint(
-                fields=("knowledge_base", "question_sha256"),
-                name="proposal_question_once",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    ("agreement__gte", 0),
-                    ("agreement__lte", 1),
-                    ("stated__gte", 0),
-                    ("stated__lte", 1),
-                ),
-                name="proposal_shares_in_range",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("confidence__gt", 0), ("confidence__lt", 1)),
-                name="proposal_confidence_in_range",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="proposal",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("decided_at__isnull", True), ("state", "proposed")),
-                    models.Q(
-                        models.Q(("state", "proposed"), _negated=True),
-                        ("decided_at__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="proposal_decided_at_a_time",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reminder",
-            constraint=models.UniqueConstraint(
-                fields=("owner", "entry", "due_at"), name="reminder_once"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="section",
-            constraint=models.UniqueConstraint(
-                fields=("document", "parent", "position"),
-                name="section_position_unique",
-                nulls_distinct=False,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="revision",
-            constraint=models.UniqueConstraint(
-                fields=("entry", "number"), name="revision_number_unique"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="entry",
-            index=django.contrib.postgres.indexes.GinIndex(
-                fields=["search_vector"], name="entry_search_vector"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="entry",
-            index=models.Index(fields=["-created_at", "-id"], name="entry_newest"),
-        ),
         migrations.AddIndex(
             model_name="entry",
             index=models.Index(
                 fields=["knowledge_base", "audience", "state"],
                 include=("id", "confidence", "valid_until"),
                 name="entry_visibility",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="entry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("confidence__gt", 0), ("confidence__lte", 1)),
-                name="entry_confidence_in_range",
             ),
         ),
         migrations.AddConstraint(
@@ -1535,37 +1542,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="entry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("text", ""), _negated=True), name="entry_has_text"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="entry",
             constraint=models.UniqueConstraint(
                 condition=models.Q(("source_key", ""), _negated=True),
                 fields=("document", "source_key"),
                 name="entry_once_in_its_source",
             ),
-        ),
-        migrations.AddIndex(
-            model_name="upkeep",
-            index=models.Index(
-                condition=models.Q(("due_at__isnull", False)),
-                fields=["-uses", "due_at", "entry"],
-                name="upkeep_queue",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="upkeep",
-            index=models.Index(fields=["due_at"], name="upkeep_due"),
-        ),
-        migrations.AddIndex(
-            model_name="upkeep",
-            index=models.Index(fields=["review_due"], name="upkeep_review"),
-        ),
-        migrations.AddIndex(
-            model_name="upkeep",
-            index=models.Index(fields=["expiry_notice_at"], name="upkeep_expiry"),
         ),
         migrations.RunSQL(RULES, UNDO),
     ]

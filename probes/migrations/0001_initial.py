@@ -127,6 +127,29 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "active")),
+                        fields=("kind", "language_model"),
+                        name="probe_one_active",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("kind__in", ["joint", "directions"]),
+                                ("layer__isnull", True),
+                            ),
+                            models.Q(
+                                models.Q(
+                                    ("kind__in", ["joint", "directions"]), _negated=True
+                                ),
+                                ("layer__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="probe_layer_by_kind",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -198,29 +221,5 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["-at", "-pk"],
             },
-        ),
-        migrations.AddConstraint(
-            model_name="probe",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "active")),
-                fields=("kind", "language_model"),
-                name="probe_one_active",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="probe",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("kind__in", ["joint", "directions"]), ("layer__isnull", True)
-                    ),
-                    models.Q(
-                        models.Q(("kind__in", ["joint", "directions"]), _negated=True),
-                        ("layer__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="probe_layer_by_kind",
-            ),
         ),
     ]

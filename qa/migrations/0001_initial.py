@@ -236,6 +236,68 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at"],
+                "indexes": [
+                    models.Index(
+                        fields=["asker", "-created_at"], name="answer_by_asker"
+                    ),
+                    models.Index(fields=["-created_at"], name="answer_by_time"),
+                    models.Index(
+                        fields=["outcome", "-created_at"], name="answer_by_outcome"
+                    ),
+                    models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
+                    models.Index(
+                        fields=["reason", "-created_at"], name="answer_by_reason"
+                    ),
+                    django.contrib.postgres.indexes.GinIndex(
+                        django.contrib.postgres.search.SearchVector(
+                            "question", config="simple"
+                        ),
+                        name="answer_question_words",
+                    ),
+                    django.contrib.postgres.indexes.GinIndex(
+                        django.contrib.postgres.search.SearchVector(
+                            "text", config="simple"
+                        ),
+                        name="answer_text_words",
+                    ),
+                    models.Index(
+                        condition=models.Q(("outcome", "pending")),
+                        fields=["created_at"],
+                        name="answer_pending",
+                    ),
+                    models.Index(
+                        condition=models.Q(("outcome", "refused")),
+                        fields=["decided_at"],
+                        name="answer_refused",
+                    ),
+                    models.Index(
+                        condition=models.Q(("product_line__isnull", False)),
+                        fields=["product_line", "-created_at"],
+                        name="answer_by_product_line",
+                    ),
+                    models.Index(
+                        condition=models.Q(("line_of_business__isnull", False)),
+                        fields=["line_of_business", "-created_at"],
+                        name="answer_by_line_of_business",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("outcome", "refused"),
+                                models.Q(("reason", ""), _negated=True),
+                                models.Q(("gate", ""), _negated=True),
+                            ),
+                            models.Q(
+                                models.Q(("outcome", "refused"), _negated=True),
+                                ("reason", ""),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="answer_refusal_has_reason",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -587,6 +649,44 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
+                "indexes": [
+                    models.Index(
+                        fields=["-created_at", "-id"], name="escalation_newest"
+                    ),
+                    models.Index(
+                        fields=["-state", "created_at", "-id"], name="escalation_queue"
+                    ),
+                    models.Index(
+                        condition=models.Q(("state", "open")),
+                        fields=["created_at"],
+                        name="escalation_waiting",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("read_at__isnull", True), ("replied_at__isnull", False)
+                        ),
+                        fields=["raised_by"],
+                        name="escalation_unread",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("replied_at__isnull", True),
+                                ("reply", ""),
+                                ("state", "open"),
+                            ),
+                            models.Q(
+                                models.Q(("state", "open"), _negated=True),
+                                ("replied_at__isnull", False),
+                                models.Q(("reply", ""), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="escalation_reply_ends_it",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -669,6 +769,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-started_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "running")),
+                        fields=("key",),
+                        name="evaluation_run_one_running",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -752,6 +859,11 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["run", "pk"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("run", "case_id"), name="evaluation_result_once"
+                    ),
+                ],
             },
         ),
         migrations.AddField(
@@ -881,6 +993,53 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-impact_score", "-pk"],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("state__in", ["open", "drafted"])),
+                        fields=["-impact_score", "-id"],
+                        name="gap_open_ranked",
+                    ),
+                    models.Index(
+                        fields=["state", "-impact_score", "-id"], name="gap_ranked"
+                    ),
+                    models.Index(
+                        condition=models.Q(("state", "drafted")),
+                        fields=["entry"],
+                        name="gap_drafted",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("closed_at__isnull", True),
+                                ("state__in", ["open", "drafted"]),
+                            ),
+                            models.Q(
+                                ("closed_at__isnull", False),
+                                ("state__in", ["filled", "dismissed"]),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="gap_closed_has_time",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "dismissed"), _negated=True),
+                            models.Q(("reason", ""), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="gap_dismissed_has_reason",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "drafted"), _negated=True),
+                            ("drafted_at__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="gap_drafted_has_time",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -938,6 +1097,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["gap", "-asked_at", "-pk"],
+                "indexes": [
+                    models.Index(
+                        fields=["gap", "-asked_at"], name="gap_question_by_gap"
+                    ),
+                    models.Index(
+                        condition=models.Q(("why", "voted_down")),
+                        fields=["answer"],
+                        name="gap_question_voted_down",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1249,6 +1418,31 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "policies",
                 "ordering": ["knowledge_base", "name", "-version"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("knowledge_base", "name", "version"),
+                        name="policy_version_unique",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_active", True)),
+                        fields=("knowledge_base",),
+                        name="policy_one_active",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("retrieval_timing", "always"),
+                                ("scope", "knowledge_base"),
+                            ),
+                            models.Q(
+                                ("scope", "adaptive"),
+                                models.Q(("retrieval_timing", "always"), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="policy_scope_fits_timing",
+                    ),
+                ],
             },
         ),
         migrations.AddField(
@@ -1395,6 +1589,12 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["knowledge_base", "language", "reason"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("knowledge_base", "language", "reason"),
+                        name="refusal_wording_unique",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1455,6 +1655,16 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
+                "indexes": [
+                    models.Index(
+                        fields=["before", "-created_at"], name="repeat_newest"
+                    ),
+                    models.Index(
+                        condition=models.Q(("is_better__isnull", True)),
+                        fields=["created_at"],
+                        name="repeat_undecided",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1526,6 +1736,34 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
+                "indexes": [
+                    models.Index(
+                        fields=["user", "-created_at", "-id"], name="notice_newest"
+                    ),
+                    models.Index(
+                        condition=models.Q(("read_at__isnull", True)),
+                        fields=["user"],
+                        name="notice_unread",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("escalation__isnull", False),
+                                ("kind", "reply"),
+                                ("repeat__isnull", True),
+                            ),
+                            models.Q(
+                                ("escalation__isnull", True),
+                                ("kind", "answered"),
+                                ("repeat__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="notice_tells_of_one_thing",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1637,6 +1875,13 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "training")),
+                        fields=("kind",),
+                        name="retraining_one_at_a_time",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1812,6 +2057,24 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-drawn_at", "-pk"],
+                "indexes": [
+                    models.Index(
+                        fields=["knowledge_base", "-drawn_at"],
+                        name="review_sample_newest",
+                    ),
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("since__lt", models.F("until"))),
+                        name="review_sample_window_not_empty",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("hours__gt", 0), ("minutes_a_review__gt", 0)
+                        ),
+                        name="review_sample_time_positive",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1905,6 +2168,12 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name_plural": "review strata",
                 "ordering": ["sample", "pk"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("drawn__lte", models.F("population"))),
+                        name="review_stratum_drawn_of_population",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -2089,6 +2358,86 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
+                "indexes": [
+                    models.Index(fields=["-created_at", "-id"], name="review_newest"),
+                    models.Index(fields=["-reviewed_at", "-id"], name="review_judged"),
+                    models.Index(
+                        condition=models.Q(("round", 2), ("state", "done")),
+                        fields=["answer"],
+                        name="review_second_judged",
+                    ),
+                    models.Index(
+                        condition=models.Q(("state", "done"), _negated=True),
+                        fields=["-state", "created_at", "id"],
+                        name="review_queue",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("answer", "round"), name="review_one_a_round"
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(("round__in", [1, 2])),
+                        name="review_round_known",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("reviewed_at__isnull", False), ("state", "done")),
+                            models.Q(
+                                models.Q(("state", "done"), _negated=True),
+                                ("reviewed_at__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="review_done_when_judged",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "done"), _negated=True),
+                            ("should_be_answered__isnull", False),
+                            models.Q(
+                                ("completeness__isnull", False),
+                                ("correctness__isnull", False),
+                                ("truthfulness__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="review_says_something",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("locked_until__isnull", False), ("state", "locked")
+                            ),
+                            models.Q(
+                                models.Q(("state", "locked"), _negated=True),
+                                ("locked_until__isnull", True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="review_lock_ends",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("completeness__isnull", True),
+                                ("completeness__lte", 2),
+                                _connector="OR",
+                            ),
+                            models.Q(
+                                ("correctness__isnull", True),
+                                ("correctness__lte", 2),
+                                _connector="OR",
+                            ),
+                            models.Q(
+                                ("truthfulness__isnull", True),
+                                ("truthfulness__lte", 2),
+                                _connector="OR",
+                            ),
+                        ),
+                        name="review_grades_in_range",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -2179,6 +2528,15 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-updated_at", "-pk"],
+                "indexes": [
+                    models.Index(fields=["-created_at", "-id"], name="vote_newest"),
+                    models.Index(fields=["-updated_at", "-id"], name="vote_changed"),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("answer", "user"), name="vote_one_each"
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
@@ -2282,6 +2640,19 @@ class Migration(migrations.Migration):
                     ),
                 ),
             ],
+            options={
+                "indexes": [
+                    models.Index(
+                        fields=["knowledge_base", "embedding_model", "language_model"],
+                        name="past_question_scope",
+                    ),
+                    models.Index(
+                        condition=models.Q(("is_known__isnull", False)),
+                        fields=["knowledge_base", "embedding_model", "own_model"],
+                        name="past_question_known",
+                    ),
+                ]
+            },
         ),
         migrations.CreateModel(
             name="AnswerEvidence",
@@ -2561,476 +2932,6 @@ class Migration(migrations.Migration):
                     )
                 ],
             },
-        ),
-        migrations.AddIndex(
-            model_name="escalation",
-            index=models.Index(fields=["-created_at", "-id"], name="escalation_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="escalation",
-            index=models.Index(
-                fields=["-state", "created_at", "-id"], name="escalation_queue"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="escalation",
-            index=models.Index(
-                condition=models.Q(("state", "open")),
-                fields=["created_at"],
-                name="escalation_waiting",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="escalation",
-            index=models.Index(
-                condition=models.Q(
-                    ("read_at__isnull", True), ("replied_at__isnull", False)
-                ),
-                fields=["raised_by"],
-                name="escalation_unread",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="escalation",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("replied_at__isnull", True), ("reply", ""), ("state", "open")
-                    ),
-                    models.Q(
-                        models.Q(("state", "open"), _negated=True),
-                        ("replied_at__isnull", False),
-                        models.Q(("reply", ""), _negated=True),
-                    ),
-                    _connector="OR",
-                ),
-                name="escalation_reply_ends_it",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="evaluationresult",
-            constraint=models.UniqueConstraint(
-                fields=("run", "case_id"), name="evaluation_result_once"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="gap",
-            index=models.Index(
-                condition=models.Q(("state__in", ["open", "drafted"])),
-                fields=["-impact_score", "-id"],
-                name="gap_open_ranked",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="gap",
-            index=models.Index(
-                fields=["state", "-impact_score", "-id"], name="gap_ranked"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="gap",
-            index=models.Index(
-                condition=models.Q(("state", "drafted")),
-                fields=["entry"],
-                name="gap_drafted",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="gap",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("closed_at__isnull", True), ("state__in", ["open", "drafted"])
-                    ),
-                    models.Q(
-                        ("closed_at__isnull", False),
-                        ("state__in", ["filled", "dismissed"]),
-                    ),
-                    _connector="OR",
-                ),
-                name="gap_closed_has_time",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="gap",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "dismissed"), _negated=True),
-                    models.Q(("reason", ""), _negated=True),
-                    _connector="OR",
-                ),
-                name="gap_dismissed_has_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="gap",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "drafted"), _negated=True),
-                    ("drafted_at__isnull", False),
-                    _connector="OR",
-                ),
-                name="gap_drafted_has_time",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="gapquestion",
-            index=models.Index(fields=["gap", "-asked_at"], name="gap_question_by_gap"),
-        ),
-        migrations.AddIndex(
-            model_name="gapquestion",
-            index=models.Index(
-                condition=models.Q(("why", "voted_down")),
-                fields=["answer"],
-                name="gap_question_voted_down",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="policy",
-            constraint=models.UniqueConstraint(
-                fields=("knowledge_base", "name", "version"),
-                name="policy_version_unique",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="policy",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("is_active", True)),
-                fields=("knowledge_base",),
-                name="policy_one_active",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="policy",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("retrieval_timing", "always"), ("scope", "knowledge_base")
-                    ),
-                    models.Q(
-                        ("scope", "adaptive"),
-                        models.Q(("retrieval_timing", "always"), _negated=True),
-                    ),
-                    _connector="OR",
-                ),
-                name="policy_scope_fits_timing",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="evaluationrun",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "running")),
-                fields=("key",),
-                name="evaluation_run_one_running",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(fields=["asker", "-created_at"], name="answer_by_asker"),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(fields=["-created_at"], name="answer_by_time"),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(
-                fields=["outcome", "-created_at"], name="answer_by_outcome"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(
-                fields=["reason", "-created_at"], name="answer_by_reason"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=django.contrib.postgres.indexes.GinIndex(
-                django.contrib.postgres.search.SearchVector(
-                    "question", config="simple"
-                ),
-                name="answer_question_words",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=django.contrib.postgres.indexes.GinIndex(
-                django.contrib.postgres.search.SearchVector("text", config="simple"),
-                name="answer_text_words",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(
-                condition=models.Q(("outcome", "pending")),
-                fields=["created_at"],
-                name="answer_pending",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(
-                condition=models.Q(("outcome", "refused")),
-                fields=["decided_at"],
-                name="answer_refused",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(
-                condition=models.Q(("product_line__isnull", False)),
-                fields=["product_line", "-created_at"],
-                name="answer_by_product_line",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="answer",
-            index=models.Index(
-                condition=models.Q(("line_of_business__isnull", False)),
-                fields=["line_of_business", "-created_at"],
-                name="answer_by_line_of_business",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="answer",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("outcome", "refused"),
-                        models.Q(("reason", ""), _negated=True),
-                        models.Q(("gate", ""), _negated=True),
-                    ),
-                    models.Q(
-                        models.Q(("outcome", "refused"), _negated=True), ("reason", "")
-                    ),
-                    _connector="OR",
-                ),
-                name="answer_refusal_has_reason",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="refusalwording",
-            constraint=models.UniqueConstraint(
-                fields=("knowledge_base", "language", "reason"),
-                name="refusal_wording_unique",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="repeat",
-            index=models.Index(fields=["before", "-created_at"], name="repeat_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="repeat",
-            index=models.Index(
-                condition=models.Q(("is_better__isnull", True)),
-                fields=["created_at"],
-                name="repeat_undecided",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="notice",
-            index=models.Index(
-                fields=["user", "-created_at", "-id"], name="notice_newest"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="notice",
-            index=models.Index(
-                condition=models.Q(("read_at__isnull", True)),
-                fields=["user"],
-                name="notice_unread",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="notice",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("escalation__isnull", False),
-                        ("kind", "reply"),
-                        ("repeat__isnull", True),
-                    ),
-                    models.Q(
-                        ("escalation__isnull", True),
-                        ("kind", "answered"),
-                        ("repeat__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="notice_tells_of_one_thing",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="retraining",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("state", "training")),
-                fields=("kind",),
-                name="retraining_one_at_a_time",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="reviewsample",
-            index=models.Index(
-                fields=["knowledge_base", "-drawn_at"], name="review_sample_newest"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reviewsample",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("since__lt", models.F("until"))),
-                name="review_sample_window_not_empty",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reviewsample",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("hours__gt", 0), ("minutes_a_review__gt", 0)),
-                name="review_sample_time_positive",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="reviewstratum",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("drawn__lte", models.F("population"))),
-                name="review_stratum_drawn_of_population",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="review",
-            index=models.Index(fields=["-created_at", "-id"], name="review_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="review",
-            index=models.Index(fields=["-reviewed_at", "-id"], name="review_judged"),
-        ),
-        migrations.AddIndex(
-            model_name="review",
-            index=models.Index(
-                condition=models.Q(("round", 2), ("state", "done")),
-                fields=["answer"],
-                name="review_second_judged",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="review",
-            index=models.Index(
-                condition=models.Q(("state", "done"), _negated=True),
-                fields=["-state", "created_at", "id"],
-                name="review_queue",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="review",
-            constraint=models.UniqueConstraint(
-                fields=("answer", "round"), name="review_one_a_round"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="review",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("round__in", [1, 2])), name="review_round_known"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="review",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("reviewed_at__isnull", False), ("state", "done")),
-                    models.Q(
-                        models.Q(("state", "done"), _negated=True),
-                        ("reviewed_at__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="review_done_when_judged",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="review",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("state", "done"), _negated=True),
-                    ("should_be_answered__isnull", False),
-                    models.Q(
-                        ("completeness__isnull", False),
-                        ("correctness__isnull", False),
-                        ("truthfulness__isnull", False),
-                    ),
-                    _connector="OR",
-                ),
-                name="review_says_something",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="review",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(("locked_until__isnull", False), ("state", "locked")),
-                    models.Q(
-                        models.Q(("state", "locked"), _negated=True),
-                        ("locked_until__isnull", True),
-                    ),
-                    _connector="OR",
-                ),
-                name="review_lock_ends",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="review",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("completeness__isnull", True),
-                        ("completeness__lte", 2),
-                        _connector="OR",
-                    ),
-                    models.Q(
-                        ("correctness__isnull", True),
-                        ("correctness__lte", 2),
-                        _connector="OR",
-                    ),
-                    models.Q(
-                        ("truthfulness__isnull", True),
-                        ("truthfulness__lte", 2),
-                        _connector="OR",
-                    ),
-                ),
-                name="review_grades_in_range",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="vote",
-            index=models.Index(fields=["-created_at", "-id"], name="vote_newest"),
-        ),
-        migrations.AddIndex(
-            model_name="vote",
-            index=models.Index(fields=["-updated_at", "-id"], name="vote_changed"),
-        ),
-        migrations.AddConstraint(
-            model_name="vote",
-            constraint=models.UniqueConstraint(
-                fields=("answer", "user"), name="vote_one_each"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="pastquestion",
-            index=models.Index(
-                fields=["knowledge_base", "embedding_model", "language_model"],
-                name="past_question_scope",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="pastquestion",
-            index=models.Index(
-                condition=models.Q(("is_known__isnull", False)),
-                fields=["knowledge_base", "embedding_model", "own_model"],
-                name="past_question_known",
-            ),
         ),
         migrations.RunSQL(RULES, UNDO),
     ]
