@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
     from django.core.management.color import Style
     from django.db.backends.base.base import BaseDatabaseWrapper
+    from pytest_django.plugin import DjangoDbBlocker
 
     from probes.language_model import WhiteBoxModel
 
@@ -76,6 +77,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     settings.VERIFIER = "none"
     # The usual one takes a third of a second, several times in every test that signs in.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    # Each test client would look for all static files first: most of what it takes to make
+    # one. They are looked for when they are wanted.
+    settings.WHITENOISE_AUTOREFRESH = True
     # Sessions that run side by side count apart.
     counters = tempfile.TemporaryDirectory(prefix="nescio-counters-")
     settings.CACHES["counters"]["LOCATION"] = f"{counters.name}/throttles.sqlite3"
@@ -99,6 +103,26 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     if settings.DATABASE_IS_EMBEDDED:
         session.stash[_IS_OURS] = postgres.start(settings.PLACES)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: "DjangoDbBlocker"
+) -> None:
+    """Let no commit wait for the disk: no test brings this server down."""
+    with django_db_blocker.unblock():
+        set_synchronous_commit("off")
+
+
+def set_synchronous_commit(value: str) -> None:
+    """Set it for each connection to the test's database from now on."""
+    from django.db import connection
+
+    with connection.cursor() as sql:
+        name = connection.ops.quote_name(connection.settings_dict["NAME"])
+        sql.execute(f"ALTER DATABASE {name} SET synchronous_commit = {value}")
+    connection.close()
+    connection.close_pool()
 
 
 _SMALL = 1024**2

@@ -24,6 +24,7 @@ from nescio.embedded import postgres
 from nescio.embedded.places import Places, hand_over, server_user
 from qa.answers.asking import ask
 from tests.clients import page_client, rest_client
+from tests.conftest import set_synchronous_commit
 from tests.factories import (
     make_audience,
     make_entry,
@@ -40,8 +41,10 @@ pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(scope="module")
-def standby(tmp_path_factory, django_db_setup):
+def standby(tmp_path_factory, django_db_setup, django_db_blocker):
     """Return the places of a server that follows the tests' own."""
+    with django_db_blocker.unblock():  # what no disk has yet is sent to no replica
+        set_synchronous_commit("on")
     places = Places(tmp_path_factory.mktemp("standby"))
     source, owner = connections["default"].settings_dict, server_user()
     hand_over(places.postgres_data, owner)
@@ -62,6 +65,8 @@ def standby(tmp_path_factory, django_db_setup):
     postgres.start(places)
     yield places
     postgres.stop(places)
+    with django_db_blocker.unblock():
+        set_synchronous_commit("off")
 
 
 @pytest.fixture
