@@ -37,6 +37,8 @@ def import_web_server() -> None:
         settings.ROOT_URLCONF,
         *MODEL_LIBRARIES,
         "qa.inference.grounded",
+        "integrations.mcp.tools",
+        "mcp.server.streamable_http_manager",
         "nescio.warm_up",
     )
 

@@ -6,22 +6,23 @@ Every request is complete in itself: no session is kept, so that any process may
 import io
 import json
 from collections.abc import MutableMapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 from django.core.handlers.wsgi import WSGIRequest
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 from drf_spectacular.utils import extend_schema
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 
 from accounts.delegation import DelegatingTokenAuthentication
 from accounts.rest import KnownQueryView
 from accounts.roles import IsAgent
-from integrations.mcp.tools import Reply, Rest, make_server
 from jobs.api import EventStreamRenderer
+
+if TYPE_CHECKING:
+    from integrations.mcp.tools import Reply, Rest
 
 # What the request within a request keeps of the one around it: who asks, and from where.
 _KEPT = (
@@ -47,6 +48,13 @@ class McpView(KnownQueryView):
 
 async def _exchange(request: HttpRequest, body: bytes) -> HttpResponse:
     """Have the SDK answer one request."""
+    # Half a second, which workers and commands need not pay.
+    from mcp.server.streamable_http_manager import (  # noqa: PLC0415
+        StreamableHTTPSessionManager,
+    )
+
+    from integrations.mcp.tools import make_server  # noqa: PLC0415  # with the SDK
+
     server = make_server(_within(request))
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
     response = HttpResponse()
@@ -78,13 +86,13 @@ async def _exchange(request: HttpRequest, body: bytes) -> HttpResponse:
     return response
 
 
-def _within(request: HttpRequest) -> Rest:
+def _within(request: HttpRequest) -> "Rest":
     """Return what makes a REST request as the caller of `request`, in its own thread.
 
     Authentication, role, rate, entitlement and errors are the REST interface's.
     """
 
-    def make(method: str, address: str, body: dict[str, Any]) -> Reply:
+    def make(method: str, address: str, body: dict[str, Any]) -> "Reply":
         content = json.dumps(body).encode() if method != "GET" else b""
         made = WSGIRequest(
             {
