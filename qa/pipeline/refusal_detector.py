@@ -90,9 +90,10 @@ _BARE = (
     r"(?:(?:i'm\s+|i\s+am\s+)?(?:so\s+|very\s+)?sorry|apologies|tut\s+mir\s+leid|es\s+tut\s+mir\s+leid)",
 )
 
-_SPEAKER = re.compile("|".join(_BY_THE_SPEAKER))
-_MATERIAL_SAYS_NOT = re.compile("|".join(_ABOUT_THE_MATERIAL))
-_BARE_REFUSAL = re.compile(
+# Compiled when first needed, a tenth of a second, which most processes need not pay.
+_SPEAKER = "|".join(_BY_THE_SPEAKER)
+_MATERIAL_SAYS_NOT = "|".join(_ABOUT_THE_MATERIAL)
+_BARE_REFUSAL = (
     r"^(?:(?:i'm\s+|i\s+am\s+)?sorry|unfortunately|apologies|leider|tut\s+mir\s+leid)?[\s,:;.!-]*"
     rf"(?:{'|'.join(_BARE)})[\s.!]*$"
 )
@@ -111,7 +112,7 @@ def _refuses(sentence: str) -> bool:
     said = unicodedata.normalize("NFKC", sentence).lower()
     said = _APOSTROPHES.sub("'", said).strip(" \"'\u201c\u201d\u201e\u00ab\u00bb*_")
     said = " ".join(_QUOTED.sub(" ", said).split())
-    if _SPEAKER.search(said) or _BARE_REFUSAL.search(said):
+    if re.search(_SPEAKER, said) or re.search(_BARE_REFUSAL, said):
         return True
-    found = _MATERIAL_SAYS_NOT.search(said)
+    found = re.search(_MATERIAL_SAYS_NOT, said)
     return found is not None and not _CONDITION.search(said[: found.start()])
