@@ -122,7 +122,7 @@ def set_synchronous_commit(value: str) -> None:
         name = connection.ops.quote_name(connection.settings_dict["NAME"])
         sql.execute(f"ALTER DATABASE {name} SET synchronous_commit = {value}")
     connection.close()
-    connection.close_pool()
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
 
 
 _SMALL = 1024**2
