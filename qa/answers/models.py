@@ -195,7 +195,10 @@ class Answer(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     knowledge_base = models.ForeignKey(
-        KnowledgeBase, on_delete=models.PROTECT, related_name="answers"
+        KnowledgeBase,
+        on_delete=models.PROTECT,
+        related_name="answers",
+        db_index=False,  # `answer_by_base` serves it
     )
     asker = optional_user("answers")
     service = models.CharField(
@@ -307,6 +310,11 @@ class Answer(models.Model):
         indexes = [
             models.Index(fields=["asker", "-created_at"], name="answer_by_asker"),
             models.Index(fields=["-created_at"], name="answer_by_time"),
+            models.Index(
+                fields=["knowledge_base", "-created_at"],
+                include=["channel", "outcome"],  # what is counted without the rows
+                name="answer_by_base",
+            ),
             # What is rare, or not there at all, is not looked for among all answers.
             models.Index(fields=["outcome", "-created_at"], name="answer_by_outcome"),
             models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),

@@ -19,7 +19,7 @@ from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
 from qa.calibration.models import DriftReading
 from qa.calibration.services import certify, labels_of_run
-from qa.calibration.threshold_effects import logged_effect, logged_of
+from qa.calibration.threshold_effects import logged_of
 from qa.calibration.thresholds import NotCertified
 from qa.calibration.versions import current_fingerprints
 from qa.evaluation.models import EvaluationRun
@@ -160,7 +160,7 @@ class CalibrationPages:
         labelled, log = desk.labelled, logged_of(desk.knowledge_base)
         frozen = [policy.as_value() for policy in sides]
         effects = [labelled.effect(each) for each in frozen] if labelled else []
-        logged = [logged_effect(log.answers, each) for each in frozen]
+        logged = [log.effect(each) for each in frozen]
         values, running = version_words.policy_rows(sides), current_fingerprints()
         context = {
             "title": f"Compare policies: {desk.knowledge_base}",
@@ -245,10 +245,9 @@ class CalibrationPages:
         if desk.tried is None:
             return {"log": None, "form": desk.form}
         log = logged_of(desk.knowledge_base)
-        effect = logged_effect(log.answers, desk.tried)
         return {
             "log": log,
-            "logged_sentences": words.logged_sentences(effect),
+            "logged_sentences": words.logged_sentences(log.effect(desk.tried)),
             "log_notes": words.log_notes(log),
         }
 

@@ -154,11 +154,10 @@ def logged_sentences(effect: LoggedEffect) -> tuple[str, ...]:
 
 def log_notes(log: Log) -> tuple[str, ...]:
     notes = [
-        f"{len(log.answers):,} questions of the last {PERIOD.days} days, evaluations "
-        "left out."
+        f"{len(log):,} questions of the last {PERIOD.days} days, evaluations left out."
     ]
     if log.is_sample:
-        read = len(log.answers) + log.other_models + log.refused_stale
+        read = len(log) + log.other_models + log.refused_stale
         notes.append(f"Only the newest {read:,} of {log.asked:,} were read.")
     if log.other_models:
         notes.append(

@@ -23,6 +23,8 @@ from qa.pipeline.replay import (
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+Row = tuple[tuple[str, ...], Sequence[float | None]]
+"""Names of signals, and as many values."""
 
 # All that a policy holds, and what nothing but these tells apart.
 _HELD = dict.fromkeys(
@@ -46,29 +48,18 @@ class Decided:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
-    """Labelled answers as columns; row i is the i-th answer.
+class Columns:
+    """Signals of many questions; row i is the i-th question.
 
     Values are NaN where not measured; `unasked` says that nobody asked for one (as of a
-    confidence without a probe), which is not the same. Groups are numbered from 0 without
-    gaps.
+    confidence without a probe), which is not the same.
     """
 
     values: Mapping[str, FloatArray]
     unasked: Mapping[str, BoolArray]
-    wrong: BoolArray
-    groups: IntArray
 
     def __len__(self) -> int:
-        return len(self.wrong)
-
-    def at(self, rows: IntArray | BoolArray) -> "Table":
-        return Table(
-            values={name: column[rows] for name, column in self.values.items()},
-            unasked={name: column[rows] for name, column in self.unasked.items()},
-            wrong=self.wrong[rows],
-            groups=np.unique(self.groups[rows], return_inverse=True)[1],
-        )
+        return len(self.values[RATIO])
 
     def value(self, name: str) -> FloatArray:
         return self.values[name]
@@ -83,6 +74,22 @@ class Table:
             found[step.outcome] |= rest & step.ends
             rest &= np.logical_not(step.ends)
         return Decided(found[Played.ANSWERED] | rest, found[Played.UNKNOWN])
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Columns):
+    """Signals of labelled answers; groups are numbered from 0 without gaps."""
+
+    wrong: BoolArray
+    groups: IntArray
+
+    def at(self, rows: IntArray | BoolArray) -> "Table":
+        return Table(
+            values={name: column[rows] for name, column in self.values.items()},
+            unasked={name: column[rows] for name, column in self.unasked.items()},
+            wrong=self.wrong[rows],
+            groups=np.unique(self.groups[rows], return_inverse=True)[1],
+        )
 
     def outcomes(self, policy: Policy) -> tuple[BoolArray, BoolArray]:
         """Return for each row whether it is shown, and whether it is shown and wrong.
@@ -169,26 +176,36 @@ class Table:
         return Decided(answered, unknown)
 
 
+def columns_of(rows: Sequence[Row]) -> Columns:
+    """Return signals as columns; questions with the same names are read at once."""
+    values = {name: np.full(len(rows), np.nan) for name in _HELD}
+    unasked = {name: np.ones(len(rows), np.bool_) for name in (*_HELD, *_ASKED)}
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for number, (names, _) in enumerate(rows):
+        alike.setdefault(names, []).append(number)
+    for names, numbers in alike.items():
+        measured = np.array([rows[number][1] for number in numbers], np.float64)
+        for column, name in enumerate(names):
+            if name in values:
+                values[name][numbers] = measured[:, column]
+            if name in unasked:
+                unasked[name][numbers] = False
+    # Stored before there were two ratios: the one counts as verified.
+    old = np.logical_and.reduce([unasked[name] for name in RATIOS])
+    values["verified_ratio"][old] = values[RATIO][old]
+    return Columns(values, {name: unasked[name] for name in _ASKED})
+
+
 def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
     """Return the answers as columns; an answer without a group is a group of its own."""
-    values = {name: _column(labelled, name) for name in _HELD}
-    # Stored before there were two ratios: the one counts as verified.
-    old = np.array(
-        [not answer.signals.keys() & set(RATIOS) for answer in labelled],
-        np.bool_,
+    signals = columns_of(
+        [(tuple(each.signals), tuple(each.signals.values())) for each in labelled]
     )
-    ratio = values[RATIO]
-    values["verified_ratio"] = np.where(old, ratio, values["verified_ratio"])
     keys = [(answer.group or "", answer.group or answer.id) for answer in labelled]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     return Table(
-        values=values,
-        unasked={
-            name: np.array(
-                [name not in answer.signals for answer in labelled], np.bool_
-            )
-            for name in _ASKED
-        },
+        values=signals.values,
+        unasked=signals.unasked,
         wrong=np.array([answer.is_wrong_if_shown for answer in labelled], np.bool_),
         groups=np.array([numbers[key] for key in keys], np.int64),
     )
@@ -196,8 +213,3 @@ def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
 
 def was_measured(answer: LabelledAnswer) -> bool:
     return any(name in answer.signals for name in EVIDENCE)
-
-
-def _column(labelled: Sequence[LabelledAnswer], name: str) -> FloatArray:
-    found = (answer.signals.get(name) for answer in labelled)
-    return np.array([np.nan if v is None else v for v in found], np.float64)

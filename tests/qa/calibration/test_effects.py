@@ -1,12 +1,15 @@
 """What thresholds do to labelled and to logged answers, counted by hand."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.calibration.threshold_effects import Labelled, LoggedAnswer, logged_effect
+from qa.calibration.threshold_effects import Labelled, Log
+from qa.evaluation.decisions import columns_of
 from qa.pipeline.replay import Played, replay
 from tests.qa.evaluated import kept_from_the_model, labelled, measured
 from tests.qa.pipeline.values import make_policy
@@ -96,21 +99,28 @@ def test_nothing_labelled_has_no_shares():
     assert (row.precision, row.recall, row.masked) == (None, None, None)
 
 
-def logged(signals, *, answered: bool, down: bool = False) -> LoggedAnswer:
-    return LoggedAnswer(signals, answered, down)
-
-
 def test_the_effect_on_logged_answers_is_held_against_what_happened():
-    log = [
-        logged(measured(0.5), answered=True),
-        logged(measured(0.8), answered=True, down=True),
-        logged(measured(0.8), answered=True),
-        logged(measured(0.5, 0.55), answered=False, down=True),
-        logged(kept_from_the_model(0.9), answered=False),
-        logged(kept_from_the_model(1.3), answered=False),
-    ]
-    stricter = logged_effect(log, replace(POLICY, alpha=0.7, min_verdict=0.6))
-    laxer = logged_effect(log, replace(POLICY, alpha=1.0))
+    signals, answered, down = zip(
+        (measured(0.5), True, False),
+        (measured(0.8), True, True),
+        (measured(0.8), True, False),
+        (measured(0.5, 0.55), False, True),
+        (kept_from_the_model(0.9), False, False),
+        (kept_from_the_model(1.3), False, False),
+        strict=True,
+    )
+    log = Log(
+        signals=columns_of([(tuple(each), tuple(each.values())) for each in signals]),
+        was_answered=np.array(answered),
+        has_thumb_down=np.array(down),
+        since=datetime.now(UTC),
+        asked=6,
+        other_models=0,
+        refused_stale=0,
+    )
+
+    stricter = log.effect(replace(POLICY, alpha=0.7, min_verdict=0.6))
+    laxer = log.effect(replace(POLICY, alpha=1.0))
 
     assert (stricter.more_refused, stricter.more_refused_down) == (2, 1)
     assert (stricter.more_answered, stricter.unknown, stricter.same) == (0, 0, 4)

@@ -5,9 +5,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from qa.calibration.threshold_effects import logged_effect, logged_of, runs_of
+from qa.calibration.threshold_effects import logged_of, runs_of
 from qa.evaluation.runs import labelled_of
 from qa.models import Answer, Vote
+from qa.pipeline.replay import Played, Signals, replay
 from tests.factories import make_knowledge_base, make_user
 from tests.qa.evaluated import (
     kept_from_the_model,
@@ -64,10 +65,10 @@ def test_traffic_is_what_users_asked_here_of_late_and_was_decided():
 
     log = logged_of(make_knowledge_base())
 
-    assert (len(log.answers), log.asked, log.is_sample) == (1, 1, False)
-    assert log.answers[0].signals == dict(measured(0.5))
-    assert log.answers[0].was_answered
-    assert not log.answers[0].has_thumb_down
+    assert (len(log), log.asked, log.is_sample) == (1, 1, False)
+    assert log.signals.value("verified_ratio").tolist() == [0.5]
+    assert log.was_answered.tolist() == [True]
+    assert log.has_thumb_down.tolist() == [False]
     assert ours.knowledge_base == make_knowledge_base()
 
 
@@ -77,9 +78,7 @@ def test_a_thumb_down_counts_once_and_a_thumb_up_not():
         for _ in range(2):
             Vote.objects.create(answer=answer, user=make_user(), is_up=is_up)
 
-    effect = logged_effect(
-        logged_of(make_knowledge_base()).answers, make_policy(alpha=0.5)
-    )
+    effect = logged_of(make_knowledge_base()).effect(make_policy(alpha=0.5))
 
     assert (effect.more_refused, effect.more_refused_down) == (2, 1)
 
@@ -92,7 +91,7 @@ def test_numbers_of_other_models_are_left_out_and_told():
 
     log = logged_of(make_knowledge_base())
 
-    assert (len(log.answers), log.other_models, log.asked) == (2, 2, 4)
+    assert (len(log), log.other_models, log.asked) == (2, 2, 4)
     assert not log.is_sample
 
 
@@ -103,7 +102,7 @@ def test_confidences_of_other_probes_are_left_out_and_told():
 
     log = logged_of(make_knowledge_base())
 
-    assert (len(log.answers), log.other_models) == (2, 1)
+    assert (len(log), log.other_models) == (2, 1)
 
 
 def test_what_a_stale_policy_refused_is_left_out_and_told():
@@ -112,7 +111,7 @@ def test_what_a_stale_policy_refused_is_left_out_and_told():
 
     log = logged_of(make_knowledge_base())
 
-    assert (len(log.answers), log.refused_stale) == (1, 1)
+    assert (len(log), log.refused_stale) == (1, 1)
 
 
 def test_more_than_is_read_is_a_sample_of_the_newest_and_said_to_be(
@@ -127,6 +126,30 @@ def test_more_than_is_read_is_a_sample_of_the_newest_and_said_to_be(
     with django_assert_num_queries(2):
         log = logged_of(knowledge_base, most=2)
 
-    assert (len(whole.answers), whole.is_sample) == (3, False)
+    assert (len(whole), whole.is_sample) == (3, False)
     assert (log.asked, log.is_sample) == (3, True)
-    assert [answer.signals["verified_ratio"] for answer in log.answers] == [0.3, 0.2]
+    assert log.signals.value("verified_ratio").tolist() == [0.3, 0.2]
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.6, 1.2])
+def test_what_was_asked_is_played_in_columns_as_it_is_one_by_one(alpha):
+    policy = make_policy(alpha=alpha, min_verdict=0.5)
+    stored: tuple[Signals, ...] = (
+        measured(0.5, 0.9), measured(0.5, 0.3), measured(1.0, 0.9), {},
+        kept_from_the_model(0.9), {"distance_over_confidence": 0.5},
+    )  # fmt: skip
+    for signals in stored:
+        make_logged(signals)
+    played = [replay(signals, policy).outcome for signals in stored]
+
+    effect = logged_of(make_knowledge_base()).effect(policy)
+
+    assert effect.questions == len(stored)
+    assert effect.more_refused == played.count(Played.REFUSED)
+    assert effect.unknown == played.count(Played.UNKNOWN)
+
+
+def test_without_traffic_nothing_would_change():
+    effect = logged_of(make_knowledge_base()).effect(make_policy())
+
+    assert (effect.questions, effect.same) == (0, 0)
