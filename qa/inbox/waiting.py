@@ -214,7 +214,7 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
     if scope is None:
         return rows
     own_marks = InboxMark.objects.snoozed_by(reader.user, reader.at)
-    is_snoozed = Exists(own_marks.filter(kind=kind, subject=OuterRef("pk")))
+    is_snoozed = _is_subject_of(own_marks.filter(kind=kind))
     if scope is Scope.SNOOZED:
         return rows.filter(is_snoozed)
     rows = rows.filter(~is_snoozed)
@@ -225,10 +225,13 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
 
 
 def _marks(kind: Kind) -> QuerySet[InboxMark]:
-    """Return who is assigned to the row outside; the inactive do not count."""
-    return InboxMark.objects.filter(
-        kind=kind, subject=OuterRef("pk"), is_assigned=True, user__is_active=True
-    )
+    """Return who is assigned to rows of the kind; the inactive do not count."""
+    return InboxMark.objects.filter(kind=kind, is_assigned=True, user__is_active=True)
+
+
+def _is_subject_of(marks: QuerySet[InboxMark]) -> Q:
+    """Whether a row has one of the marks, which are read once and not for each row."""
+    return Q(pk__in=marks.values("subject"))
 
 
 def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an expression
@@ -237,7 +240,8 @@ def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an express
     For the rows of a page: what narrows all rows is said by `_is_held` and `_is_others`,
     which the database reads as joins and not once for each row.
     """
-    marked = Subquery(_marks(kind).values("user")[:1], output_field=IntegerField())
+    mark = _marks(kind).filter(subject=OuterRef("pk"))
+    marked = Subquery(mark.values("user")[:1], output_field=IntegerField())
     if not source.assignee:
         return marked
     own = Case(
@@ -253,25 +257,28 @@ def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an express
 def _is_held(kind: Kind, source: _Source, reader: Reader) -> Q:
     """Whether a row is assigned to the reader."""
     marks = _marks(kind)
-    marked = Q(Exists(marks.filter(user=reader.user)))
+    marked = _is_subject_of(marks.filter(user=reader.user))
     if not source.assignee:
         return marked
     own = Q(**{source.assignee: reader.user.pk})
     if kind in OWN_ASSIGNEE:
         return own
-    return marked | own & ~Q(Exists(marks.exclude(user=reader.user)))
+    return marked | own & ~_is_subject_of(marks.exclude(user=reader.user))
 
 
 def _is_others(kind: Kind, source: _Source, reader: Reader) -> Q:
     """Whether a row is assigned to somebody else."""
     marks = _marks(kind)
-    marked = Q(Exists(marks.exclude(user=reader.user)))
+    marked = _is_subject_of(marks.exclude(user=reader.user))
     if not source.assignee:
         return marked
-    own = _is_owned_by_others(source, reader)
+    # That there is somebody is said although it follows: few rows have an assignee, and
+    # the database then looks at these alone.
+    own = Q(**{f"{source.assignee}__isnull": False})
+    own &= _is_owned_by_others(source, reader)
     if kind in OWN_ASSIGNEE:
         return own
-    return marked | own & ~Q(Exists(marks.filter(user=reader.user)))
+    return marked | own & ~_is_subject_of(marks.filter(user=reader.user))
 
 
 def _without_others(
@@ -280,12 +287,12 @@ def _without_others(
     """Leave out what is `_is_others`, by conditions that are joined one after the other."""
     marks = _marks(kind)
     if kind not in OWN_ASSIGNEE:
-        rows = rows.filter(~Exists(marks.exclude(user=reader.user)))
+        rows = rows.filter(~_is_subject_of(marks.exclude(user=reader.user)))
     if not source.assignee:
         return rows
     is_free = ~_is_owned_by_others(source, reader)
     if kind not in OWN_ASSIGNEE:
-        is_free |= Q(Exists(marks.filter(user=reader.user)))
+        is_free |= _is_subject_of(marks.filter(user=reader.user))
     return rows.filter(is_free)
 
 
