@@ -5,7 +5,9 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 PASSWORD = "a long enough benchmark password"  # of a database that is dropped
-READERS = ("reviewer", "agent", "root")
+READERS = ("reviewer", "agent", "root", "expert", "curator", "local")
+"""Who signs in; the last is a curator of a single knowledge base."""
+PROGRAM = "directory"  # comes with a token that manages users
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ def _rest() -> list[Page]:
         "policies": Policy.objects.all(),
     }
     lists = (
-        "jobs", "users", "entries/due", "documents", "imports", "sources", "exports", "tags", "audiences",
+        "jobs", "entries/due", "documents", "imports", "sources", "exports", "tags", "audiences",
         "conflicts", "proposals", "notices", "reviews/samples", "policies", "drift", "tokens",
     )  # fmt: skip
     last = [
@@ -260,7 +262,8 @@ def _rest() -> list[Page]:
         *(Page(f"REST: {name}, one", f"/api/v1/{name}/{pk}") for name, pk in last),
         Page("REST: revisions", f"/api/v1/entries/{entry}/revisions"),
         Page("REST: an audience", "/api/v1/audiences/all"),
-        Page("REST: a user", "/api/v1/users/agent"),
+        Page("REST: users", "/api/v1/users", PROGRAM),
+        Page("REST: a user", "/api/v1/users/agent", PROGRAM),
         Page("REST: schema", "/api/v1/schema"),
         Page("page: REST's documentation", "/api/v1/docs"),
         Page("OpenAI: models", "/v1/models"),

@@ -1,15 +1,16 @@
 """What the pages of the loop take with a million stored answers, over HTTP.
 
     python -m benchmarks.loop_pages [--answers 1000000] [--entries 100000]
-        [--keep DIRECTORY] [--only PATTERN] [--follow]
+        [--keep DIRECTORY] [--only PATTERN] [--follow] [--everybody]
 
 Brings up a database and a web server of its own in a scratch directory, fills it by SQL,
 and opens every page and list as somebody whom row-level security binds, one after the
 other. Prints the median and the worst time, what web server and database worked for it
 (milliseconds of processor time, which other load does not touch), and the queries; the exit status is 1 where a median is over
 it. `--keep DIRECTORY` keeps the filled database for the next run, `--only PATTERN` opens the
-pages whose name it matches, and `--follow` also what the admin's lists link to on
-themselves: filters, orders, further pages. Needs 10 GiB of disk.
+pages whose name it matches, `--follow` also what the admin's lists link to on themselves
+(filters, orders, further pages), and `--everybody` opens each page as each role that may
+open it. Needs 10 GiB of disk.
 """
 
 import argparse
@@ -21,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -29,7 +31,7 @@ import requests
 from accounts.acting import as_owner
 from benchmarks.ask import _serving, _timing
 from benchmarks.clients import tree
-from benchmarks.loop_page_list import PASSWORD, READERS, Page
+from benchmarks.loop_page_list import PASSWORD, PROGRAM, READERS, Page
 from nescio.embedded import postgres
 
 LIMIT_MILLISECONDS = 300.0
@@ -52,18 +54,25 @@ def main() -> int:
             "NESCIO_WARM_UP": "false",
         }
         os.environ.pop("DATABASE_URL", None)
-        pages = stack.enter_context(_filled(options.answers, options.entries))
+        pages, token = stack.enter_context(_filled(options.answers, options.entries))
         port, server = stack.enter_context(_serving(with_workers=False))
-        clients = {name: Client(port, name, PASSWORD) for name in READERS}
+        clients = {name: Client(port, name) for name in READERS}
+        clients[PROGRAM] = Client(port, PROGRAM, token)
         heads = ("median", "worst", "web", "database", "queries")
         print(f"{'milliseconds':64}{''.join(f'{head:>9}' for head in heads)}")
         slow, count = [], 0
         for page in _chosen(pages, clients, options):
             count += 1
-            if not _measure(clients[page.reader], page, server, options.times):
-                slow.append(page.name)
+            try:
+                is_good = _measure(clients[page.reader], page, server, options.times)
+            except BrokenPageError as error:
+                print(error)
+                is_good = False
+            if not is_good:
+                slow.append(f"{page.name} ({page.reader})")
     print(
-        f"{count} pages, over {LIMIT_MILLISECONDS:.0f} ms: {', '.join(slow) or 'none'}"
+        f"{count} pages, over {LIMIT_MILLISECONDS:.0f} ms or broken: "
+        f"{', '.join(slow) or 'none'}"
     )
     return 1 if slow else 0
 
@@ -78,6 +87,11 @@ def _chosen(
         if not re.search(options.only, page.name):
             continue
         yield page
+        if options.everybody and page.reader != PROGRAM:
+            for reader in READERS:
+                theirs = replace(page, reader=reader)
+                if reader != page.reader and clients[reader].may_open(theirs):
+                    yield theirs
         if options.follow and page.address.startswith("/admin/"):
             yield from followed(page, clients[page.reader].read(page))
 
@@ -90,12 +104,13 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY")
     parser.add_argument("--only", default="", metavar="PATTERN")
     parser.add_argument("--follow", action="store_true")
+    parser.add_argument("--everybody", action="store_true")
     return parser.parse_args()
 
 
 @contextmanager
-def _filled(answers: int, entries: int) -> Iterator[Sequence[Page]]:
-    """Start the database, fill it if it is empty, and yield the pages to open."""
+def _filled(answers: int, entries: int) -> Iterator[tuple[Sequence[Page], str]]:
+    """Start the database, fill it if it is empty; yield the pages to open and a token."""
     import django
 
     django.setup()
@@ -108,7 +123,7 @@ def _filled(answers: int, entries: int) -> Iterator[Sequence[Page]]:
         call_command("migrate", verbosity=0)
         from benchmarks.loop_page_admin import admin_pages, unopened
         from benchmarks.loop_page_list import pages
-        from benchmarks.loop_rows import fill
+        from benchmarks.loop_rows import fill, let_read
         from qa.models import Answer
 
         if not Answer.objects.exists():
@@ -117,49 +132,67 @@ def _filled(answers: int, entries: int) -> Iterator[Sequence[Page]]:
             print(
                 f"{answers} answers and {entries} entries written in {time.perf_counter() - begun:.0f} s"
             )
+        token = let_read()
         found = [*pages(), *admin_pages()]
         for route in unopened(found):
             print(f"not opened: {route}")
         connections.close_all()
-        yield found
+        yield found, token
     finally:
         connections.close_all()
         postgres.stop(settings.PLACES)
 
 
-class Client:
-    """One person's browser."""
+class BrokenPageError(RuntimeError):
+    """A page that is not there, or not for who opens it."""
 
-    def __init__(self, port: int, username: str, password: str) -> None:
-        """Sign in as a person does."""
+
+class Client:
+    """One person's browser, or one program."""
+
+    def __init__(self, port: int, name: str, token: str = "") -> None:
+        """Sign in as a person does, unless there is a token."""
         self._url = f"http://127.0.0.1:{port}"
         self._session = requests.Session()
-        self.name = username
+        self.name = name
+        if token:
+            self._session.headers["Authorization"] = f"Token {token}"
+            return
         self._session.get(f"{self._url}/login", timeout=60)
         form = {
-            "username": username,
-            "password": password,
+            "username": name,
+            "password": PASSWORD,
             "csrfmiddlewaretoken": self._session.cookies["csrftoken"],
         }
         response = self._session.post(f"{self._url}/login", form, timeout=60)
         if response.url.endswith("/login"):
-            msg = f"{username} could not sign in."
+            msg = f"{name} could not sign in."
             raise RuntimeError(msg)
+
+    def may_open(self, page: Page) -> bool:
+        """Tell whether the page is there for this person."""
+        with self._get(page) as response:
+            return response.ok and self._is_there(response, page)
 
     def open(self, page: Page) -> tuple[float, int]:
         """Read a page, of a stream its beginning; return what its database calls took."""
-        address = f"{self._url}{page.address}"
-        headers = {"HX-Request": "true"} if page.is_part else {}
-        with self._session.get(
-            address, headers=headers, stream=True, timeout=120
-        ) as response:
+        with self._get(page) as response:
             # Some lists lead on to their open rows.
-            is_there = response.url.split("?")[0] == address.split("?")[0]
-            if response.status_code != requests.codes.ok or not is_there:
-                msg = f"HTTP {response.status_code} of {address}: {response.url}"
-                raise RuntimeError(msg)
+            if not response.ok or not self._is_there(response, page):
+                msg = f"HTTP {response.status_code} of {page.address} for {self.name}: {response.url}"
+                raise BrokenPageError(msg)
             next(response.iter_content(4096 if page.is_stream else None), b"")
             return _timing(response.headers["Server-Timing"])
+
+    def _get(self, page: Page) -> requests.Response:
+        headers = {"HX-Request": "true"} if page.is_part else {}
+        return self._session.get(
+            f"{self._url}{page.address}", headers=headers, stream=True, timeout=120
+        )
+
+    def _is_there(self, response: requests.Response, page: Page) -> bool:
+        address = f"{self._url}{page.address}"
+        return response.url.split("?")[0] == address.split("?")[0]
 
     def read(self, page: Page) -> str:
         """Return a page's HTML."""

@@ -4,7 +4,6 @@ Half a year of questions: two knowledge bases, a tenth of the entries restricted
 audience, three pieces of evidence an answer. The same rows each time, but for their ids.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth.models import Group, User
@@ -13,14 +12,16 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import NOT_PROVIDED
 from psycopg import sql
 
+from accounts.models import KnowledgeRole
 from accounts.roles import Role
+from accounts.services import create_token
 from benchmarks.loop_knowledge import write_knowledge
-from benchmarks.loop_page_list import PASSWORD
+from benchmarks.loop_page_list import PASSWORD, PROGRAM
 from benchmarks.loop_sql import STATEMENTS
 from benchmarks.loop_work import WRITTEN, write_work
 from kb.embedding.services import active_model
 from kb.embedding.vector_index import build_where_it_pays
-from kb.models import Tag
+from kb.models import KnowledgeBase, Tag
 from qa.dashboard.traffic import count_days
 from qa.models import (
     Answer,
@@ -106,20 +107,11 @@ _WRITTEN = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Readers:
-    """Who opens the pages; only a superuser sees the restricted entries."""
-
-    reviewer: User
-    agent: User
-    root: User
-
-
-def fill(answers: int, entries: int) -> Readers:
+def fill(answers: int, entries: int) -> None:
     """Write everything into a migrated, empty database."""
-    readers = _readers()
-    product_lines = _tags(Tag.Facet.PRODUCT_LINE, 6, readers.reviewer)
-    bases = write_knowledge(entries, readers.reviewer, product_lines)
+    reviewer, agent = _user("reviewer", Role.ADMIN), _user("agent", Role.AGENT)
+    product_lines = _tags(Tag.Facet.PRODUCT_LINE, 6, reviewer)
+    bases = write_knowledge(entries, reviewer, product_lines)
     policies = [ensure_default_policy(base) for base in bases]
     for policy in policies:
         _certify(policy)
@@ -128,13 +120,13 @@ def fill(answers: int, entries: int) -> Readers:
         "answers": answers,
         "days": DAYS,
         "entries": entries,
-        "askers": [readers.agent.pk, *askers],
+        "askers": [agent.pk, *askers],
         "bases": [base.pk for base in bases],
         "policies": [policy.pk for policy in policies],
         "product_lines": product_lines,
-        "lines_of_business": _tags(Tag.Facet.LINE_OF_BUSINESS, 4, readers.reviewer),
-        "reviewer": readers.reviewer.pk,
-        "agent": readers.agent.pk,
+        "lines_of_business": _tags(Tag.Facet.LINE_OF_BUSINESS, 4, reviewer),
+        "reviewer": reviewer.pk,
+        "agent": agent.pk,
         "verbs": _VERBS,
         "things": _THINGS,
         "signals": _SIGNALS,
@@ -153,7 +145,28 @@ def fill(answers: int, entries: int) -> Readers:
     build_where_it_pays(active_model())  # as a worker does
     ChangedDay.objects.all().delete()
     count_days()
-    return readers
+
+
+def let_read() -> str:
+    """Let everybody of `READERS` sign in, and return a token of `PROGRAM`.
+
+    Only a superuser sees the restricted entries.
+    """
+    experts = [_user("reviewer", Role.ADMIN), _user("expert", Role.SME)]
+    experts += [_user("curator", Role.CURATOR), _user("local", None)]
+    for user in (*experts, _user("agent", Role.AGENT), _user("root", None)):
+        user.set_password(PASSWORD)
+        user.is_superuser = user.username == "root"
+        user.is_staff = user.username != "agent"
+        user.save()
+    for tag in Tag.objects.filter(experts=experts[0]):
+        tag.experts.set(experts)
+    base = KnowledgeBase.objects.earliest("pk")
+    KnowledgeRole.objects.get_or_create(
+        user=experts[-1], knowledge_base=base, role=Role.CURATOR
+    )
+    directory = _user(PROGRAM, Role.ADMIN)
+    return create_token(user=directory, may_manage_users=True).secret
 
 
 def _default_columns(cursor: CursorWrapper) -> None:
@@ -172,19 +185,9 @@ def _default_columns(cursor: CursorWrapper) -> None:
                 cursor.execute(_SET_DEFAULT.format(*names, value))
 
 
-def _readers() -> Readers:
-    return Readers(
-        _user("reviewer", Role.ADMIN, PASSWORD),
-        _user("agent", Role.AGENT, PASSWORD),
-        User.objects.create_superuser("root", password=PASSWORD),
-    )
-
-
-def _user(username: str, role: Role, password: str | None = None) -> User:
-    user = User.objects.create_user(username, password=password)
-    user.groups.add(Group.objects.get(name=role.value))
-    user.is_staff = role != Role.AGENT
-    user.save(update_fields=["is_staff"])
+def _user(username: str, role: Role | None) -> User:
+    user, _ = User.objects.get_or_create(username=username)
+    user.groups.set(Group.objects.filter(name=role) if role else [])
     return user
 
 

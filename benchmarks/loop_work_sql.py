@@ -119,7 +119,7 @@ FROM (SELECT id, row_number() OVER () AS n FROM kb_entry WHERE state <> 'verifie
 """
 _EVENTS = """
 INSERT INTO integrations_event (type, knowledge_base_id, data, key, created_at, routed_at)
-SELECT 'gap.opened', (%(bases)s::bigint[])[1], '{"id": 1}', '', at, at
+SELECT 'gap.opened', (%(bases)s::bigint[])[1], '{"gap": 1}', '', at, at
 FROM (SELECT now() - (100000 - n) * interval '1 minute' AS at
     FROM generate_series(1, 100000) n) e
 """
