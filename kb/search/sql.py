@@ -175,8 +175,8 @@ _SLIP_WORDS = 2  # the longest that are unknown; each takes some 500 looks at an
 _LETTERS = "abcdefghijklmnopqrstuvwxyzäöüß"
 
 # For a word of the question that no visible entry has, all words that are one letter
-# changed, lost, added or swapped away from it are looked up at once. The first letter is
-# taken as right.
+# changed, lost, added or swapped away from it are looked up at once, but for the common
+# ones, which rank nothing. The first letter is taken as right.
 RESPELT = f"""
 slip AS MATERIALIZED (
     SELECT said.word
@@ -213,6 +213,7 @@ respelt AS (
     CROSS JOIN LATERAL (
         SELECT array_agg(lexeme) AS lexemes, string_agg({QUOTED}, '|')::tsquery AS query
         FROM unnest(to_tsvector((SELECT config FROM language), variants))
+        WHERE lexeme <> ALL (%(common)s)
     ) near_words
     CROSS JOIN LATERAL (
         SELECT e.id, e.confidence, e.search_vector FROM kb_entrywords e
