@@ -107,6 +107,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "django.forms",
     "rest_framework",
     "knox",
     "django_filters",
@@ -154,6 +155,8 @@ TEMPLATES = [
         },
     }
 ]
+# Templates of widgets are looked for in `templates/`, too.
+FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 TIME_ZONE = env.str("NESCIO_TIME_ZONE", default="UTC")
