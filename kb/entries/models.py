@@ -382,7 +382,12 @@ class Revision(models.Model):
     It keeps its own audience: an entry that is opened opens nothing that it said before.
     """
 
-    entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="revisions")
+    entry = models.ForeignKey(
+        Entry,
+        on_delete=models.CASCADE,
+        related_name="revisions",
+        db_index=False,  # `revision_audience` serves it
+    )
     number = models.PositiveIntegerField(help_text="1-based, without gaps.")
     question = models.CharField(max_length=1000, blank=True)
     text = models.TextField(max_length=8000)
@@ -418,6 +423,10 @@ class Revision(models.Model):
 
     class Meta:
         ordering = ["entry", "-number"]
+        indexes = [
+            # Whether an entry ever was of another audience is read without the rows.
+            models.Index(fields=["entry", "audience"], name="revision_audience"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["entry", "number"], name="revision_number_unique"
