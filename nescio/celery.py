@@ -6,7 +6,13 @@ from datetime import timedelta
 from celery import Celery
 from celery.apps.worker import Worker
 from celery.schedules import crontab
-from celery.signals import worker_init, worker_process_init, worker_ready
+from celery.signals import (
+    after_task_publish,
+    beat_init,
+    worker_init,
+    worker_process_init,
+    worker_ready,
+)
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
@@ -66,6 +72,16 @@ app.autodiscover_tasks(["workers"])
 @app.on_after_configure.connect
 def _schedule(sender: Celery, **_: object) -> None:
     sender.conf.beat_schedule = schedules()
+
+
+@beat_init.connect
+def _show_what_is_sent(**_: object) -> None:
+    after_task_publish.connect(_note_the_time, weak=False)
+
+
+def _note_the_time(**_: object) -> None:
+    # For health checks of its container: the broker has taken something, some seconds ago.
+    settings.PLACES.scheduled.touch()
 
 
 @worker_init.connect

@@ -32,6 +32,7 @@ class Places:
         counters: What throttles count, where no Redis does.
         metrics: What the web server's processes count for `/metrics`; of each host, for
             processes of two containers may have the same number.
+        scheduled: Touched whenever beat has sent something.
         up_file: What a running `up` tells scripts: url, token, admin_password (mode 0600).
     """
 
@@ -45,6 +46,7 @@ class Places:
         self.exports: Final = var / "exports"
         self.imports: Final = var / "imports"
         self.counters: Final = var / "counters" / "throttles.sqlite3"
+        self.scheduled: Final = var / "scheduled"
         self.metrics: Final = var / "metrics" / platform.node()
         self.secret_key_file: Final = var / "secret_key"
         self.logs: Final = var / "log"

@@ -12,6 +12,19 @@ from django.conf import settings
 from workers.queues import QUEUES
 
 COMPOSE = settings.BASE_DIR / "docker-compose.yml"
+COMPOSED = settings.BASE_DIR / "deploy" / "compose"
+PASSWORDS = ("POSTGRES_PASSWORD", "NESCIO_OWNER_PASSWORD", "NESCIO_WEB_PASSWORD")
+# Of the compose file alone: what it starts itself, and how.
+COMPOSE_ALONE = {
+    *PASSWORDS,
+    "COMPOSE_FILE",
+    "NESCIO_PUBLISH",
+    "NESCIO_MEMORY",
+    "NESCIO_DATABASE_MEMORY",
+    "NESCIO_BACKUPS",
+    "NESCIO_BACKUP_HOURS",
+    "NESCIO_BACKUP_KEEP_DAYS",
+}
 PRODUCTION = {
     "DATABASE_URL": "postgresql://nescio:password@database.example:5432/nescio",
     "CELERY_BROKER_URL": "redis://broker.example:6379/0",
@@ -62,18 +75,23 @@ def services():
     return yaml.safe_load(COMPOSE.read_text())["services"]
 
 
-def test_every_service_tells_its_health_or_says_that_it_has_none(services):
+def test_every_service_that_goes_on_tells_its_health(services):
     assert set(services) == {
-        "database", "broker", "prepare", "web", "proxy", "worker", "worker-imports",
-        "worker-training", "worker-evaluation", "scheduler",
+        "database", "pgbouncer", "backup", "broker", "prepare", "web", "proxy", "worker",
+        "worker-imports", "worker-training", "worker-evaluation", "scheduler",
     }  # fmt: skip
     without = {name for name, each in services.items() if "healthcheck" not in each}
     assert without == {"prepare"}
+    assert all(
+        each["healthcheck"]["test"]
+        for each in services.values()
+        if "healthcheck" in each
+    )
 
 
 def test_clients_reach_the_web_server_through_a_proxy_that_buffers_alone(services):
     assert [name for name, each in services.items() if "ports" in each] == ["proxy"]
-    proxy = yaml.safe_load(COMPOSE.read_text())["configs"]["proxy"]["content"]
+    proxy = (COMPOSED / "proxy.conf").read_text()
     for line in ("proxy_request_buffering on;", "client_body_timeout", "limit_conn "):
         assert line in proxy
     trusted = services["web"]["environment"]["NESCIO_PROXIES"]
@@ -94,9 +112,69 @@ def test_no_secret_stands_in_the_compose_file(services):
     environment = services["web"]["environment"]
 
     assert environment["NESCIO_SECRET_KEY"].startswith("${NESCIO_SECRET_KEY:?")
-    assert "${POSTGRES_PASSWORD:?" in environment["DATABASE_URL"]
-    database = services["database"]["environment"]
-    assert database["POSTGRES_PASSWORD"].startswith("${POSTGRES_PASSWORD:?")
+    for name in PASSWORDS:
+        assert services["database"]["environment"][name].startswith(f"${{{name}:?")
+
+
+def test_each_process_signs_in_as_the_least_that_it_needs(services):
+    for name, each in services.items():
+        if "build" not in each:
+            continue
+        environment = each["environment"]
+        user, needed, host = re.fullmatch(
+            r"postgresql://(\w+):\$\{(\w+):\?.*\}@([\w:]+)/nescio",
+            environment["DATABASE_URL"],
+        ).groups()
+        # What .env holds for others does not get in.
+        assert {environment[password] for password in PASSWORDS} == {""}
+        if name == "web":
+            assert (user, needed) == ("nescio_web", "NESCIO_WEB_PASSWORD")
+            assert host == "pgbouncer:6432"
+            assert environment["NESCIO_DATABASE_POOLER"] == "true"
+            assert environment["NESCIO_DATABASE_ROLE"] == ""
+        else:
+            assert (user, needed) == ("nescio", "NESCIO_OWNER_PASSWORD")
+            assert host == "database:5432"
+    with_superuser = {
+        name
+        for name, each in services.items()
+        if each.get("environment", {}).get("POSTGRES_PASSWORD")
+    }
+    assert with_superuser == {"database"}
+
+
+def test_files_of_the_compose_file_are_there_and_none_is_changed(services):
+    mounts = [
+        volume.split(":")
+        for each in services.values()
+        for volume in each.get("volumes", ())
+        if volume.startswith("./")
+    ]
+
+    assert len(mounts) == 5
+    for source, _, mode in mounts:
+        assert (settings.BASE_DIR / source).is_file(), source
+        assert mode == "ro"
+
+
+def test_a_gpu_changes_processes_of_nescio_alone(services):
+    changed = yaml.safe_load((COMPOSED / "gpu.yml").read_text())["services"]
+    component = yaml.safe_load(
+        (settings.BASE_DIR / "deploy/kubernetes/gpu/kustomization.yaml").read_text()
+    )
+    (generated,) = component["configMapGenerator"]
+    wanted = dict(each.split("=", 1) for each in generated["literals"])
+    (image,) = component["images"]
+    (target, *_) = [patch["target"]["name"] for patch in component["patches"]]
+
+    assert set(changed) == {name for name, each in services.items() if "build" in each}
+    assert {each["image"] for each in changed.values()} == {f"nescio:{image['newTag']}"}
+    on_gpu = {name for name, each in changed.items() if "deploy" in each}
+    assert on_gpu == set(target.split("|"))
+    for name, each in changed.items():
+        assert each["environment"].items() <= wanted.items(), name
+        assert "NESCIO_MODEL_PRECISION" in each["environment"]
+    assert changed["web"]["environment"] == wanted
 
 
 def test_every_container_is_held_to_what_it_needs(services):
@@ -119,11 +197,16 @@ def test_no_secret_has_a_default(services):
 
 
 def test_all_processes_of_nescio_share_image_and_settings(services):
-    ours = [each for each in services.values() if "build" in each]
+    ours = {name: each for name, each in services.items() if "build" in each}
+    own = {"DATABASE_URL", "NESCIO_DATABASE_POOLER", "NESCIO_DATABASE_ROLE"}
+    shared = [
+        {key: value for key, value in each["environment"].items() if key not in own}
+        for each in ours.values()
+    ]
 
     assert len(ours) == 7
-    assert len({each["image"] for each in ours}) == 1
-    assert all(each["environment"] == ours[0]["environment"] for each in ours)
+    assert len({each["image"] for each in ours.values()}) == 1
+    assert all(each == shared[0] for each in shared)
 
 
 def test_every_image_that_we_do_not_build_is_pinned_by_digest(services):
@@ -133,7 +216,7 @@ def test_every_image_that_we_do_not_build_is_pinned_by_digest(services):
     named = [each["image"] for each in services.values() if "build" not in each]
 
     assert len(bases) == 1
-    assert len(named) == 3
+    assert len(named) == 5
     for image in (*bases, *named):
         assert re.fullmatch(r"[a-z/-]+:[0-9.a-z-]+@sha256:[0-9a-f]{64}", image), image
 
@@ -141,21 +224,16 @@ def test_every_image_that_we_do_not_build_is_pinned_by_digest(services):
 def test_one_file_passes_every_setting_to_every_process(services):
     example = (settings.BASE_DIR / ".env.example").read_text()
     table = (settings.BASE_DIR / "docs/reference/settings.md").read_text()
-    own = {
-        "POSTGRES_PASSWORD",
-        "NESCIO_PUBLISH",
-        "NESCIO_MEMORY",
-        "NESCIO_DATABASE_MEMORY",
-    }
-
     for each in services.values():
         if "build" in each:
             assert each["env_file"] == [{"path": ".env", "required": False}]
     named = re.findall(r"^#?([A-Z_]+)=", example, re.MULTILINE)
     assert len(named) > 8
     assert [
-        name for name in named if f"`{name}`" not in table and name not in own
+        name for name in named if f"`{name}`" not in table and name not in COMPOSE_ALONE
     ] == []
+    own = re.findall(r"\$\{([A-Z_]+)", COMPOSE.read_text())
+    assert set(own) <= set(named)
 
 
 def test_nothing_serves_before_the_tables_and_models_are_ready(services):

@@ -18,19 +18,12 @@ from nescio.web_server import HEALTH_PATHS
 from tests.workers.processes import Process, environment_of, wait_until
 
 from .running import free_port
-from .test_deployment import COMPOSE
+from .test_deployment import COMPOSE, COMPOSE_ALONE, COMPOSED
 from .test_pooler import PGBOUNCER
 
 ROOT = settings.BASE_DIR / "deploy" / "kubernetes"
 BASE = ROOT / "base"
 VERSIONS = ("1.30", kubernetes_validate.latest_version())
-# Of the compose file alone: what it starts itself, and how.
-COMPOSE_ALONE = {
-    "POSTGRES_PASSWORD",
-    "NESCIO_PUBLISH",
-    "NESCIO_MEMORY",
-    "NESCIO_DATABASE_MEMORY",
-}
 
 
 def _documents(file):
@@ -151,14 +144,14 @@ def test_settings_are_those_of_the_compose_file_and_of_the_example(composed):
     table = _read("docs/reference/settings.md")
     example = _names(settings.BASE_DIR / ".env.example", commented=True)
 
-    wanted = (set(composed["web"]["environment"]) | example) - COMPOSE_ALONE
+    wanted = (set(composed["worker"]["environment"]) | example) - COMPOSE_ALONE
     assert wanted - open_ones - secret == set()
     assert open_ones & secret == set()
     assert [name for name in open_ones | secret if f"`{name}`" not in table] == []
 
 
 def test_a_setting_has_the_default_of_the_compose_file(composed):
-    environment = composed["web"]["environment"]
+    environment = composed["worker"]["environment"]
     own = {"NESCIO_ALLOWED_HOSTS", "NESCIO_TRUSTED_ORIGINS", "NESCIO_HTTPS"}
 
     for name, value in _values(BASE / "settings.env").items():
@@ -249,6 +242,27 @@ def test_pods_run_as_the_user_and_in_the_directories_of_the_image():
         str(Places(Path(var)).metrics.parent),
         "/tmp",  # of a container
     }
+
+
+def test_pgbouncer_is_that_of_the_compose_file(composed):
+    here, there = (
+        {**dict(re.findall(r"^(\w+) = (.*)$", file.read_text(), re.MULTILINE))}
+        for file in (COMPOSED / "pgbouncer.ini", ROOT / "pgbouncer" / "pgbouncer.ini")
+    )
+    own = ("nescio", "auth_file")
+    assert {k: v for k, v in here.items() if k not in own} == {
+        k: v for k, v in there.items() if k not in own
+    }
+    image = yaml.safe_load(COMPOSE.read_text())["services"]["pgbouncer"]["image"]
+    assert f"image: {image}\n" in (ROOT / "pgbouncer" / "pgbouncer.yaml").read_text()
+    (patch,) = yaml.safe_load((ROOT / "pgbouncer" / "kustomization.yaml").read_text())[
+        "patches"
+    ]
+    web, worker = (composed[name]["environment"] for name in ("web", "worker"))
+    differs = {name for name in web if web[name] != worker.get(name)}
+    assert {
+        each["name"] for each in container_of(yaml.safe_load(patch["patch"]))["env"]
+    } == differs
 
 
 def test_pgbouncer_is_pinned_by_digest_and_has_its_own_user():
