@@ -89,6 +89,24 @@ def test_every_service_that_goes_on_tells_its_health(services):
     )
 
 
+@pytest.mark.parametrize(
+    "file", [COMPOSE, COMPOSED / "gpu.yml"], ids=lambda file: file.name
+)
+def test_compose_files_are_what_the_compose_specification_allows(file, tmp_path):
+    def validate(path):
+        command = (sys.executable, "-m", "check_jsonschema")
+        schema = ("--builtin-schema", "vendor.compose-spec")
+        return subprocess.run(
+            [*command, *schema, str(path)], capture_output=True, text=True, check=False
+        )
+
+    wrong = tmp_path / "wrong.yml"
+    wrong.write_text(f"{file.read_text()}\nx-more: 1\nvolume: {{}}\n")
+
+    assert validate(file).returncode == 0, validate(file).stdout
+    assert "volume" in validate(wrong).stdout
+
+
 def test_clients_reach_the_web_server_through_a_proxy_that_buffers_alone(services):
     assert [name for name, each in services.items() if "ports" in each] == ["proxy"]
     proxy = (COMPOSED / "proxy.conf").read_text()
@@ -121,10 +139,12 @@ def test_each_process_signs_in_as_the_least_that_it_needs(services):
         if "build" not in each:
             continue
         environment = each["environment"]
-        user, needed, host = re.fullmatch(
+        found = re.fullmatch(
             r"postgresql://(\w+):\$\{(\w+):\?.*\}@([\w:]+)/nescio",
             environment["DATABASE_URL"],
-        ).groups()
+        )
+        assert found, name
+        user, needed, host = found.groups()
         # What .env holds for others does not get in.
         assert {environment[password] for password in PASSWORDS} == {""}
         if name == "web":
