@@ -39,7 +39,7 @@ _SAID = (
 )
 
 
-class _Drawn(Mapping[str, np.ndarray]):
+class Drawn(Mapping[str, np.ndarray]):
     """A unit vector for any text."""
 
     def __init__(self, dimensions: int) -> None:
@@ -72,7 +72,7 @@ def write_knowledge(count: int, author: User, tags: list[int]) -> list[Knowledge
     ]
     sections = _sections(count, bases, (everyone, few), author)
     model = active_model()
-    vectors = PreparedVectors(model.fingerprint, _Drawn(model.dimensions))
+    vectors = PreparedVectors(model.fingerprint, Drawn(model.dimensions))
     product_lines = list(Tag.objects.filter(pk__in=tags))
     for start in range(0, count, _BATCH):
         create_entries(

@@ -18,7 +18,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -83,10 +83,8 @@ def make_corpus(entries: int, questions: int, *, is_real: bool) -> Corpus:
     if is_real:
         vectors = load_embedder("bundled").encode(texts)
     else:
-        spectrum = np.arange(1, DIMENSIONS + 1, dtype=np.float32) ** -0.5
-        shape = (CLUSTERS, DIMENSIONS)
-        centres = rng.standard_normal(shape, dtype=np.float32) * spectrum
-        noise = rng.standard_normal((total, DIMENSIONS), dtype=np.float32) * spectrum
+        centres = draw(rng, CLUSTERS)
+        noise = draw(rng, total)
         vectors = centres[rng.integers(0, CLUSTERS, total)] + 0.5 * noise
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return Corpus(
@@ -94,10 +92,22 @@ def make_corpus(entries: int, questions: int, *, is_real: bool) -> Corpus:
     )
 
 
-def make_texts(rng: np.random.Generator, count: int) -> list[str]:
-    """Make sentences of invented words whose frequencies fall as natural ones do."""
+def draw(rng: np.random.Generator, count: int) -> np.ndarray:
+    """Draw vectors whose components fall as those of sentence embeddings do."""
+    spectrum = np.arange(1, DIMENSIONS + 1, dtype=np.float32) ** -0.5
+    return rng.standard_normal((count, DIMENSIONS), dtype=np.float32) * spectrum
+
+
+def make_words(rng: np.random.Generator) -> list[str]:
     syllables = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
-    words = ["".join(rng.choice(syllables, 3)) for _ in range(20_000)]
+    return ["".join(rng.choice(syllables, 3)) for _ in range(20_000)]
+
+
+def make_texts(
+    rng: np.random.Generator, count: int, words: Sequence[str] = ()
+) -> list[str]:
+    """Make sentences of invented words whose frequencies fall as natural ones do."""
+    words = words or make_words(rng)
     ranks = np.arange(1, len(words) + 1, dtype=np.float64)
     shares = 1 / (ranks + 5)
     picks = rng.choice(len(words), size=(count, 14), p=shares / shares.sum())
@@ -152,8 +162,15 @@ def copy_entries(
             )  # fmt: skip
 
 
-def copy_vectors(cursor: CursorWrapper, vectors: np.ndarray, model_id: int) -> None:
-    """Write the vectors by COPY BINARY, ids from 1.
+def copy_vectors(
+    cursor: CursorWrapper,
+    vectors: np.ndarray,
+    model_id: int,
+    *,
+    first: int = 1,
+    each: int = 1,
+) -> None:
+    """Write the vectors by COPY BINARY, `each` to an entry, whose ids begin with `first`.
 
     A tuple is its number of fields, then each field's length and bytes, all big-endian;
     a vector is its dimensions, an unused word and its floats.
@@ -166,22 +183,25 @@ def copy_vectors(cursor: CursorWrapper, vectors: np.ndarray, model_id: int) -> N
                 ("fields", ">i2"),
                 ("entry_length", ">i4"), ("entry", ">i8"),
                 ("model_length", ">i4"), ("model", ">i8"),
+                ("part_length", ">i4"), ("part", ">i2"),
                 ("vector_length", ">i4"), ("dimensions", ">i2"), ("unused", ">i2"),
                 ("vector", ">f4", (dimensions,)),
                 ("digest_length", ">i4"), ("digest", "S64"),
             ]
         ),
     )  # fmt: skip
-    rows["fields"] = 4
+    rows["fields"] = 5
     rows["entry_length"] = rows["model_length"] = 8
-    rows["entry"] = np.arange(1, count + 1)
+    rows["entry"] = first + np.arange(count) // each
     rows["model"] = model_id
+    rows["part_length"] = 2
+    rows["part"] = 1 + np.arange(count) % each
     rows["vector_length"] = 4 + 4 * dimensions
     rows["dimensions"] = dimensions
     rows["vector"] = vectors
     rows["digest_length"] = 64
     rows["digest"] = b"0" * 64
-    columns = "entry_id, model_id, vector, text_sha256"
+    columns = "entry_id, model_id, part, vector, text_sha256"
     with cursor.copy(
         f"COPY kb_entryembedding ({columns}) FROM STDIN WITH (FORMAT BINARY)"
     ) as copy:
@@ -241,10 +261,11 @@ def nearest(corpus: Corpus, rows: np.ndarray) -> np.ndarray:
     return rows[best] + 1
 
 
-def _reader_of(audience_ids: tuple[int, ...]) -> User:
-    """Make a user who is in these audiences and no others."""
-    user = User.objects.create(username=f"reader {len(audience_ids)} {audience_ids[0]}")
-    group = Group.objects.create(name=user.username)
+def reader_of(audience_ids: tuple[int, ...]) -> User:
+    """Return a user who is in these audiences and no others."""
+    name = f"reader {len(audience_ids)} {audience_ids[0]}"
+    user, _ = User.objects.get_or_create(username=name)
+    group, _ = Group.objects.get_or_create(name=name)
     group.user_set.add(user)
     for audience in Audience.objects.filter(pk__in=audience_ids):
         audience.groups.add(group)
@@ -273,7 +294,7 @@ def run(entries: int, questions: int, *, is_real: bool) -> bool:
             rows = np.flatnonzero(np.isin(owners, ids))
             truth = nearest(corpus, rows)
             scope = Scope(everyone.knowledge_base_id, ids, 0.5, NOW)
-            with acting_for(_reader_of(ids)):
+            with acting_for(reader_of(ids)):
                 for deep in (False, True):
                     title = f"{name}, second look" if deep else name
                     lines.append(measure(title, corpus, scope, truth, deep=deep))

@@ -1,0 +1,178 @@
+"""Entries of `benchmarks.million`, chunk by chunk: drawn, written by COPY, searched exactly."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+
+from benchmarks.recall import (
+    CLUSTERS,
+    DIMENSIONS,
+    NOW,
+    SHARES,
+    TOP_K,
+    copy_vectors,
+    draw,
+    make_texts,
+)
+from kb.models import Audience, EmbeddingModel, KnowledgeBase
+
+CHUNK = 10_000
+VECTORS = 3  # of an entry
+VERIFIED_ONE_IN = 500
+CONFIDENCES = (0.8, 0.9, 0.95)  # of unverified entries
+WRITTEN_FROM = (
+    1_000_000_000  # ids of entries that are written while questions are asked
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """Entries from id `first` on: vectors (entries, VECTORS, DIMENSIONS), all unit length."""
+
+    first: int
+    vectors: np.ndarray
+    owners: np.ndarray  # index among the audiences
+    confidences: np.ndarray  # 1 is a verified one's
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """What exact search finds: ids of the 4 nearest, the least ratio and whose it is."""
+
+    nearest: np.ndarray
+    ratio: np.ndarray
+    deciding: np.ndarray
+
+
+def make_foundations() -> None:
+    """Make what entries hang on, where it is missing; later ids begin behind theirs."""
+    KnowledgeBase.objects.get_or_create(slug="bench", defaults={"name": "Benchmark"})
+    User.objects.get_or_create(username="author")
+    for name in SHARES:
+        Audience.objects.get_or_create(slug=name, defaults={"name": name})
+    _, is_new = EmbeddingModel.objects.get_or_create(
+        name="benchmark",
+        defaults={
+            "fingerprint": "0" * 64, "dimensions": DIMENSIONS, "state": "active",
+        },
+    )  # fmt: skip
+    if is_new:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT setval(pg_get_serial_sequence('kb_entry', 'id'), %s)",
+                [WRITTEN_FROM],
+            )
+
+
+def count_loaded() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM kb_entry WHERE id < {WRITTEN_FROM}")
+        return int(cursor.fetchone()[0])
+
+
+def make_chunk(first: int, centres: np.ndarray, size: int) -> Chunk:
+    rng = np.random.default_rng([11, first])
+    middle = centres[rng.integers(0, CLUSTERS, size)] + 0.5 * draw(rng, size)
+    vectors = np.repeat(middle, VECTORS, axis=0) + 0.3 * draw(rng, size * VECTORS)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    confidences = rng.choice(CONFIDENCES, size)
+    confidences[rng.random(size) < 1 / VERIFIED_ONE_IN] = 1
+    owners = rng.choice(len(SHARES), size, p=list(SHARES.values()))
+    return Chunk(first, vectors, owners, confidences)
+
+
+def chunks(entries: int, centres: np.ndarray, begin: int = 0) -> Iterator[Chunk]:
+    for start in range(begin, entries, CHUNK):
+        yield make_chunk(start + 1, centres, min(CHUNK, entries - start))
+
+
+def make_questions(count: int, centres: np.ndarray) -> np.ndarray:
+    """Draw questions, half of them among the entries and half farther off."""
+    rng = np.random.default_rng(23)
+    far = np.where(np.arange(count) % 2, 2.0, 0.5)[:, None].astype(np.float32)
+    questions = centres[rng.integers(0, CLUSTERS, count)] + far * draw(rng, count)
+    return np.asarray(questions / np.linalg.norm(questions, axis=1, keepdims=True))
+
+
+def load(entries: int, centres: np.ndarray, words: list[str]) -> None:
+    """Write what is missing, a chunk in a transaction; triggers add all that belongs to it."""
+    base = KnowledgeBase.objects.get()
+    model = EmbeddingModel.objects.get(state="active")
+    author = User.objects.get(username="author")
+    audiences = [Audience.objects.get(slug=name).pk for name in SHARES]
+    loaded = count_loaded()
+    columns = (
+        "id, knowledge_base_id, question, text, state, origin, confidence, audience_id,"
+        " language, created_at, updated_at, verified_by_id, verified_at"
+    )
+    with connection.cursor() as cursor:
+        begun = time.perf_counter()
+        for chunk in chunks(entries, centres, loaded):
+            size = len(chunk.owners)
+            texts = make_texts(np.random.default_rng([13, chunk.first]), size, words)
+            with transaction.atomic():
+                with cursor.copy(f"COPY kb_entry ({columns}) FROM STDIN") as copy:
+                    for at, text in enumerate(texts):
+                        sure = float(chunk.confidences[at])
+                        state = "verified" if sure == 1 else "in_review"
+                        by = (author.pk, NOW) if sure == 1 else (None, None)
+                        copy.write_row(
+                            (chunk.first + at, base.pk, "", text, state, "imported", sure,
+                             audiences[chunk.owners[at]], "en", NOW, NOW, *by)
+                        )  # fmt: skip
+                copy_vectors(
+                    cursor, chunk.vectors, model.pk, first=chunk.first, each=VECTORS
+                )
+            done = chunk.first - 1 + size
+            if done % (10 * CHUNK) == 0 or done == entries:
+                rate = (done - loaded) / (time.perf_counter() - begun)
+                print(f"loaded {done} of {entries}, {rate:.0f} a second", flush=True)
+        if loaded < entries:
+            begun = time.perf_counter()
+            cursor.execute("VACUUM (ANALYZE)")
+            print(
+                f"vacuum and analyze: {time.perf_counter() - begun:.0f} s", flush=True
+            )
+
+
+def find_truths(
+    questions: np.ndarray, entries: int, centres: np.ndarray, cases: int
+) -> list[Truth]:
+    """Return what exact search finds of everything, of the first audience, of verified ones."""
+    count = len(questions)
+    best = [np.full((count, TOP_K), -2.0, np.float32) for _ in range(cases)]
+    ids = [np.zeros((count, TOP_K), np.int64) for _ in range(cases)]
+    ratio = [np.full(count, np.inf) for _ in range(cases)]
+    deciding = [np.zeros(count, np.int64) for _ in range(cases)]
+    for chunk in chunks(entries, centres):
+        masks = (slice(None), chunk.owners == 0, chunk.confidences == 1)
+        own = chunk.first + np.arange(len(chunk.owners))
+        for start in range(0, count, 1_000):
+            at = slice(start, start + 1_000)
+            near = (
+                (questions[at] @ chunk.vectors.T).reshape(-1, len(own), VECTORS).max(2)
+            )
+            for case, mask in enumerate(masks[:cases]):
+                some, mine = near[:, mask], own[mask]
+                if not len(mine):
+                    continue
+                least = np.sqrt(np.maximum(0, 2 - 2 * some)) / chunk.confidences[mask]
+                place = least.argmin(1)
+                value = least[np.arange(len(some)), place]
+                better = value < ratio[case][at]
+                ratio[case][at][better] = value[better]
+                deciding[case][at][better] = mine[place[better]]
+                if len(mine) > TOP_K:
+                    top = np.argpartition(-some, TOP_K, axis=1)[:, :TOP_K]
+                else:
+                    top = np.tile(np.arange(len(mine)), (len(some), 1))
+                all_near = np.hstack([best[case][at], np.take_along_axis(some, top, 1)])
+                all_ids = np.hstack([ids[case][at], mine[top]])
+                order = np.argsort(-all_near, axis=1)[:, :TOP_K]
+                best[case][at] = np.take_along_axis(all_near, order, 1)
+                ids[case][at] = np.take_along_axis(all_ids, order, 1)
+    return [Truth(*each) for each in zip(ids, ratio, deciding, strict=True)]
