@@ -16,7 +16,12 @@ from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from unfold.admin import StackedInline, TabularInline
 from unfold.decorators import action
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.forms import (
+    AdminPasswordChangeForm,
+    PaginationInlineFormSet,
+    UserChangeForm,
+    UserCreationForm,
+)
 from unfold.widgets import (
     UnfoldAdminCheckboxSelectMultipleWidget,
     UnfoldBooleanSwitchWidget,
@@ -88,10 +93,41 @@ class GroupBoxes:
         return field  # type: ignore[no-any-return]  # unfold ships no types
 
 
+class _KnowledgeRoles(PaginationInlineFormSet):  # type: ignore[misc]  # unfold ships no types
+    """Refuses a second role in a knowledge base, also beside one that the page did not show.
+
+    Django leaves out the constraints on the row beside which these are edited.
+    """
+
+    def clean(self) -> None:
+        super().clean()
+        rows = KnowledgeRole.objects.filter(**{self.fk.name: self.instance.pk})
+        there = {_place(row): row.pk for row in rows}
+        # Rows are changed and removed in their order, and only then added.
+        removed = {form.instance.pk for form in self.deleted_forms}
+        for form in self.forms:
+            row: KnowledgeRole = form.instance
+            if form in self.deleted_forms or not form.is_valid():
+                continue
+            held = there.get(_place(row), row.pk)
+            if held != row.pk and (row.pk or held not in removed):
+                form.add_error(
+                    None,
+                    f"{row.user or row.group} has a role in {row.knowledge_base} already: "
+                    "change that row, or remove it and save first. Reload the page if it "
+                    "is not shown.",
+                )
+
+
+def _place(row: KnowledgeRole) -> tuple[int | None, ...]:
+    return row.knowledge_base_id, row.user_id, row.group_id
+
+
 class KnowledgeRoleInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
     """Roles in single knowledge bases, of a user or a group."""
 
     model = KnowledgeRole
+    formset = _KnowledgeRoles
     fields: ClassVar = ["knowledge_base", "role"]
     extra = 0
 

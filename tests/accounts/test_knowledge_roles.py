@@ -187,6 +187,48 @@ def test_a_role_is_a_users_or_a_groups_and_not_of_both(owner, ann, cards):
     assert KnowledgeRole.objects.get().role == "curator"
 
 
+def test_a_second_role_in_a_knowledge_base_is_an_error_of_the_form(
+    owner, ann, cards, travel
+):
+    """Also beside a row that somebody else added after the page was opened."""
+    address = reverse("admin:auth_user_change", args=[ann.pk])
+    first = KnowledgeRole.objects.get(user=ann)
+    second = KnowledgeRole.objects.create(user=ann, knowledge_base=travel, role="sme")
+    moved = {"id": first.pk, "knowledge_base": travel.pk, "role": "sme"}
+    swapped = {"id": second.pk, "knowledge_base": cards.pk, "role": "sme"}
+
+    for rows, there in (
+        ([{"knowledge_base": cards.pk, "role": "sme"}], 0),
+        ([moved], 1),
+        ([moved, swapped], 2),
+        ([moved, swapped | {"DELETE": "on"}], 2),
+    ):
+        given = inline_rows("knowledge_roles", *rows, there=there)
+        refused = owner.post(address, {"username": "ann", "is_active": "on"} | given)
+        assert "ann has a role in" in str(refused.context["errors"])
+    of_base = inline_rows("roles", {"user": ann.pk, "role": "sme"})
+    refused = owner.post(
+        reverse("admin:kb_knowledgebase_change", args=[cards.pk]),
+        {"name": "Cards"} | of_base,
+    )
+    assert "ann has a role in Cards already" in str(refused.context["errors"])
+
+
+def test_a_role_is_removed_and_given_again_in_one_step(owner, ann, cards):
+    row = KnowledgeRole.objects.get(user=ann)
+    old = {"id": row.pk, "knowledge_base": cards.pk, "role": "curator", "DELETE": "on"}
+    new = {"knowledge_base": cards.pk, "role": "sme"}
+
+    done = owner.post(
+        reverse("admin:auth_user_change", args=[ann.pk]),
+        {"username": "ann", "is_active": "on"}
+        | inline_rows("knowledge_roles", old, new, there=1),
+    )
+
+    assert done.status_code == 302
+    assert KnowledgeRole.objects.get(user=ann).role == "sme"
+
+
 def test_deleting_a_group_closes_the_admin_for_its_members(owner, cards):
     group = Group.objects.create(name="team")
     KnowledgeRole.objects.create(knowledge_base=cards, group=group, role="sme")
