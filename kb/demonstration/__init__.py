@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounts.prepared import lock_until_commit
 from kb.audiences.models import Audience
 from kb.audiences.services import create_audience
+from kb.conflicts.background import enqueue_comparison
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import SectionNode, create_document
 from kb.entries.models import Entry
@@ -59,6 +60,7 @@ def load_demonstration(*, author: User, file: Path = KNOWLEDGE) -> bool:
     entries = create_entries(loading.new_entries, author=author)
     for position in loading.retired:
         retire_entry(entry_id=entries[position].pk, by=author)
+    enqueue_comparison(f"demonstration {loading.knowledge_base.pk}")
     logger.info(
         "Demonstration loaded: %d entries from %d documents",
         len(entries),

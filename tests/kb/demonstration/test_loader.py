@@ -5,6 +5,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 
+from jobs.models import Job
 from kb.demonstration import KNOWLEDGE, load_demonstration
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Audience, Document, Entry, EntryEmbedding, KnowledgeBase
@@ -97,6 +98,13 @@ def test_loading_again_changes_nothing(small):
 
     assert (first, second) == (True, False)
     assert Entry.objects.count() == 4
+
+
+def test_a_worker_compares_what_was_loaded(small):
+    """The first answers would warn of entries not compared, until the night."""
+    load_demonstration(author=make_curator(), file=small())
+
+    assert Job.objects.get().kind == "kb.find_conflicts"
 
 
 def test_what_fails_half_way_leaves_nothing(small):
