@@ -19,6 +19,10 @@
       target.focus();
       target.select();
     }
+    // Without it the keys above would be typed into the box that has just asked.
+    if (event.key === "Escape" && asks(event.target) && !event.isComposing) {
+      event.target.blur();
+    }
     // A composing input method uses Enter to choose a word.
     if (event.key === "Enter" && asks(event.target) && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
