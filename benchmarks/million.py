@@ -124,7 +124,7 @@ def build_indexes() -> None:
 
 @contextmanager
 def measured(name: str) -> Iterator[None]:
-    """Print how long the block takes, and what the database's processes hold at most."""
+    """Print how long the block takes, and what memory the database's processes have apart."""
     found = postgres.running(settings.PLACES)
     server = psutil.Process(found.pid) if found else None
     end, most = threading.Event(), [0]
@@ -147,12 +147,9 @@ def measured(name: str) -> Iterator[None]:
     finally:
         end.set()
         thread.join()
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW shared_buffers")
-        shared = cursor.fetchone()[0]
     print(
-        f"{name} in {time.perf_counter() - begun:.0f} s; the database's processes held"
-        f" {most[0] / 2**20:.0f} MiB at most beside its shared {shared}",
+        f"{name} in {time.perf_counter() - begun:.0f} s; memory of the database's processes"
+        f" {most[0] / 2**20:.0f} MiB at most, beside what they share",
         flush=True,
     )
 

@@ -263,3 +263,12 @@ def test_memory_of_a_job_s_arrays_is_given_back():
     tasks.give_memory_back()
     assert resident() < before + 50
     del last
+
+
+def test_beat_shows_when_the_broker_took_something_last(system: System):
+    shown = system.directory / "scheduled"
+    system.start_beat()
+
+    wait_until(shown.exists, 60)
+    first = shown.stat().st_mtime_ns
+    wait_until(lambda: shown.stat().st_mtime_ns > first, 20)
