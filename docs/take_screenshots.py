@@ -2,14 +2,15 @@
 
 Reads the address and the administrator's password from var/up.json, asks three of the
 demonstration questions in headless Chromium and takes a picture of each page. The
-calibration page shows something once `manage.py evaluate demo --shadow` has run.
+calibration page shows something once `manage.py evaluate demo --shadow` has run, a gap
+once it is found (minutes after refused questions), and a review once a sample is drawn.
 """
 
 import json
 import os
 from pathlib import Path
 
-from playwright.sync_api import Browser, Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -37,6 +38,7 @@ def main() -> None:
         picture_of_question(page, REFUSED, "ask-refused")
         picture_of_page(page, "/knowledge?q=foreign+currency+gold", "knowledge")
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a TypedDict of the library
+        picture_of_page(page, "/inbox", "inbox")
         picture_of_page(page, "/admin/", "admin-dashboard")
         picture_of_page(page, "/admin/kb/entry/", "admin-entries")
         picture_of_page(page, "/admin/kb/entry/due", "admin-due")
@@ -44,8 +46,8 @@ def main() -> None:
         picture_of_gap(page)
         picture_of_conflict(page)
         picture_of_review(page)
-        picture_of_calibration(page)
         page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]  # as above
+        picture_of_calibration(page)
         picture_of_unsourced(page)
         phone = signed_in(browser, up, scheme="dark", viewport=PHONE)
         picture_of_question(phone, VERBATIM, "ask-phone-dark")
@@ -92,9 +94,9 @@ def picture_of_page(page: Page, path: str, name: str) -> None:
 
 
 def picture_of_conflict(page: Page) -> None:
-    """Take the newest conflict, if one is open; the demonstration has none."""
-    page.goto("/admin/kb/conflict/")
-    link = page.locator("#result_list tbody a").first
+    """Take the contradiction about contactless payments, if it is open still."""
+    page.goto("/admin/kb/conflict/?state__exact=open")
+    link = page.locator("#result_list tbody a", has_text="contactless").first
     if link.count():
         picture_of_page(page, link.get_attribute("href") or "", "admin-conflict")
 
@@ -132,10 +134,13 @@ def picture_of_calibration(page: Page) -> None:
         page.get_by_label("maximum distance", exact=True).fill("0.65")
     page.wait_for_load_state("networkidle")
     page.evaluate("document.activeElement.blur()")
-    save(page.locator(".cal-try"), "calibration")
+    page.locator(".cal-try").evaluate("e => e.scrollIntoView()")
+    page.mouse.wheel(0, -80)  # from under the page's head
+    page.wait_for_timeout(500)
+    save(page, "calibration")
 
 
-def save(page: Page | Locator, name: str) -> None:
+def save(page: Page, name: str) -> None:
     """Write a picture that is small enough for a repository."""
     file = IMAGES / f"{name}.png"
     page.screenshot(path=file, scale="css")
