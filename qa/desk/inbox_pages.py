@@ -29,7 +29,6 @@ from qa.inbox.services import (
     MAX_LISTED,
     assign,
     assignable,
-    count_waiting,
     read_inbox,
     snooze,
 )
@@ -212,9 +211,13 @@ def _day(text: str) -> datetime:
 
 def _context(request: HttpRequest) -> dict[str, object]:
     user, choice, now = caller(request), _chosen(request), timezone.now()
-    counts = count_waiting(user, scope=choice.scope, at=now)
     page = read_inbox(
-        user, scope=choice.scope, kind=choice.kind, page=choice.page, size=PAGE_SIZE
+        user,
+        scope=choice.scope,
+        kind=choice.kind,
+        page=choice.page,
+        size=PAGE_SIZE,
+        at=now,
     )
     today = timezone.localdate(now)
     return {
@@ -235,7 +238,7 @@ def _context(request: HttpRequest) -> dict[str, object]:
                     choice.query(kind=kind),
                     kind == choice.kind,
                 )
-                for kind, number in counts.items()
+                for kind, number in page.counts.items()
             ),
         ],
         "newer": choice.query(page=choice.page - 1) if choice.page > 1 else "",

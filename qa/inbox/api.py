@@ -15,7 +15,6 @@ from qa.inbox.models import Kind
 from qa.inbox.services import (
     COUNTED,
     MAX_LISTED,
-    count_waiting,
     flag_entry,
     read_inbox,
 )
@@ -114,17 +113,17 @@ class InboxView(KnownQueryView):
     def get(self, request: Request) -> Response:
         """Return what is one's own first, then by kind, each from the longest waiting."""
         given = validated(_InboxQuerySerializer, request.query_params.dict())
-        user, scope = caller(request), Scope(given["whose"])
+        user = caller(request)
         kind = Kind(given["kind"]) if "kind" in given else None
         page = read_inbox(
             user,
-            scope=scope,
+            scope=Scope(given["whose"]),
             kind=kind,
             page=given["page"],
             size=given["page_size"],
         )
         shown = {
-            "counts": count_waiting(user, scope=scope),
+            "counts": page.counts,
             "next": given["page"] + 1 if page.has_more else None,
             "results": page.items,
         }

@@ -28,6 +28,7 @@ from qa.inbox.waiting import (
     reader_of,
     together,
     waiting,
+    waiting_by_kind,
 )
 from qa.reviews import services as reviews
 
@@ -41,10 +42,14 @@ _OFFERED = 200
 
 @dataclass(frozen=True, slots=True)
 class InboxPage:
-    """A part of the inbox; `has_more` tells whether items follow it."""
+    """A part of the inbox, and how many of each kind wait, at most `COUNTED`.
+
+    `has_more` tells whether items follow it.
+    """
 
     items: tuple[Item, ...]
     has_more: bool
+    counts: Mapping[Kind, int]
 
 
 def count_waiting(
@@ -55,8 +60,7 @@ def count_waiting(
     Two more read the user's tags, and their role where it is not remembered.
     """
     reader = reader_of(user, at or timezone.now())
-    found = Counter(kind for (kind,) in counted(reader, scope, limit=COUNTED))
-    return {kind: found[kind] for kind in kinds_of(reader)}
+    return _count(waiting_by_kind(reader, scope))
 
 
 def read_inbox(
@@ -74,14 +78,20 @@ def read_inbox(
     due entries, proposals and gaps; each kind from the longest waiting.
     """
     reader = reader_of(user, at or timezone.now())
-    kinds = [each for each in kinds_of(reader) if kind in (None, each)]
+    by_kind = waiting_by_kind(reader, scope)
+    counts = _count(by_kind)
+    chosen = [rows for each, rows in by_kind.items() if kind in (None, each)]
     end = page * size
-    if not kinds or end > MAX_LISTED:
-        return InboxPage((), has_more=False)
-    rows = list(
-        together(tuple(kinds), reader, scope, limit=end + 1)[end - size : end + 1]
-    )
-    return InboxPage(described(rows[:size], reader), has_more=len(rows) > size)
+    if not chosen or end > MAX_LISTED:
+        return InboxPage((), has_more=False, counts=counts)
+    rows = list(together(chosen, limit=end + 1)[end - size : end + 1])
+    items = described(rows[:size], reader)
+    return InboxPage(items, has_more=len(rows) > size, counts=counts)
+
+
+def _count(by_kind: Mapping[Kind, QuerySet[Any]]) -> Mapping[Kind, int]:
+    found = Counter(kind for (kind,) in counted(by_kind.values(), limit=COUNTED))
+    return {kind: found[kind] for kind in by_kind}
 
 
 @transaction.atomic

@@ -4,7 +4,7 @@ The columns are those of `COLUMNS`; so the kinds can be joined, ordered and coun
 statement, and only the rows of a page are read whole.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -301,28 +301,29 @@ def _is_owned_by_others(source: _Source, reader: Reader) -> Q:
     return is_active & ~Q(**{source.assignee: reader.user.pk})
 
 
+def waiting_by_kind(reader: Reader, scope: Scope) -> Mapping[Kind, QuerySet[Any]]:
+    """Return `waiting` of each of the reader's kinds."""
+    return {kind: waiting(kind, reader, scope) for kind in kinds_of(reader)}
+
+
 def together(
-    kinds: tuple[Kind, ...], reader: Reader, scope: Scope, *, limit: int
+    rows: Iterable[QuerySet[Any]], *, limit: int
 ) -> QuerySet[Any, dict[str, Any]]:
     """Return the first `limit` rows of each kind as one query, in the inbox's order.
 
     What is the reader's own comes first, then by kind, each from the longest waiting.
     """
     order = COLUMNS[:4]
-    first, *others = (
-        waiting(kind, reader, scope).order_by(*order).values(*COLUMNS)[:limit]
-        for kind in kinds
-    )
+    first, *others = (each.order_by(*order).values(*COLUMNS)[:limit] for each in rows)
     joined = first.union(*others, all=True) if others else first
     return joined.order_by(*order) if others else joined
 
 
 def counted(
-    reader: Reader, scope: Scope, *, limit: int
+    rows: Iterable[QuerySet[Any]], *, limit: int
 ) -> QuerySet[Any, tuple[Any, ...]]:
     """Return the kind of each row, no more than `limit` of a kind, as one query."""
     first, *others = (
-        waiting(kind, reader, scope).order_by().values_list("inbox_kind")[:limit]
-        for kind in kinds_of(reader)
+        each.order_by().values_list("inbox_kind")[:limit] for each in rows
     )
     return first.union(*others, all=True) if others else first

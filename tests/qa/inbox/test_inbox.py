@@ -247,9 +247,11 @@ def test_a_page_and_its_counts_take_the_same_queries_however_long(
     assert user is not None
     with django_assert_num_queries(2):  # tags, all kinds together
         count_waiting(user)
-    # Tags, the list, one for each of seven kinds, knowledge bases, what is snoozed.
-    with django_assert_num_queries(11):
-        assert len(read_inbox(user, size=50).items) == 10
+    # Tags, the counts, the list, one for each of seven kinds, knowledge bases, what is
+    # snoozed.
+    with django_assert_num_queries(12):
+        page = read_inbox(user, size=50)
+    assert sum(page.counts.values()) == len(page.items) == 10
 
 
 def test_the_page_is_for_experts_who_may_open_the_admin(curator):
