@@ -410,6 +410,10 @@ def test_words_above_the_cut_are_not_looked_up(monkeypatch):
     hits = {hit.entry_id: hit for hit in ask("zwirbelix card", top_k=20).hits}
     assert hits[rare.pk].text_rank == 1
     assert sum(hit.text_rank is not None for hit in hits.values()) == 1
+    # Nor is a slip taken for one of them.
+    found = {hit.text_rank for hit in ask("zwirbelyx", top_k=4).hits}
+    assert 1 in found
+    assert {hit.text_rank for hit in ask("nummber", top_k=4).hits} == {None}
     monkeypatch.setattr(words, "_kept", words._Kept((), 0.0))
 
 

@@ -1,9 +1,11 @@
 """What entries are about: set by hand, in bulk, by import and over REST, one of each facet."""
 
 import io
+from datetime import date, timedelta
 
 import pytest
 from django.db import transaction
+from django.urls import reverse
 
 from accounts.roles import Role
 from kb.entries.bulk import Action, BulkChange, change_visible
@@ -12,6 +14,7 @@ from kb.exceptions import InvalidKnowledgeError
 from kb.imports.running import run_import
 from kb.imports.services import Upload, start_import
 from kb.models import Entry, Tag
+from qa.dashboard.models import DailyLatency
 from tests.factories import (
     make_audience,
     make_curator,
@@ -19,6 +22,7 @@ from tests.factories import (
     make_knowledge_base,
     make_tag,
     make_user,
+    set_role,
 )
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +59,38 @@ def test_a_change_of_a_tag_is_in_the_history_and_leaves_the_verification():
     newest = entry.revisions.latest("number")
     assert (entry.state, newest.product_line) == ("verified", make_tag())
     assert newest.reason == "Changed product_line."
+
+
+def test_the_page_that_deletes_a_tag_reads_no_counts(
+    client, django_assert_max_num_queries
+):
+    tag = make_tag()
+    counts = [
+        DailyLatency(
+            day=date(2026, 1, 1) + timedelta(days=day),
+            knowledge_base=make_knowledge_base(),
+            tag=tag,
+            outcome="answered",
+            answers=3,
+            bucket=1,
+        )
+        for day in range(20)
+    ]
+    DailyLatency.objects.bulk_create(counts)
+    entry = make_entry(product_line=tag)
+    set_role(admin := make_user(role=None), role=Role.ADMIN)
+    client.force_login(admin)
+    page = reverse("admin:kb_tag_delete", args=[tag.pk])
+
+    with django_assert_max_num_queries(8):
+        asked = client.get(page).content.decode()
+    client.post(page, {"post": "yes"})
+
+    assert str(tag) in asked
+    assert "2026-01-01" not in asked
+    assert not DailyLatency.objects.exists()
+    entry.refresh_from_db()
+    assert entry.product_line is None
 
 
 def test_many_entries_are_tagged_at_once():
