@@ -16,7 +16,7 @@ from kb.models import Entry, KnowledgeBase
 from qa.models import Policy
 
 _FORMS = (
-    "kb/import/upload/", "kb/followedsource/follow/", "kb/proposal/propose/",
+    "kb/import/upload/", "kb/proposal/propose/",
     "kb/conflict/check_now/", "qa/evaluationrun/start/", "qa/policy/evaluate/",
     "qa/reviewsample/draw/", "qa/savedcase/bring/", "qa/savedcase/take/",
     "qa/retraining/retrain/", "probes/probe/train/", "probes/probe/train_method/",
@@ -116,7 +116,9 @@ def _others() -> Iterator[Page]:
     yield Page("admin: calibration, labelled", f"{calibration}labelled")
     yield Page("admin: calibration, traffic", f"{calibration}traffic")
     yield Page("admin: compare versions", f"{calibration}compare{new}")
-    yield Page("admin: a person's data", reverse("admin-person", args=[agent.pk]))
+    yield Page(
+        "admin: a person's data", reverse("admin-person", args=[agent.pk]), "root"
+    )
 
 
 def followed(page: Page, html: str) -> Iterator[Page]:
