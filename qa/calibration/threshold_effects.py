@@ -4,12 +4,13 @@ What an enforced gate kept from the language model is counted as unknown.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
+from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
 from django.utils import timezone
@@ -20,9 +21,9 @@ from qa.calibration.models import DriftReading
 from qa.calibration.thresholds.values import upper_bound
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.decisions import (
+    Alike,
     BoolArray,
     Columns,
-    Row,
     Table,
     columns_of,
     table_of,
@@ -184,8 +185,8 @@ def _count(rows: BoolArray) -> int:
 PERIOD = timedelta(days=30)
 MAX_LOGGED = 20_000
 
-# Only names and values leave the database: a third of what is stored, and the names are
-# the same for most questions.
+# Only names and values leave the database, a third of what is stored; answers that differ
+# in their values alone come as one row.
 _NAMES = RawSQL(
     "jsonb_path_query_array(qa_answer.signals, '$[*].name')::text",
     (),
@@ -196,6 +197,13 @@ _VALUES = RawSQL(
     (),
     output_field=TextField(),
 )
+_GROUPED = """
+SELECT names, string_agg("values", ','), count(*), outcome, has_down, reason, embedder,
+       language_model, probes
+FROM ({}) answer
+GROUP BY names, outcome, has_down, reason, embedder, language_model, probes
+ORDER BY max(created_at) DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,20 +268,18 @@ def logged_of(knowledge_base: KnowledgeBase, *, most: int = MAX_LOGGED) -> Log:
         outcome__in=(Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED),
     )
     down = Vote.objects.filter(answer=OuterRef("pk"), is_up=False)
-    read = [
-        _Measured(*row)
-        for row in rows.order_by("-created_at").values_list(
-            _NAMES,
-            _VALUES,
-            "outcome",
-            Exists(down),
-            "reason",
-            "embedder",
-            "language_model",
-            "probes",
-        )[:most]
-    ]
-    asked = rows.count() if len(read) == most else len(read)
+    measured = rows.annotate(names=_NAMES, values=_VALUES, has_down=Exists(down))
+    newest = measured.order_by("-created_at").values(
+        "names", "values", "outcome", "has_down", "reason", "embedder",
+        "language_model", "probes", "created_at",
+    )[:most]  # fmt: skip
+    query, parameters = newest.query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(_GROUPED.format(query), parameters)
+        read = [_Alike(*row) for row in cursor.fetchall()]
+    asked = _count_answers(read)
+    if asked == most:
+        asked = rows.count()
     embedder = next((row.embedder for row in read if row.embedder), "")
     model = next((row.language_model for row in read if row.language_model), "")
     probes = next((row.probes for row in read if row.probes), "")
@@ -284,21 +290,26 @@ def logged_of(knowledge_base: KnowledgeBase, *, most: int = MAX_LOGGED) -> Log:
         and row.probes in ("", probes)
     ]  # fmt: skip
     current = [row for row in played if row.reason != Reason.POLICY_STALE]
+    counts = [row.answers for row in current]
     answered = [row.outcome == Answer.Outcome.ANSWERED for row in current]
+    voted_down = [row.has_thumb_down for row in current]
     return Log(
-        signals=columns_of(_parsed(current)),
-        was_answered=np.array(answered, np.bool_),
-        has_thumb_down=np.array([row.has_thumb_down for row in current], np.bool_),
+        signals=columns_of(sum(counts), _parsed(current)),
+        was_answered=np.repeat(np.array(answered, np.bool_), counts),
+        has_thumb_down=np.repeat(np.array(voted_down, np.bool_), counts),
         since=since,
         asked=asked,
-        other_models=len(read) - len(played),
-        refused_stale=len(played) - len(current),
+        other_models=_count_answers(read) - _count_answers(played),
+        refused_stale=_count_answers(played) - _count_answers(current),
     )
 
 
-class _Measured(NamedTuple):
+class _Alike(NamedTuple):
+    """Answers that differ in the values of their signals alone."""
+
     names: str
     values: str
+    answers: int
     outcome: str
     has_thumb_down: bool
     reason: str
@@ -307,7 +318,14 @@ class _Measured(NamedTuple):
     probes: str
 
 
-def _parsed(rows: Sequence[_Measured]) -> Sequence[Row]:
-    names = {each: tuple(json.loads(each)) for each in {row.names for row in rows}}
-    values = json.loads(f"[{','.join(row.values for row in rows)}]")
-    return [(names[row.names], each) for row, each in zip(rows, values, strict=True)]
+def _count_answers(rows: Sequence[_Alike]) -> int:
+    return sum(row.answers for row in rows)
+
+
+def _parsed(rows: Iterable[_Alike]) -> Iterator[Alike]:
+    begin = 0
+    for row in rows:
+        end = begin + row.answers
+        values = json.loads(f"[{row.values}]")
+        yield json.loads(row.names), slice(begin, end), values
+        begin = end

@@ -1,6 +1,6 @@
 """What a policy does with many labelled answers at once, by the steps of `replay`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,8 +23,8 @@ from qa.pipeline.replay import (
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
-Row = tuple[tuple[str, ...], Sequence[float | None]]
-"""Names of signals, and as many values."""
+Alike = tuple[Sequence[str], slice | Sequence[int], Sequence[Sequence[float | None]]]
+"""Names of signals, the places of questions that have these, and the values of each."""
 
 # All that a policy holds, and what nothing but these tells apart.
 _HELD = dict.fromkeys(
@@ -176,20 +176,17 @@ class Table(Columns):
         return Decided(answered, unknown)
 
 
-def columns_of(rows: Sequence[Row]) -> Columns:
-    """Return signals as columns; questions with the same names are read at once."""
-    values = {name: np.full(len(rows), np.nan) for name in _HELD}
-    unasked = {name: np.ones(len(rows), np.bool_) for name in (*_HELD, *_ASKED)}
-    alike: dict[tuple[str, ...], list[int]] = {}
-    for number, (names, _) in enumerate(rows):
-        alike.setdefault(names, []).append(number)
-    for names, numbers in alike.items():
-        measured = np.array([rows[number][1] for number in numbers], np.float64)
+def columns_of(size: int, alike: Iterable[Alike]) -> Columns:
+    """Return the signals of `size` questions as columns, from groups of the same names."""
+    values = {name: np.full(size, np.nan) for name in _HELD}
+    unasked = {name: np.ones(size, np.bool_) for name in (*_HELD, *_ASKED)}
+    for names, places, rows in alike:
+        measured = np.array(rows, np.float64)
         for column, name in enumerate(names):
             if name in values:
-                values[name][numbers] = measured[:, column]
+                values[name][places] = measured[:, column]
             if name in unasked:
-                unasked[name][numbers] = False
+                unasked[name][places] = False
     # Stored before there were two ratios: the one counts as verified.
     old = np.logical_and.reduce([unasked[name] for name in RATIOS])
     values["verified_ratio"][old] = values[RATIO][old]
@@ -198,8 +195,15 @@ def columns_of(rows: Sequence[Row]) -> Columns:
 
 def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
     """Return the answers as columns; an answer without a group is a group of its own."""
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for number, answer in enumerate(labelled):
+        alike.setdefault(tuple(answer.signals), []).append(number)
     signals = columns_of(
-        [(tuple(each.signals), tuple(each.signals.values())) for each in labelled]
+        len(labelled),
+        (
+            (names, numbers, [tuple(labelled[at].signals.values()) for at in numbers])
+            for names, numbers in alike.items()
+        ),
     )
     keys = [(answer.group or "", answer.group or answer.id) for answer in labelled]
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}

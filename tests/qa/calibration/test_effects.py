@@ -110,7 +110,13 @@ def test_the_effect_on_logged_answers_is_held_against_what_happened():
         strict=True,
     )
     log = Log(
-        signals=columns_of([(tuple(each), tuple(each.values())) for each in signals]),
+        signals=columns_of(
+            len(signals),
+            (
+                (list(each), [at], [list(each.values())])
+                for at, each in enumerate(signals)
+            ),
+        ),
         was_answered=np.array(answered),
         has_thumb_down=np.array(down),
         since=datetime.now(UTC),

@@ -477,6 +477,17 @@ def test_the_curve_of_an_unfinished_run_is_not_kept(enter, policy, run):
     assert "no-store" in drawn["Cache-Control"]
 
 
+def test_the_list_counts_each_versions_answers(enter, policy):
+    other = new_version(policy, by=None, name="other")
+    for _ in range(3):
+        make_logged(measured(0.5))
+
+    response = enter(Role.SME).get(reverse("admin:qa_policy_changelist"))
+
+    rows = response.context["cl"].result_list
+    assert {row.pk: row.answers_count for row in rows} == {policy.pk: 3, other.pk: 0}
+
+
 @pytest.mark.parametrize(
     ("name", "most"),
     [
