@@ -117,7 +117,7 @@ class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
 
         A question says what its asker knows to exist, and may be written from an entry.
         """
-        entries = Entry.objects.always_visible_to(user).values("pk")
+        entries = Entry.objects.always_visible_to(user).filter(pk=OuterRef("entry_id"))
         # By the rows between: an entry that is hidden from the reader is not found itself.
         named = SavedCase.entries.through.objects.filter(savedcase=OuterRef("pk"))
         audiences = Audience.objects.visible_to(user).values("pk")
@@ -125,7 +125,7 @@ class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
         askers = beyond.filter(groups__saved_cases=OuterRef("pk"))
         return self.filter(
             where_role(user, Role.SME),
-            ~Exists(named.exclude(entry__in=entries)),
+            ~Exists(named.filter(~Exists(entries))),
             ~Exists(askers),
         )
 
