@@ -58,13 +58,15 @@ def create_reviewed_entry(
     error: type[NescioError],
     **values: Unpack[_EntryValues],
 ) -> Entry:
-    """Keep an expert's answer as a question-and-answer entry, which its author owns.
+    """Keep an expert's answer as a question-and-answer entry, which a curator owns who wrote it.
+
+    Of who may not verify it nobody is the owner: it waits for every curator.
 
     Raises:
         NescioError: As `error`: it is to be verified, and `author` is no curator.
     """
-    base = values["knowledge_base"]
-    if options.verify and not has_role_in(author, Role.CURATOR, base.pk):
+    curates = has_role_in(author, Role.CURATOR, values["knowledge_base"].pk)
+    if options.verify and not curates:
         raise error(
             "Only curators verify; leave it unverified, and it waits for review."
         )
@@ -73,7 +75,7 @@ def create_reviewed_entry(
         verify=options.verify,
         author=author,
         least=Role.SME,
-        owner=author,
+        owner=author if curates else None,
         origin=Entry.Origin.REVIEW,
         state=Entry.State.IN_REVIEW,
         **values,
