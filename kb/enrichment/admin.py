@@ -10,7 +10,13 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.decorators import action
 
-from accounts.admin_parts import FixedRowsAdmin, change_each, form_page, tell_of_job
+from accounts.admin_parts import (
+    EstimatingPaginator,
+    FixedRowsAdmin,
+    change_each,
+    form_page,
+    tell_of_job,
+)
 from accounts.base_admin import badge, holders_of
 from accounts.roles import caller
 from kb.enrichment.background import start_enrichment
@@ -47,6 +53,7 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
     list_filter: ClassVar = ["state", "knowledge_base", "model_name"]
     list_select_related: ClassVar = ["entry"]
     list_per_page = 50
+    paginator = EstimatingPaginator
     show_full_result_count = False
     search_fields: ClassVar = ["question", "sentence"]
     ordering: ClassVar[list[Any]] = [

@@ -89,7 +89,14 @@ class Proposal(models.Model):
         indexes = [
             models.Index(
                 fields=["knowledge_base", "state", "-created_at"], name="proposal_queue"
-            )
+            ),
+            # The order of the list, where the first page need not look at all.
+            models.Index(
+                models.F("decided_at").desc(nulls_first=True),
+                models.F("confidence").desc(),
+                models.F("id").desc(),
+                name="proposal_by_decision",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
