@@ -558,7 +558,6 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     # Where it is read from, and where the world finds it.
     "SERVERS": [{"url": "/"}, {"url": PUBLIC_URL}],
-    "DEFAULT_GENERATOR_CLASS": "nescio.schema.KeptSchemaGenerator",
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",

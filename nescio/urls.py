@@ -1,6 +1,6 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
-from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
+from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.permissions import AllowAny
 from rest_framework.routers import SimpleRouter
 
@@ -10,6 +10,7 @@ from accounts.provider import pages as sign_in
 from accounts.provider.provisioning import UserViewSet
 from jobs.api import JobViewSet
 from nescio import health
+from nescio.schema import DescriptionView
 from qa.dashboard.admin import dashboard_page
 from qa.privacy.pages import person_page
 
@@ -24,7 +25,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("qa.urls")),
     path(
         "schema",
-        SpectacularAPIView.as_view(permission_classes=[AllowAny]),
+        DescriptionView.as_view(),
         name="schema",
     ),
     # Its script comes from an address of its own, as the content policy asks.

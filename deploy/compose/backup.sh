@@ -9,18 +9,23 @@ set -eu
 umask 077
 
 has_one_younger_than() {
-    find . -name 'nescio-*.dump' -mmin "-$1" | grep -q .
+    find . -maxdepth 1 -type f -name 'nescio-*.dump' -mmin "-$1" | grep -q .
 }
 
 dump() {
+    # One at a time: the next removes what a broken one left.
+    exec 9> .lock
+    flock 9
     name="nescio-$(date -u +%Y%m%dT%H%M%SZ).dump"
     rm -f nescio-*.part
     pg_dump --format custom --file "$name.part"
     pg_restore --list "$name.part" > /dev/null
     mv "$name.part" "$name"
     echo "$name: $(du -h "$name" | cut -f1)"
-    # Only after a new one is complete: the last one is never deleted.
-    find . -name 'nescio-*.dump' -mmin "+$((NESCIO_BACKUP_KEEP_DAYS * 1440))" -delete
+    # Only after a new one is complete, and never that one.
+    find . -maxdepth 1 -type f -name 'nescio-*.dump' ! -name "$name" \
+        -mmin "+$((NESCIO_BACKUP_KEEP_DAYS * 1440))" -delete
+    exec 9>&-
 }
 
 interval=$((NESCIO_BACKUP_HOURS * 60))

@@ -38,7 +38,7 @@ _AT_ONCE = 1000
 class Contents:
     """What an archive holds: one knowledge base, or "" for all, for one reader.
 
-    For a curator of single ones these are all.
+    Of knowledge bases it holds those that the reader curates.
     """
 
     knowledge_base: str = ""

@@ -8,6 +8,7 @@ world may use the same words ("the Unknown Soldier", "we cannot refund a cash ad
 
 import re
 import unicodedata
+from functools import cache
 
 from kb.text.words import sentences
 
@@ -90,7 +91,6 @@ _BARE = (
     r"(?:(?:i'm\s+|i\s+am\s+)?(?:so\s+|very\s+)?sorry|apologies|tut\s+mir\s+leid|es\s+tut\s+mir\s+leid)",
 )
 
-# Compiled when first needed, a tenth of a second, which most processes need not pay.
 _SPEAKER = "|".join(_BY_THE_SPEAKER)
 _MATERIAL_SAYS_NOT = "|".join(_ABOUT_THE_MATERIAL)
 _BARE_REFUSAL = (
@@ -108,11 +108,18 @@ def is_refusal(text: str) -> bool:
     return any(_refuses(sentence) for sentence in sentences(text))
 
 
+@cache
+def compiled_patterns() -> tuple[re.Pattern[str], ...]:
+    """Compile them when first needed: a tenth of a second that most processes need not pay."""
+    return tuple(map(re.compile, (_SPEAKER, _BARE_REFUSAL, _MATERIAL_SAYS_NOT)))
+
+
 def _refuses(sentence: str) -> bool:
     said = unicodedata.normalize("NFKC", sentence).lower()
     said = _APOSTROPHES.sub("'", said).strip(" \"'\u201c\u201d\u201e\u00ab\u00bb*_")
     said = " ".join(_QUOTED.sub(" ", said).split())
-    if re.search(_SPEAKER, said) or re.search(_BARE_REFUSAL, said):
+    speaker, bare, material_says_not = compiled_patterns()
+    if speaker.search(said) or bare.search(said):
         return True
-    found = re.search(_MATERIAL_SAYS_NOT, said)
+    found = material_says_not.search(said)
     return found is not None and not _CONDITION.search(said[: found.start()])

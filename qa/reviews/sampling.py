@@ -187,6 +187,7 @@ def draw_in_background(run: JobRun) -> dict[str, object]:
     if "sample" in run.cursor:  # drawn by an attempt that did not live to say so
         return {name: run.cursor[name] for name in ("sample", "answers")}
     by = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
+    refuse_elsewhere(by, run.parameters["knowledge_base"])
     with run.step() as step:
         times = {
             name: parse_datetime(run.parameters[name]) for name in ("since", "until")

@@ -5,8 +5,12 @@ left out by their numbers, which are never raised: fix what it finds, or add
 `IgnoreMigration()` to the migration with the reason why its table is always small.
 """
 
+import io
+import re
+
 import pytest
 from django.conf import settings
+from django.core.management import call_command
 from django.db.migrations.loader import MigrationLoader
 from django_migration_linter import MigrationLinter
 
@@ -49,6 +53,26 @@ def test_no_migration_since_the_rule_locks_a_large_table(findings):
     ]
 
     assert findings(*new) == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_migration_since_the_rule_reads_all_rows_for_a_foreign_key():
+    """As an `AlterField` does that only drops the field's index."""
+    found = []
+    for app, name in MigrationLoader(None).disk_migrations:
+        if app not in BEFORE_THE_RULE or int(name[:4]) <= BEFORE_THE_RULE[app]:
+            continue
+        said = io.StringIO()
+        call_command("sqlmigrate", app, name, stdout=said)
+        made = re.findall(r'CREATE TABLE "(\w+)"', said.getvalue())
+        added = re.findall(
+            r'ALTER TABLE "(\w+)" ADD CONSTRAINT (?:(?!NOT VALID)[^;])*'
+            r"FOREIGN KEY(?:(?!NOT VALID)[^;])*;",
+            said.getvalue(),
+        )
+        found += [(app, name, table) for table in added if table not in made]
+
+    assert found == []
 
 
 def test_an_index_that_is_not_made_concurrently_is_found(findings):

@@ -157,6 +157,19 @@ def test_the_schema_is_served_as_json_and_yaml(db):
     assert as_yaml.content.startswith(b"openapi: 3")
 
 
+def test_the_description_is_the_same_whoever_reads_it_first(db):
+    ask = Client().get
+
+    german = ask("/api/v1/schema", headers={"Accept-Language": "de"})
+    again = ask("/api/v1/schema", {"lang": "en"})
+    refused = ask("/api/v1/schema", headers={"Accept": "image/png"})
+
+    assert again.content == german.content
+    assert b"Legt fest" not in german.content
+    assert refused.status_code == 406
+    assert "openapi" not in refused.content.decode()
+
+
 def test_the_documents_page_runs_no_inline_script(db):
     client = Client()
 

@@ -164,6 +164,24 @@ def test_a_curator_of_one_knowledge_base_exports_that_one(api, make_it):
     assert late.status_code == 403
 
 
+def test_the_admin_downloads_what_one_curates_of_what_one_may_read(client):
+    travel = make_knowledge_base("travel")
+    fares = make_entry("Lounges cost 30 euros.", knowledge_base=travel)
+    fees = make_entry("Cards cost 12 euros.")
+    user = make_user(Role.SME)
+    user.is_staff = True
+    user.save()
+    set_knowledge_roles(user, {travel.pk: "curator"})
+    client.force_login(user)
+
+    table = client.post(
+        "/admin/kb/entry/",
+        {"action": "download_table", "_selected_action": [fares.pk, fees.pk]},
+    )
+
+    assert [row["id"] for row in rows_of(table)] == [str(fares.pk)]
+
+
 def test_agents_export_nothing(api):
     client = api(make_user(Role.AGENT))
 

@@ -140,13 +140,15 @@ def test_what_was_asked_is_played_in_columns_as_it_is_one_by_one(alpha):
     )  # fmt: skip
     for signals in stored:
         make_logged(signals)
+        make_logged(signals, reason="model_declined", shown_reason="model_declined")
     played = [replay(signals, policy).outcome for signals in stored]
 
     effect = logged_of(make_knowledge_base()).effect(policy)
 
-    assert effect.questions == len(stored)
+    assert effect.questions == 2 * len(stored)
     assert effect.more_refused == played.count(Played.REFUSED)
-    assert effect.unknown == played.count(Played.UNKNOWN)
+    assert effect.more_answered == played.count(Played.ANSWERED)
+    assert effect.unknown == 2 * played.count(Played.UNKNOWN)
 
 
 def test_without_traffic_nothing_would_change():

@@ -6,7 +6,9 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from accounts.exceptions import RoleElsewhereError
 from accounts.roles import Role
+from accounts.services import set_knowledge_roles
 from jobs.exceptions import RetryableJobError
 from jobs.models import Job
 from jobs.run import run_job
@@ -268,6 +270,19 @@ def test_a_killed_draw_is_not_drawn_again():
     job.refresh_from_db()
     assert job.state == Job.State.SUCCEEDED
     assert job.result["sample"] == ReviewSample.objects.get().pk
+
+
+def test_what_was_ordered_is_not_drawn_after_the_role_is_lost():
+    make_answers(2)
+    user = make_user(role=None)
+    set_knowledge_roles(user, {make_knowledge_base().pk: "curator"})
+    job = enqueue_draw(order(), by=user)
+    set_knowledge_roles(user, {make_knowledge_base("travel").pk: "curator"})
+
+    with pytest.raises(RoleElsewhereError):
+        run_job(job.pk, {job.kind: draw_in_background})
+
+    assert not ReviewSample.objects.exists()
 
 
 def test_strata_are_deleted_with_no_judgement():
