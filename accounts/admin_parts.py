@@ -253,7 +253,6 @@ def change_each(
 class QueueAdmin(FixedRowsAdmin):
     """Rows that wait for experts, as far as their reader may see them."""
 
-    show_full_result_count = False
     actions: ClassVar = ["assign_to_me", "unassign"]
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> object:

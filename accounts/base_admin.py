@@ -112,6 +112,8 @@ class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no ty
 class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     """Holds each request to the rows, filters and values that there are."""
 
+    list_per_page = 50
+    show_full_result_count = False  # of all rows beside those that a filter leaves
     fixed_fields: Sequence[str] = ()  # shown and no longer changed once a row is there
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:  # noqa: ANN401  # Django's

@@ -226,7 +226,6 @@ class DeliveryAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     list_filter: ClassVar = ["state", "endpoint", TypeFilter]
     list_select_related: ClassVar = ["endpoint", "event"]
-    show_full_result_count = False
     actions: ClassVar = ["replay_chosen"]
     actions_detail: ClassVar = ["replay_this"]
     has_steer_permission = holders_of(Role.ADMIN)

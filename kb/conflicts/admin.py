@@ -58,8 +58,6 @@ class ConflictAdmin(InBaseAdmin, FixedRowsAdmin):
     list_filter: ClassVar = ["state", "kind"]
     list_select_related: ClassVar = ["first", "second"]
     actions_list: ClassVar = ["check_now"]
-    list_per_page = 50
-    show_full_result_count = False
     has_check_permission = holders_of(Role.CURATOR)
     shown_kind = badge("kind", _KINDS)
     shown_state = badge("state", _STATES)

@@ -4,7 +4,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, QuerySet
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
@@ -25,6 +26,7 @@ from kb.documents.services import (
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
+from kb.entries.models import Entry
 from kb.exceptions import InvalidKnowledgeError
 from kb.interface.admin import (
     InBaseAdmin,
@@ -176,10 +178,13 @@ class DocumentAdmin(InBaseAdmin, ServiceAdmin, RefusedDeletionAdmin):
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
+        # Counted for the rows of a page: over a join, all entries would be grouped.
+        entries = Entry.objects.filter(document=OuterRef("pk")).order_by()
+        counted = entries.values("document").annotate(count=Count("*")).values("count")
         return (
             Document.objects.visible_to(request.user)
             .filter(self.rows_of(request))
-            .annotate(entry_count=Count("entries"))
+            .annotate(entry_count=Coalesce(Subquery(counted), 0))
             .order_by("title", "pk")
         )
 

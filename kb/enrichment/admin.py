@@ -50,12 +50,12 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
         "sentence", "shown_question", "shown_confidence", "shown_state", "model_name",
         "created_at",
     ]  # fmt: skip
-    list_filter: ClassVar = ["state", "knowledge_base", "model_name"]
+    list_filter: ClassVar = ["state", "knowledge_base"]
     list_select_related: ClassVar = ["entry"]
-    list_per_page = 50
     paginator = EstimatingPaginator
-    show_full_result_count = False
-    search_fields: ClassVar = ["question", "sentence"]
+    # Which models there are would be asked of all proposals, to list most often one.
+    search_fields: ClassVar = ["question", "sentence", "=model_name"]
+    search_help_text = "Words of the question or the sentence, or a model's whole name"
     ordering: ClassVar[list[Any]] = [
         F("decided_at").desc(nulls_first=True),
         "-confidence",

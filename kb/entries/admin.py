@@ -64,8 +64,6 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         "origin", "product_line", "line_of_business", "knowledge_base",
     ]  # fmt: skip
     list_select_related = ["audience", "verified_by", "upkeep"]
-    list_per_page = 50
-    show_full_result_count = False
     paginator = EstimatingPaginator
     ordering = ["-updated_at", "-pk"]
     search_fields = ["text"]

@@ -179,7 +179,6 @@ class AnswerAdmin(ReadOnlyAdmin):
     search_fields: ClassVar = ["question", "asker__username"]
     search_help_text = "Words of the question as they begin, or who asked"
     list_per_page = 25
-    show_full_result_count = False
     paginator = EstimatingPaginator
     actions: ClassVar = ["propose"]
     fieldsets: ClassVar = [

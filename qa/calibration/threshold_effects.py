@@ -183,7 +183,7 @@ def _count(rows: BoolArray) -> int:
 
 
 PERIOD = timedelta(days=30)
-MAX_LOGGED = 20_000
+MAX_LOGGED = 15_000
 
 # Only names and values leave the database, a third of what is stored; answers that differ
 # in their values alone come as one row.

@@ -41,7 +41,6 @@ class GapAdmin(QueueFormAdmin):
     ]  # fmt: skip
     list_filter: ClassVar = ["state", "knowledge_base", "owner", "last_seen"]
     list_select_related = ["owner"]
-    list_per_page = 50
     search_fields = ["question"]
     ordering: ClassVar = ["-impact_score", "-pk"]
     actions: ClassVar = [*QueueFormAdmin.actions, "reopen"]

@@ -85,8 +85,6 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     list_filter: ClassVar = ["knowledge_base", "drawn_at"]
     list_select_related: ClassVar = ["knowledge_base", "drawn_by"]
-    list_per_page = 50
-    show_full_result_count = False
     actions_list: ClassVar = ["draw"]
     has_draw_permission = holders_of("qa.add_reviewsample")
     fieldsets: ClassVar = [

@@ -63,7 +63,6 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     ]  # fmt: skip
     list_select_related = ["answer", "user", "handled_by"]
     list_per_page = 25
-    show_full_result_count = False
     paginator = EstimatingPaginator
     search_fields = ["answer__question", "user__username"]
     search_help_text = "Words of the question as they begin, or who voted"
@@ -169,8 +168,6 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
     list_display_links = ["when"]
     list_filter = ["is_undo", "at"]
     list_select_related = ["entry", "by"]
-    list_per_page = 50
-    show_full_result_count = False
     actions: ClassVar = ["undo"]
     has_undo_permission = holders_of(Role.CURATOR)
     fields: ClassVar = [
