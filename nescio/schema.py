@@ -2,7 +2,7 @@
 
 import re
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 from django.conf import settings
 from django.utils import translation
@@ -240,8 +240,9 @@ def _statuses(address: str, method: str, operation: dict[str, Any]) -> set[str]:
 @lru_cache
 def _described() -> dict[str, Any]:
     # Not in the language of who asks first.
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # untyped in the library
     with translation.override(settings.LANGUAGE_CODE):
-        found: dict[str, Any] = SchemaGenerator().get_schema(public=True)
+        found: dict[str, Any] = generator.get_schema(public=True)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -249,11 +250,11 @@ def _kept(renderer: type[BaseRenderer]) -> type[BaseRenderer]:
     """Return a renderer that writes the description once in a process."""
 
     @lru_cache
-    def written() -> bytes:
-        return bytes(renderer().render(_described(), renderer_context={}))
+    def written() -> Any:  # noqa: ANN401  # whichever it writes
+        return renderer().render(_described(), renderer_context={})
 
     class Kept(renderer):  # type: ignore[valid-type,misc]  # whichever it is
-        def render(self, data: Any, *args: Any, **kwargs: Any) -> bytes:  # noqa: ANN401
+        def render(self, data: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
             is_description = data is _described()
             return (
                 written() if is_description else super().render(data, *args, **kwargs)
@@ -269,7 +270,7 @@ class DescriptionView(APIView):
     """
 
     schema = None  # is no part of it
-    throttle_classes: ClassVar = []  # what is kept costs nothing
+    throttle_classes = ()  # what is kept costs nothing
     permission_classes = [AllowAny]
     renderer_classes = [*map(_kept, (OpenApiYamlRenderer, OpenApiYamlRenderer2,
                                      OpenApiJsonRenderer, OpenApiJsonRenderer2))]  # fmt: skip
