@@ -4,7 +4,7 @@ from typing import Any, Self, TypeVar
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.db import models
-from django.db.models.functions import Now
+from django.db.models.functions import Coalesce, Now
 from knox.models import AbstractAuthToken, AuthTokenManager
 
 _Row = TypeVar("_Row", bound=models.Model)
@@ -208,3 +208,14 @@ def optional_row(
         help_text=help_text,
         **{"on_delete": models.SET_NULL, **options},
     )
+
+
+def count_of(rows: models.QuerySet[Any], key: str) -> Coalesce:
+    """Return how many of `rows` have the outer row as their `key`, as an expression.
+
+    It is counted for the rows that are read alone; over a join all of `rows` would be
+    grouped.
+    """
+    own = rows.filter(**{key: models.OuterRef("pk")}).order_by().values(key)
+    counted = own.annotate(count=models.Count("*")).values("count")
+    return Coalesce(models.Subquery(counted), 0)

@@ -4,15 +4,14 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
 from accounts.admin import KnowledgeRoleInline
 from accounts.base_admin import BaseAdmin, holders_of
-from accounts.models import KnowledgeRole
+from accounts.models import KnowledgeRole, count_of
 from accounts.roles import caller
 from accounts.services import holding_roles, keeping_staff
 from kb.audiences.models import Audience
@@ -178,13 +177,10 @@ class DocumentAdmin(InBaseAdmin, ServiceAdmin, RefusedDeletionAdmin):
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Document]:
-        # Counted for the rows of a page: over a join, all entries would be grouped.
-        entries = Entry.objects.filter(document=OuterRef("pk")).order_by()
-        counted = entries.values("document").annotate(count=Count("*")).values("count")
         return (
             Document.objects.visible_to(request.user)
             .filter(self.rows_of(request))
-            .annotate(entry_count=Coalesce(Subquery(counted), 0))
+            .annotate(entry_count=count_of(Entry.objects.all(), "document"))
             .order_by("title", "pk")
         )
 

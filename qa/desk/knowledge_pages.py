@@ -9,13 +9,13 @@ from typing import Any
 
 from django import forms
 from django.core.paginator import Page, Paginator
-from django.db.models import Count, OuterRef, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from accounts.models import count_of
 from accounts.replica import reads_replica
 from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import SectionNode, section_tree
@@ -141,12 +141,11 @@ def _page(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
 
 
 def _documents(request: HttpRequest, base: KnowledgeBase) -> QuerySet[Document]:
-    own = Entry.objects.readable_by(request.user).filter(document=OuterRef("pk"))
-    count = own.order_by().values("document").annotate(count=Count("pk"))
+    entries = Entry.objects.readable_by(request.user)
     return (
         Document.objects.visible_to(request.user)
         .filter(knowledge_base=base)
-        .annotate(readable=Coalesce(Subquery(count.values("count")), 0))
+        .annotate(readable=count_of(entries, "document"))
         .order_by("title", "pk")
     )
 

@@ -4,8 +4,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, OuterRef, QuerySet, Subquery, TextField, Value
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
@@ -16,6 +15,7 @@ from accounts.admin_parts import confirmed, tell_of_job
 from accounts.base_admin import BaseAdmin, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
+from accounts.models import count_of
 from jobs.services import enqueue
 from qa.answers.models import Answer
 from qa.calibration import versions as words
@@ -164,11 +164,8 @@ class PolicyAdmin(BaseAdmin):
             name: Value(value, output_field=TextField())
             for name, value in asdict(current_fingerprints()).items()
         }
-        decided = Answer.objects.filter(policy=OuterRef("pk")).order_by()
-        answers = decided.values("policy").annotate(count=Count("*")).values("count")
         return rows.annotate(
-            # Grouped over a join, all answers would be sorted with all columns of these.
-            answers_count=Coalesce(Subquery(answers), 0),
+            answers_count=count_of(Answer.objects.all(), "policy"),
             has_drifted=has_drifted(),
             is_from_own_questions=words.is_from_own_questions(),
             **running,
