@@ -17,7 +17,13 @@ from django.http import StreamingHttpResponse
 from accounts.acting import acting_for
 from accounts.prepared import execute
 from accounts.rest import csv_download
-from accounts.roles import Role, bases_of_role, has_role, has_role_somewhere
+from accounts.roles import (
+    Role,
+    bases_of_role,
+    has_role,
+    has_role_somewhere,
+    where_role,
+)
 from jobs.models import Job, JobQuerySet
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -191,7 +197,9 @@ COLUMNS = tuple(_PATHS)
 def csv_response(
     entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
 ) -> StreamingHttpResponse:
-    return csv_download(csv_lines(entries, reader), "entries")
+    """Return those that `reader` curates, of entries that they may see."""
+    curated = entries.filter(where_role(reader, Role.CURATOR))
+    return csv_download(csv_lines(curated, reader), "entries")
 
 
 # A revision keeps what an entry says under the same names; the rest is the entry's own.

@@ -18,6 +18,7 @@ from accounts.roles import Role, caller, has_role, has_role_somewhere
 from kb.archive.exports import exported_file, get_exports, request_export
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
+from kb.interface.admin import bases_curated_by
 
 _SHOWN = 20
 
@@ -35,9 +36,8 @@ class ExportForm(forms.Form):
 
     def __init__(self, data: QueryDict | None, *, reader: User) -> None:
         super().__init__(data)
-        bases = KnowledgeBase.objects.of_role(reader, Role.CURATOR)
         field: Any = self.fields["knowledge_base"]
-        field.queryset = bases.order_by("name")
+        field.queryset = bases_curated_by(reader)
 
 
 def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpResponse:

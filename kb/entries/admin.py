@@ -13,7 +13,7 @@ from unfold.decorators import action, display
 
 from accounts.admin_parts import EstimatingPaginator, confirmed
 from accounts.base_admin import badge, holders_somewhere
-from accounts.roles import Role, caller, refuse_elsewhere, where_role
+from accounts.roles import Role, caller, refuse_elsewhere
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
@@ -193,8 +193,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         self, request: HttpRequest, chosen: QuerySet[Entry]
     ) -> HttpResponseBase:
         visible = Entry.objects.visible_to(request.user).filter(
-            where_role(request.user, Role.CURATOR),
-            pk__in=list(chosen.values_list("pk", flat=True)),
+            pk__in=list(chosen.values_list("pk", flat=True))
         )
         return csv_response(visible, request.user)
 

@@ -15,8 +15,9 @@ from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, table, written
 from accounts.base_admin import holders_of
-from accounts.roles import Role, caller, where_not_elsewhere
+from accounts.roles import caller, where_not_elsewhere
 from kb.documents.models import KnowledgeBase
+from kb.interface.admin import bases_curated_by
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample
 from qa.reviews.sampling import SampleOrder, enqueue_draw
@@ -45,7 +46,7 @@ class SampleForm(StyledForm):
 
     def __init__(self, data: QueryDict | None, *, drawer: User) -> None:
         today = timezone.localdate()
-        bases = KnowledgeBase.objects.of_role(drawer, Role.CURATOR)
+        bases = bases_curated_by(drawer)
         initial = {
             "knowledge_base": bases.order_by("pk").first(),
             "hours": settings.REVIEW_HOURS_A_WEEK or 1.0,
@@ -57,7 +58,7 @@ class SampleForm(StyledForm):
         }
         super().__init__(data, initial=initial)
         field: Any = self.fields["knowledge_base"]
-        field.queryset = bases.order_by("name")
+        field.queryset = bases
 
     def order(self) -> SampleOrder:
         given = dict(self.cleaned_data)
