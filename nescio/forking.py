@@ -41,7 +41,6 @@ def import_web_server() -> None:
         "mcp.server.streamable_http_manager",
         "nescio.warm_up",
     )
-    importlib.import_module("qa.pipeline.refusal_detector").compiled_patterns()
 
 
 def _share_metrics() -> None:

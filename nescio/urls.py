@@ -23,11 +23,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include(router.urls)),
     path("", include("kb.urls")),
     path("", include("qa.urls")),
-    path(
-        "schema",
-        DescriptionView.as_view(),
-        name="schema",
-    ),
+    path("schema", DescriptionView.as_view(), name="schema"),
     # Its script comes from an address of its own, as the content policy asks.
     path(
         "docs",

@@ -22,6 +22,7 @@ from kb.embedding.services import active_model
 from qa.answers.sources import configured_verifier
 from qa.pipeline.choice import Passage
 from qa.pipeline.policy import RetrievalTiming
+from qa.pipeline.refusal_detector import compiled_patterns
 from qa.policies.models import Policy
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ def load_before_forking() -> None:
     What can't be loaded, each process tries again, and says in its health check. On a
     GPU nothing is: each process has its own memory there.
     """
+    compiled_patterns()
     # Asked otherwise, CUDA would be begun, which no fork survives.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     # What a command that only wants the states should not pay for.

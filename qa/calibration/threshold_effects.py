@@ -10,11 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
-from django.db import connection
 from django.db.models import Exists, OuterRef, QuerySet, Subquery, TextField
 from django.db.models.expressions import RawSQL
 from django.utils import timezone
 
+from accounts.prepared import execute
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
 from qa.calibration.models import DriftReading
@@ -274,9 +274,7 @@ def logged_of(knowledge_base: KnowledgeBase, *, most: int = MAX_LOGGED) -> Log:
         "language_model", "probes", "created_at",
     )[:most]  # fmt: skip
     query, parameters = newest.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(_GROUPED.format(query), parameters)
-        read = [_Alike(*row) for row in cursor.fetchall()]
+    read = [_Alike(*row) for row in execute(_GROUPED.format(query), parameters)]
     asked = _count_answers(read)
     if asked == most:
         asked = rows.count()
