@@ -216,6 +216,19 @@ def test_a_backup_is_complete_and_old_ones_go_only_then(database):
     assert database.backup("check").returncode == 0
 
 
+def test_a_backup_deletes_neither_itself_nor_what_lies_below(database):
+    kept = database.backups / "keep" / "nescio-old.dump"
+    kept.parent.mkdir()
+    kept.touch()
+    os.utime(kept, (0, time.time() - 15 * 86_400))
+
+    done = database.backup("once", NESCIO_BACKUP_KEEP_DAYS="0")
+
+    assert done.returncode == 0, done.stderr
+    assert len(database.dumps()) == 1
+    assert kept.exists()
+
+
 def test_a_backup_is_made_when_the_last_one_is_too_old(database):
     command = ["sh", str(SCRIPTS / "backup.sh")]
     environment = database.backup_environment()
