@@ -1,6 +1,7 @@
 """The golden set as a suite: what is asked of it, for whom, and what is right."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.django_db
 def golden_entries() -> list[Entry]:
     """Return three entries whose questions are of the golden part, and one that is not."""
     made = make_entries(
-        [f"Card {number} costs {number} euros." for number in range(40)]
+        [f"Card {number} costs {number} euros." for number in range(120)]
     )
     parts = {
         part: [e for e in made if part_of(f"entry {e.pk}") is part] for part in Part
@@ -36,9 +37,16 @@ def golden_entries() -> list[Entry]:
 
 
 def judged(
-    question: str, entry: Entry, asker: User | None = None, **said: Any
+    question: str,
+    entry: Entry,
+    asker: User | None = None,
+    pk: UUID | None = None,
+    **said: Any,
 ) -> Review:
-    answer = make_answer(asker or make_user(), question=question, cited=(entry,))
+    fields = {"pk": pk} if pk else {}
+    answer = make_answer(
+        asker or make_user(), question=question, cited=(entry,), **fields
+    )
     done = {"state": Review.State.DONE, "reviewed_at": timezone.now()}
     return Review.objects.create(answer=answer, **done, **said)
 
@@ -85,9 +93,10 @@ def test_a_draft_is_right_as_judged_or_by_the_entry_that_it_cites(golden_entries
 def test_strata_of_which_more_were_drawn_are_thinned_to_equal_weight(golden_entries):
     entry = golden_entries[0]
     rare, common = stratum(40, 40), stratum(400, 40)
-    for number in range(40):
-        judged(f"Rare {number}?", entry, stratum=rare, **RIGHT)
-        judged(f"Common {number}?", entry, stratum=common, **RIGHT)
+    for number in range(40):  # of fixed keys: they decide which are kept
+        rare_key, common_key = UUID(int=number), UUID(int=100 + number)
+        judged(f"Rare {number}?", entry, pk=rare_key, stratum=rare, **RIGHT)
+        judged(f"Common {number}?", entry, pk=common_key, stratum=common, **RIGHT)
 
     kept = thinned(reviewed_questions(make_knowledge_base()))
 
