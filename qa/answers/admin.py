@@ -3,7 +3,6 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -24,8 +23,8 @@ from kb.enrichment.services import MAX_SEEDS
 from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence, readable_reason
 from qa.answers.view import shown_pieces, token_confidences
 from qa.answers.waterfall import stage_times
+from qa.answers.word_search import users_named
 
-_MAX_ASKERS = 50
 _SHOWN = 120
 _PASSED = {True: "met", False: "not met", None: "recorded"}
 _WITHHELD = "withheld: it was written from entries that you may not see"
@@ -236,8 +235,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     ) -> tuple[QuerySet[Answer], bool]:
         if not search_term.strip() or not isinstance(queryset, AnswerQuerySet):
             return queryset, False
-        named = User.objects.filter(username__icontains=search_term.strip())
-        askers = list(named.values_list("pk", flat=True)[:_MAX_ASKERS])
+        askers = users_named(search_term.strip())
         in_text = request.user.is_superuser
         return queryset.with_words(search_term, in_text=in_text, askers=askers), False
 

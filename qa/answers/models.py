@@ -1,4 +1,3 @@
-import re
 import uuid
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,7 +5,6 @@ from typing import TYPE_CHECKING, Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import models
 from django.db.models import (
     Exists,
@@ -26,17 +24,13 @@ from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry, Revision, RevisionOutline
 from kb.tags.models import Tag, tag_of
 from kb.types import Evidence
+from qa.answers.word_search import has_words, words_of
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
 from qa.policies.models import Policy
 
 if TYPE_CHECKING:
     from qa.answers.view import AnswerView
-
-_WORD = re.compile(r"\w+")
-# Words as they stand: questions come in any language.
-QUESTION_WORDS = SearchVector("question", config="simple")
-TEXT_WORDS = SearchVector("text", config="simple")
 
 ERASED = "[erased]"
 """What stands where words were, until they were erased by age or with their person."""
@@ -89,14 +83,8 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
             in_text: Search the answer's text, too.
             askers: Ids of users whose questions are found in any case.
         """
-        hit = Q(asker__in=askers)
-        begun = [f"{word}:*" for word in _WORD.findall(words)]
-        if begun:
-            query = SearchQuery(" & ".join(begun), config="simple", search_type="raw")
-            hit |= Q(question_words=query)
-            hit |= Q(text_words=query) if in_text else Q()
-        rows = self.alias(question_words=QUESTION_WORDS, text_words=TEXT_WORDS)
-        return rows.filter(hit)
+        said = has_words(self.model.objects.all(), words, in_text=in_text)
+        return self.filter(said | Q(asker__in=askers))
 
     def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
         """Fetch the asker, and as `own_vote` whether this user's vote is up, or None."""
@@ -326,8 +314,8 @@ class Answer(models.Model):
             models.Index(
                 fields=["shown_reason", "-created_at"], name="answer_by_shown_reason"
             ),
-            GinIndex(QUESTION_WORDS, name="answer_question_words"),
-            GinIndex(TEXT_WORDS, name="answer_text_words"),
+            GinIndex(words_of("question"), name="answer_question_words"),
+            GinIndex(words_of("text"), name="answer_text_words"),
             models.Index(
                 fields=["created_at"],
                 name="answer_pending",

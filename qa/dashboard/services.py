@@ -55,16 +55,20 @@ class Quality:
 
 
 def read_quality(scope: Scope) -> Quality:
-    """Estimate from the reviews of answers of the period (three queries).
+    """Estimate from the reviews of answers of the period (three queries)."""
+    return Quality(*read_false_shares(scope), _agreement(scope))
+
+
+def read_false_shares(scope: Scope) -> tuple[Estimate | None, Estimate | None]:
+    """Return the shares of false answers and of false refusals (two queries).
 
     Samples that overlap count as much as they have answers. Where a stratum is wider
     than the scope, its answers are taken to be in it as often as its reviewed ones are.
     """
     strata = _strata(scope)
-    return Quality(
+    return (
         estimate(_part(each, "answered", "answers", "wrong") for each in strata),
         estimate(_part(each, "refused", "refusals", "false") for each in strata),
-        _agreement(scope),
     )
 
 

@@ -18,8 +18,9 @@ from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
-from qa.answers.models import fetch_evidence
-from qa.dashboard.services import read_quality
+from qa.answers.models import Answer, fetch_evidence
+from qa.answers.word_search import has_words
+from qa.dashboard.services import read_false_shares
 from qa.dashboard.traffic import make_scope
 from qa.reviews import services
 from qa.reviews.agreement import agreement
@@ -90,8 +91,17 @@ class ReviewAdmin(QueueAdmin):
     list_per_page = 25
     paginator = EstimatingPaginator
     search_fields: ClassVar = ["answer__question"]
+    search_help_text = "Words of the question as they begin"
     ordering: ClassVar = ["-created_at", "-pk"]
     list_before_template = "admin/qa/review/_head.html"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Review], search_term: str
+    ) -> tuple[QuerySet[Review], bool]:
+        if not search_term.strip():
+            return queryset, False
+        said = has_words(Answer.objects.all(), search_term, of="answer")
+        return queryset.filter(said), False
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> Review:
         return services.assign(key, to=user, by=by)
@@ -110,9 +120,9 @@ class ReviewAdmin(QueueAdmin):
         queue = services.review_queue(caller(request))
         extra: dict[str, Any] = {"open_count": queue.order_by()[:_COUNTED].count()}
         if has_role(request.user, Role.SME):  # of all knowledge bases
-            quality = read_quality(make_scope(_ESTIMATED_DAYS))
+            false_shares = read_false_shares(make_scope(_ESTIMATED_DAYS))
             extra |= {
-                "outlook": read_outlook(quality.false_answers, quality.false_refusals),
+                "outlook": read_outlook(*false_shares),
                 "next_reviews": NEXT,
                 "unattended": services.unattended_tags(),
                 "agreements": [each for each in agreement() if each.kappa.pairs],

@@ -19,6 +19,7 @@ from accounts.roles import Role, caller, where_role
 from kb.entries.models import Entry
 from qa.answers.admin import AnswerColumns, link_to_entry
 from qa.answers.models import Answer
+from qa.answers.word_search import has_words, users_named
 from qa.votes.entry_confidence import undo_moves
 from qa.votes.models import ConfidenceMove, Vote, VoteQuerySet
 from qa.votes.services import csv_lines, handle_votes, reopen_votes
@@ -94,9 +95,8 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
         term = search_term.strip()
         if not term:
             return queryset, False
-        answers = Answer.objects.with_words(term).values("pk")
-        said = Q(answer__in=answers) | Q(user__username__icontains=term)
-        return queryset.filter(said), False
+        said = has_words(Answer.objects.all(), term, of="answer")
+        return queryset.filter(said | Q(user__in=users_named(term))), False
 
     @admin.action(description="Mark as dealt with", permissions=["handle"])
     def handle(self, request: HttpRequest, chosen: QuerySet[Vote]) -> None:
