@@ -191,7 +191,7 @@ class ReadOnlyAdmin(FixedRowsAdmin):
         return [name for _, part in self.fieldsets or () for name in part["fields"]]
 
 
-_COUNTED = 1_000
+_COUNTED = 500
 
 
 class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold ships no types

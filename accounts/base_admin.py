@@ -4,8 +4,8 @@ Django hands the text of addresses and forms to the database as it comes: any lo
 field, any id of a row, any first value of a form.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from django.contrib import messages
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
@@ -16,7 +16,14 @@ from django.contrib.admin.widgets import (
     AutocompleteSelectMultiple,
 )
 from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import DateTimeField, Field, Model, QuerySet
+from django.db.models import (
+    PROTECT,
+    DateTimeField,
+    Field,
+    ForeignObjectRel,
+    Model,
+    QuerySet,
+)
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
@@ -24,6 +31,10 @@ from unfold.views import ChangeList
 
 from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role, has_role_somewhere
+
+_LISTED: Final = 100
+_COUNTED: Final = 1_000
+"""Of the rows that keep another from being deleted; more are "more than"."""
 
 
 def nobody(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
@@ -109,6 +120,14 @@ class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no ty
         return found
 
 
+def _count(relation: ForeignObjectRel, rows: Sequence[Model]) -> int:
+    """Return how many rows refer to these, at most one more than are counted."""
+    others = relation.related_model._base_manager
+    found = others.filter(**{f"{relation.field.name}__in": rows})
+    counted: int = found[: _COUNTED + 1].count()
+    return counted
+
+
 class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     """Holds each request to the rows, filters and values that there are."""
 
@@ -126,6 +145,30 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     ) -> Sequence[str]:
         fixed = self.fixed_fields if obj else ()
         return [*super().get_readonly_fields(request, obj), *fixed]
+
+    def get_deleted_objects(
+        self, objs: Iterable[Model], request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
+        """Count what keeps rows from being deleted, where it is more than can be listed.
+
+        Django would read all of it, and first what would be deleted with the rows.
+        """
+        rows = list(objs)
+        needing = [
+            (relation.related_model._meta.verbose_name_plural, _count(relation, rows))
+            for relation in self.model._meta.related_objects
+            if relation.on_delete is PROTECT
+        ]
+        if max((count for _, count in needing), default=0) <= _LISTED:
+            found: tuple[list[Any], dict[str, int], set[str], list[str]]
+            found = super().get_deleted_objects(rows, request)
+            return found
+        held = [
+            f"{'more than ' * (count > _COUNTED)}{min(count, _COUNTED):,} {name}"
+            for name, count in needing
+            if count
+        ]
+        return [], {}, set(), held
 
     def may_touch(self, request: HttpRequest, row: Any) -> bool:  # noqa: ANN401  # a row of the admin's model
         """Tell whether who may change or delete rows may do so to this one."""

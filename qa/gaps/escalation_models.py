@@ -3,7 +3,7 @@ from typing import Self
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
 from accounts.roles import Role, bases_of_role
@@ -29,7 +29,10 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
         )
         theirs = Q(replied_by=user.pk) | kept
         if bases is not None:
-            theirs &= Q(answer__knowledge_base__in=bases)
+            # Looked up for each row: joined beside the entries above, it would read all
+            # answers, because PostgreSQL counts a list of entries once for each row.
+            answers = Answer.objects.filter(pk=OuterRef("answer"))
+            theirs &= Q(Exists(answers.filter(knowledge_base__in=bases)))
         return self.filter(raised | theirs)
 
     def waiting(self) -> Self:

@@ -183,3 +183,23 @@ def test_an_audience_that_holds_what_one_may_not_see_is_not_deleted(client, how)
     assert "may not see still" not in deleted.content.decode()
     left = set(Audience.objects.values_list("slug", flat=True))
     assert ("board" in left, "free" in left) == (True, False)
+
+
+def test_what_keeps_rows_from_being_deleted_is_counted_where_it_is_much(
+    client, monkeypatch
+):
+    monkeypatch.setattr("accounts.base_admin._LISTED", 1)
+    monkeypatch.setattr("accounts.base_admin._COUNTED", 2)
+    client.force_login(make_staff(Role.ADMIN))
+    many, one = make_audience("many"), make_audience("one")
+    for number in range(3):
+        make_entry(f"Card {number} costs 9 euros.", audience=many)
+    make_entry("The limit is 900 euros.", audience=one)
+
+    def page(audience):
+        address = reverse("admin:kb_audience_delete", args=[audience.pk])
+        return client.get(address).content.decode()
+
+    assert "more than 2 entries" in page(many)
+    assert "Card 1 costs" not in page(many)
+    assert "The limit is 900 euros." in page(one)

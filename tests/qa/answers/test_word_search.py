@@ -13,12 +13,12 @@ from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
 
-BY_INDEX, BY_ROW = 10_000, 0
 
-
-@pytest.fixture(params=[BY_INDEX, BY_ROW], ids=["index", "rows"])
-def common(request, monkeypatch):
-    monkeypatch.setattr("qa.answers.word_search._COMMON", request.param)
+@pytest.fixture(
+    params=[range(9, 9), range(9), range(0)], ids=["rare", "usual", "common"]
+)
+def share(request, monkeypatch):
+    monkeypatch.setattr("qa.answers.word_search._USUAL", request.param)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def asked() -> None:
         Vote.objects.create(answer=answer, user=agent, is_up=True)
 
 
-@pytest.mark.usefixtures("asked", "common")
+@pytest.mark.usefixtures("asked", "share")
 @pytest.mark.parametrize(
     ("words", "count", "with_text"),
     [
@@ -54,7 +54,7 @@ def test_beginnings_of_words_are_found_in_any_order(words, count, with_text):
         assert rows.filter(has_words(answers, words, of="answer")).count() == count
 
 
-@pytest.mark.usefixtures("asked", "common")
+@pytest.mark.usefixtures("asked", "share")
 @pytest.mark.parametrize("model", ["vote", "review"])
 def test_lists_of_votes_and_reviews_find_words_of_the_question(enter, model):
     client = enter(Role.SME)
@@ -66,14 +66,17 @@ def test_lists_of_votes_and_reviews_find_words_of_the_question(enter, model):
 
 
 def test_rare_words_are_found_by_the_index_and_common_ones_without(monkeypatch):
-    monkeypatch.setattr("qa.answers.word_search._COMMON", 2)
+    monkeypatch.setattr("qa.answers.word_search._USUAL", range(1, 3))
     for number in range(3):
         make_answer(make_user(), question=f"What does card {number} cost?")
     answers = Answer.objects.all()
 
-    rare, common = (
-        str(answers.filter(has_words(answers, words)).query) for words in ("2", "card")
+    rare, usual, common = (
+        str(answers.filter(has_words(answers, words)).query)
+        for words in ("gold", "2", "card")
     )
 
     assert "= ANY(ARRAY(" in rare
     assert "IS TRUE" in common
+    assert "ANY(ARRAY(" not in usual
+    assert "IS TRUE" not in usual
