@@ -69,6 +69,7 @@ def _of_model(
     yield Page(f"admin: {name}", listed, reader)
     if model_admin.search_fields:
         yield Page(f"admin: {name}, a word", f"{listed}?q=contract", reader)
+        yield Page(f"admin: {name}, a rare word", f"{listed}?q=12345", reader)
     row = model_admin.get_queryset(request).order_by("-pk").first()
     if row is not None:
         for page in ("change", "history"):
