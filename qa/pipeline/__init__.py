@@ -212,7 +212,7 @@ def finish(steps: Steps) -> Trace:
 def _agree(trace: Trace, used: Sequence[int], retriever: Retriever) -> Steps:
     contradictions, decision = trace.clock.time(
         "agreement", judge_agreement, trace.retrieval.evidence, used,
-        retriever=retriever, policy=trace.policy,
+        odds=trace.odds, retriever=retriever, policy=trace.policy,
     )  # fmt: skip
     yield decision
     return replace(

@@ -8,6 +8,7 @@ References:
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from kb.types import Contradiction, Evidence
 
@@ -17,6 +18,10 @@ from .policy import Policy
 from .soft_gate import build_prompt
 from .staleness import current_calibration
 from .values import Calibration, Retriever, Trace
+
+_MAY_ANSWER_TOO: Final = 1 / 10
+"""Of a used entry's odds. Of pairs that contradict each other 52 of 56 have it, of others
+that differ in a quantity 3 of 20 (docs/explanation/conflicts.md)."""
 
 
 def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
@@ -78,24 +83,27 @@ def judge_agreement(
     evidence: Sequence[Evidence],
     used: Sequence[int],
     *,
+    odds: Mapping[int, float],
     retriever: Retriever,
     policy: Policy,
 ) -> tuple[tuple[Contradiction, ...], Decision]:
     """Refuse an answer that other evidence contradicts, or let it pass with the notice.
 
-    What nobody verified puts no verified entry in doubt: it is shown beside it. Whether
-    the conflict check has read all that could contradict the answer is recorded.
+    What nobody verified puts no verified entry in doubt, and what does not answer the
+    question puts no answer in doubt: it is shown beside it. Whether the conflict check
+    has read all that could contradict the answer is recorded.
 
     Args:
         evidence: All that was found.
         used: Ids of the entries that the answer rests on.
+        odds: {entry: log-odds that it answers}, as in `Trace`; what has none counts.
 
     Returns:
-        The contradictions of what is used, those in which an entry that nobody verified
-        contradicts a verified one among them; and the decision, by the others alone.
+        The contradictions of what is used, also those that put nothing in doubt; and the
+        decision, by the others alone.
     """
     pieces = {piece.entry_id: piece for piece in evidence}
-    doubting = _doubting(used, pieces)
+    doubting = _doubting(used, pieces, odds)
     # A single piece of evidence has nothing to disagree with.
     is_compared = len(pieces) > 1 and bool(pieces.keys() & set(used))
     found = retriever.contradictions(tuple(pieces)) if is_compared else ()
@@ -114,14 +122,26 @@ def judge_agreement(
 
 
 def _doubting(
-    used: Sequence[int], pieces: Mapping[int, Evidence]
+    used: Sequence[int], pieces: Mapping[int, Evidence], odds: Mapping[int, float]
 ) -> frozenset[tuple[int, int]]:
-    """Return, both ways around, a used entry with each other that is as verified."""
+    """Return, both ways around, a used entry with each other that may put it in doubt."""
     pairs = [
         (ours, theirs)
         for ours in pieces.keys() & set(used)
         for theirs in pieces
         if ours != theirs
         and (pieces[theirs].is_verified or not pieces[ours].is_verified)
+        and _may_answer_too(odds.get(ours), odds.get(theirs))
     ]
     return frozenset(pairs) | {(theirs, ours) for ours, theirs in pairs}
+
+
+def _may_answer_too(ours: float | None, theirs: float | None) -> bool:
+    """Tell whether another entry is not much less likely to answer than one that is used.
+
+    Of two that say different things about one subject ("96 euros a year", "a turnover of
+    50,000 euros") only one answers; what contradicts an answer answers as well.
+    """
+    if ours is None or theirs is None or not math.isfinite(theirs):
+        return True  # not read, or as likely but the opposite of what is asked for
+    return theirs >= ours + math.log(_MAY_ANSWER_TOO)

@@ -128,6 +128,7 @@ def judge_monitored(
     contradictions, agreement = judge_agreement(
         monitored.evidence,
         tuple(citation.entry_id for citation in citations),
+        odds=trace.odds,
         retriever=retriever,
         policy=policy,
     )

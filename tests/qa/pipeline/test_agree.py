@@ -10,6 +10,7 @@ from qa.pipeline.values import Outcome
 from tests.qa.pipeline.values import (
     GivenModel,
     GivenRetriever,
+    GivenScorer,
     make_evidence,
     make_generation,
     make_policy,
@@ -32,6 +33,7 @@ def run(
     unread=(),
     model=None,
     question="What is the fee?",
+    scores=(),
     **policy,
 ):
     retriever = GivenRetriever(
@@ -43,6 +45,7 @@ def run(
         retriever=retriever,
         language_model=lambda: given,
         probes=lambda _model: NoProbes(),
+        verifier=(lambda: GivenScorer(list(scores))) if scores else None,
         policy=make_policy(**policy),
     )
     assert isinstance(outcome, Outcome)
@@ -71,6 +74,17 @@ def test_a_contradiction_of_what_was_not_used_is_none():
     elsewhere = Contradiction(8, (2, 3), (FIFTEEN.text, third.text))
 
     assert run(TWELVE, FIFTEEN, third, opposed=(elsewhere,)).answered
+
+
+@pytest.mark.parametrize(("other", "is_refused"), [(0.9, True), (0.3, False)])
+def test_what_does_not_answer_the_question_is_shown_beside_and_refuses_nothing(
+    other, is_refused
+):
+    outcome = run(TWELVE, FIFTEEN, scores=[0.99, other], model=never_load)
+
+    assert outcome.answered is not is_refused
+    assert outcome.contradictions == (OPPOSED,)
+    assert measured(outcome)["disagreeing_sources"] == is_refused
 
 
 def measured(outcome):
