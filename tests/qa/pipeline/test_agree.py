@@ -76,7 +76,7 @@ def test_a_contradiction_of_what_was_not_used_is_none():
     assert run(TWELVE, FIFTEEN, third, opposed=(elsewhere,)).answered
 
 
-@pytest.mark.parametrize(("other", "is_refused"), [(0.9, True), (0.3, False)])
+@pytest.mark.parametrize(("other", "is_refused"), [(0.95, True), (0.3, False)])
 def test_what_does_not_answer_the_question_is_shown_beside_and_refuses_nothing(
     other, is_refused
 ):
