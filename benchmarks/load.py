@@ -1,13 +1,17 @@
 """Questions a second by 1 to 64 clients, with one process of the web server and with several.
 
     python -m benchmarks.load [--processes 2] [--clients 1 4 16 64] [--seconds 15]
+        [--rows 5000]
 
 Brings up a system of its own for each number of processes, with the demonstration. Clients
 ask over HTTP one question after the other, from a process of their own: what nothing is near
 to (refused without a model) and what the demonstration's entries answer. Prints questions
 a second, latencies, the processor time that a question takes of web server, database and
 client, and the web server's proportional memory, and the ratio of several processes to
-one. The exit status is 1 where several answer fewer questions a second.
+one. Then 16 clients ask 60 % of what nothing is near to, 20 % of what entries answer and
+20 % of what the language model is asked about, without a pause, while `--rows` rows are
+imported (0: not at all). The exit status is 1 where several processes answer fewer
+questions a second.
 """
 
 import argparse
@@ -18,10 +22,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from multiprocessing.queues import SimpleQueue
 from pathlib import Path
+from typing import Self
 
 from benchmarks.clients import (
     Exchange,
@@ -33,24 +38,48 @@ from benchmarks.clients import (
     tree,
 )
 
-_KINDS = ("refusals", "answers")
+_CLIENTS_OF_MIX = 16
+
+
+_SHARES = {"refusals": 0.6, "answers": 0.2, "model": 0.2}
+Kinds = Mapping[str, Sequence[str]]
+"""{kind: questions of it}; of a kind without any each question is one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """What clients of one kind got; times in milliseconds.
 
-    `web`, `database` and `client` are the processor time of one question.
+    `away` were sent away with 503 and `Retry-After`. `web`, `database` and `client` are the
+    processor time of one question.
     """
 
     rate: float
     p50: float
     p95: float
     p99: float
+    away: int
     failed: int
-    web: float
-    database: float
-    client: float
+    web: float = 0.0
+    database: float = 0.0
+    client: float = 0.0
+
+    @classmethod
+    def of(cls, exchanges: Sequence[Exchange], seconds: float) -> Self:
+        times = [each.seconds for each in exchanges if each.status == 200]
+        away = sum(each.status == 503 for each in exchanges)
+        p50, p95, p99 = (
+            1000 * quantile(times, share) if times else float("nan")
+            for share in (0.5, 0.95, 0.99)
+        )
+        failed = len(exchanges) - len(times) - away
+        return cls(len(times) / seconds, p50, p95, p99, away, failed)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rate:>6.1f}/s  p50 {self.p50:>6.0f}  p95 {self.p95:>6.0f}  "
+            f"p99 {self.p99:>6.0f} ms  {self.away} sent away, {self.failed} failed"
+        )
 
 
 def main() -> int:
@@ -59,13 +88,14 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=min(4, os.cpu_count() or 1))
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16, 64])
     parser.add_argument("--seconds", type=float, default=15)
+    parser.add_argument("--rows", type=int, default=5_000)
     options = parser.parse_args()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
     import django
 
     django.setup()
     found = {
-        processes: _measure(processes, options.clients, options.seconds)
+        processes: _measure(processes, options)
         for processes in dict.fromkeys((1, options.processes))
     }
     worst = float("inf")
@@ -78,7 +108,7 @@ def main() -> int:
 
 
 def _measure(
-    processes: int, clients: Sequence[int], seconds: float
+    processes: int, options: argparse.Namespace
 ) -> dict[tuple[str, int], Line]:
     from django.conf import settings
 
@@ -95,71 +125,117 @@ def _measure(
             NESCIO_WEB_PROCESSES=str(processes),
         ) as running:
             cases = [each.question for each in read_cases(QUESTIONS)]
-            known = [each for each in cases if _is_answered_by_entries(running, each)]
+            by = {each: _decided_by(running, each) for each in cases}
+            known = [each for each, kind in by.items() if kind == "answers"]
+            written = [each for each, kind in by.items() if kind == "model"]
             print(
-                f"\n{processes} processes; {len(known)} questions that entries answer"
+                f"\n{processes} processes; {len(known)} questions that entries answer, "
+                f"{len(written)} for the language model"
             )
             found = {}
-            for kind, questions in zip(_KINDS, ((), known), strict=True):
-                for count in clients:
-                    line = _line(running, questions, count, seconds)
+            for kind, questions in (("refusals", ()), ("answers", known)):
+                for count in options.clients:
+                    line = _line(running, {kind: questions}, count, options.seconds)
                     found[kind, count] = line
                     print(
-                        f"{kind:9} {count:>3} clients {line.rate:>6.1f}/s  "
-                        f"p50 {line.p50:>6.0f}  p95 {line.p95:>6.0f}  "
-                        f"p99 {line.p99:>6.0f} ms  {line.failed} failed  processor: "
+                        f"{kind:9} {count:>3} clients {line}  processor: "
                         f"web {line.web:.1f}  database {line.database:.1f}  "
                         f"client {line.client:.1f} ms",
                         flush=True,
                     )
             print(f"web server's memory: {_mebibytes(running)} MiB")
+            if options.rows:
+                _mix(running, known, written, options)
     return found
 
 
-def _is_answered_by_entries(running: System, question: str) -> bool:
+def _decided_by(running: System, question: str) -> str:
     said = running.client().ask(question, kind="known")
-    return bool(said["answered"] and said["gate"] in {"verbatim", "entry"})
+    if said["gate"] in {"verbatim", "entry"}:
+        return "answers" if said["answered"] else "refused"
+    return "refused" if said["gate"] == "hard_refusal" else "model"
 
 
-def _line(
-    running: System, questions: Sequence[str], count: int, seconds: float
-) -> Line:
-    """Ask from a process of its own, so that no client waits for another's interpreter."""
-    context = multiprocessing.get_context("fork")
-    queue: SimpleQueue[tuple[list[Exchange], float]] = context.SimpleQueue()
+def _mix(
+    running: System,
+    known: Sequence[str],
+    written: Sequence[str],
+    options: argparse.Namespace,
+) -> None:
+    """Ask of all kinds while a file is imported; print a line of each kind."""
+    import_run = _import(running, options.rows)
+    kinds: Kinds = {"refusals": (), "answers": known, "model": written}
+    exchanges, _ = _asked(running, kinds, _CLIENTS_OF_MIX, 2 * options.seconds)
+    job = running.client().send("job", "GET", f"imports/{import_run}")
+    print(
+        f"{_CLIENTS_OF_MIX} clients ask of all kinds, {options.rows} rows are imported "
+        f"({job['state']} at the end)"
+    )
+    for kind in kinds:
+        line = Line.of([e for e in exchanges if e.kind == kind], 2 * options.seconds)
+        print(f"{kind:9} {line}", flush=True)
+
+
+def _import(running: System, rows: int) -> str:
+    """Begin to import so many entries of their own; return the import's id."""
+    texts = (f"Locker {n} of hall {n % 97} costs {n % 13} euros." for n in range(rows))
+    said = running.client().send(
+        "import",
+        "POST",
+        "imports",
+        files={"file": ("lockers.csv", "\n".join(["text", *texts]))},
+        data={"audience": running.audience},
+    )
+    return str(said["id"])
+
+
+def _line(running: System, kinds: Kinds, count: int, seconds: float) -> Line:
     parts = (running.head("web server"), running.postmaster())
     worked = [processor_seconds(part) for part in parts]
-    asking = context.Process(
-        target=_ask_all, args=(running, questions, count, seconds, queue)
-    )
-    asking.start()
-    exchanges, own = queue.get()
-    asking.join()
+    exchanges, own = _asked(running, kinds, count, seconds)
     worked = [
         processor_seconds(part) - was for part, was in zip(parts, worked, strict=True)
     ]
-    times = [each.seconds for each in exchanges if each.status == 200]
-    p50, p95, p99 = (1000 * quantile(times, share) for share in (0.5, 0.95, 0.99))
     web, database, client = (1000 * each / len(exchanges) for each in (*worked, own))
-    failed = len(exchanges) - len(times)
-    rate = len(times) / seconds
-    return Line(rate, p50, p95, p99, failed, web, database, client)
+    return replace(
+        Line.of(exchanges, seconds), web=web, database=database, client=client
+    )
+
+
+def _asked(
+    running: System, kinds: Kinds, count: int, seconds: float
+) -> tuple[list[Exchange], float]:
+    """Ask from a process of its own, so that no client waits for another's interpreter.
+
+    Returns the exchanges, and the processor time of the clients in seconds.
+    """
+    context = multiprocessing.get_context("fork")
+    queue: SimpleQueue[tuple[list[Exchange], float]] = context.SimpleQueue()
+    asking = context.Process(
+        target=_ask_all, args=(running, kinds, count, seconds, queue)
+    )
+    asking.start()
+    found = queue.get()
+    asking.join()
+    return found
 
 
 def _ask_all(
     running: System,
-    questions: Sequence[str],
+    kinds: Kinds,
     count: int,
     seconds: float,
     queue: "SimpleQueue[tuple[list[Exchange], float]]",
 ) -> None:
     ledger = Ledger()
     began, end = time.process_time(), time.monotonic() + seconds
+    names, shares = list(kinds), [_SHARES[kind] for kind in kinds]
 
     def ask(number: int) -> None:
         chance, client = random.Random(number), running.client(ledger)
         while time.monotonic() < end:
-            client.ask(chance.choice(questions) if questions else "")
+            (kind,) = chance.choices(names, shares)
+            client.ask(chance.choice(kinds[kind]) if kinds[kind] else "", kind=kind)
 
     threads = [threading.Thread(target=ask, args=(each,)) for each in range(count)]
     for thread in threads:
