@@ -4,7 +4,7 @@ Django hands the text of addresses and forms to the database as it comes: any lo
 field, any id of a row, any first value of a form.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from django.contrib import messages
@@ -147,8 +147,8 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return [*super().get_readonly_fields(request, obj), *fixed]
 
     def get_deleted_objects(
-        self, objs: Iterable[Model], request: HttpRequest
-    ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
+        self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest
+    ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Count what keeps rows from being deleted, where it is more than can be listed.
 
         Django would read all of it, and first what would be deleted with the rows.
@@ -160,7 +160,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             if relation.on_delete is PROTECT
         ]
         if max((count for _, count in needing), default=0) <= _LISTED:
-            found: tuple[list[Any], dict[str, int], set[str], list[str]]
+            found: tuple[list[str], dict[str, int], set[str], list[str]]
             found = super().get_deleted_objects(rows, request)
             return found
         held = [

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django.contrib import admin
@@ -55,7 +55,7 @@ class TagAdmin(RefusedDeletionAdmin):
         return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_deleted_objects(
-        self, objs: Iterable[Tag], request: HttpRequest
+        self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
         """Name the tags alone: with them go only counts by day, tens of thousands."""
         names = [str(tag) for tag in objs]

@@ -43,7 +43,7 @@ def judged(
     pk: UUID | None = None,
     **said: Any,
 ) -> Review:
-    fields = {"pk": pk} if pk else {}
+    fields: dict[str, Any] = {"pk": pk} if pk else {}
     answer = make_answer(
         asker or make_user(), question=question, cited=(entry,), **fields
     )
