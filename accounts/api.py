@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import services
-from accounts.delegation import HEADER, is_delegated
+from accounts.delegation import HEADER, acting_service
 from accounts.models import ApiToken
 from accounts.rest import RowViewSet
 from accounts.roles import Role, has_role
@@ -84,7 +84,7 @@ class ActsForItself(IsAuthenticated):
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         allowed = super().has_permission(request, view)
-        return allowed and not is_delegated(request.user)
+        return allowed and not acting_service(request.user)
 
 
 class TokenViewSet(RowViewSet[ApiToken]):

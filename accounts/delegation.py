@@ -96,11 +96,6 @@ def limit_to_agent(user: User) -> None:
     remember_groups(user, names - roles | as_agent)
 
 
-def is_delegated(user: object) -> bool:
-    """Tell whether a service acts for this user."""
-    return bool(acting_service(user))
-
-
 def acting_service(user: object) -> str:
     """Return the name of the service that acts for this user; empty: none does."""
     name: str = getattr(user, _SERVICE, "")

@@ -62,10 +62,6 @@ def _place() -> str:
     return digest(boot.read_text(), pids)[:12]
 
 
-def _holder() -> str:
-    return f"{socket.gethostname()[:150]}:{os.getpid()}:{_place()}"
-
-
 def _is_gone(holder: str) -> bool:
     pid = int(holder.split(":")[-2])
     try:
@@ -131,7 +127,7 @@ def claim(job_id: UUID) -> Job | None:
             state=Job.State.RUNNING,
             attempts=F("attempts") + 1,
             attempts_without_progress=F("attempts_without_progress") + 1,
-            worker=_holder(),
+            worker=f"{socket.gethostname()[:150]}:{os.getpid()}:{_place()}",
             lease_until=Now() + settings.JOB_LEASE,
             started_at=Coalesce("started_at", Now()),
         )

@@ -1,4 +1,7 @@
-"""The admin's first page: counts of what needs a person today, by what they may see."""
+"""The admin's first page: counts of what needs a person today, by what they may see.
+
+And what a new system still needs of who runs it.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from django.contrib.auth.models import User
 from django.db.models import Choices, Count, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -14,14 +18,15 @@ from django.utils import timezone
 from accounts.roles import Role, caller, reach_of, where_role
 from integrations.events.models import Endpoint
 from jobs.models import Job
+from kb.demonstration import SLUG
+from kb.documents.models import KnowledgeBase
 from kb.entries.due import EXPIRY_NOTICE
 from kb.entries.models import Entry
 from qa.answers.models import Answer, readable_reason
+from qa.calibration.models import SelfCalibrationSettings
 from qa.inbox.navigation import counts, is_for
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
-
-from .first_steps import first_steps
 
 PERIOD = timedelta(days=7)
 
@@ -213,3 +218,63 @@ def _block(
         if most
     )
     return Block(title, note, empty, tuple(figures))
+
+
+_WANTED = (
+    "auth.add_user",
+    "kb.add_knowledgebase",
+    "kb.add_import",
+    "qa.add_policy",
+    "qa.view_answer",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    title: str
+    help: str
+    link: str
+    is_done: bool
+
+
+def first_steps(user: User) -> tuple[Step, ...]:
+    """Return the steps (five queries); none for who can't take all, or once all are done."""
+    if not user.has_perms(_WANTED):
+        return ()
+    # Accounts that have signed in: the demonstration and evaluations have some that never do.
+    others = User.objects.filter(last_login__isnull=False).exclude(pk=user.pk)
+    own = Entry.objects.exclude(knowledge_base__slug=SLUG)
+    steps = (
+        Step(
+            "Make a knowledge base",
+            "Its name and language. The demonstration's may stay for trying things.",
+            reverse("admin:kb_knowledgebase_add"),
+            KnowledgeBase.objects.exclude(slug=SLUG).exists(),
+        ),
+        Step(
+            "Import your knowledge",
+            "A table or a document; a look at what it would change comes first.",
+            reverse("admin:kb_import_bring"),
+            own.exists(),
+        ),
+        Step(
+            "Say how many shown answers may be wrong",
+            "Open your knowledge base there and choose; the thresholds follow from its own "
+            "questions.",
+            reverse("admin:qa_policy_calibration"),
+            SelfCalibrationSettings.objects.exists(),
+        ),
+        Step(
+            "Invite people",
+            "An account for each, with a role and the groups that open audiences.",
+            reverse("admin:auth_user_add"),
+            others.exists(),
+        ),
+        Step(
+            "Ask a question",
+            "And give it a thumb: that is what it learns from.",
+            reverse("ask"),
+            Answer.objects.live().asked_by(user).exists(),
+        ),
+    )
+    return () if all(step.is_done for step in steps) else steps

@@ -8,7 +8,6 @@ import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -199,7 +198,8 @@ def _loss(adapted: PeftModel, batch: Batch) -> torch.Tensor:
     device = adapted.device
     mask = batch.mask.to(device)
     kept = batch.targets.shape[1]
-    with _half_where_fast(device):
+    is_half = choose_dtype(device) is torch.bfloat16
+    with torch.autocast(device.type, torch.bfloat16, enabled=is_half):
         output = adapted(
             input_ids=batch.ids.to(device),
             attention_mask=mask,
@@ -210,12 +210,6 @@ def _loss(adapted: PeftModel, batch: Batch) -> torch.Tensor:
     logits = output.logits[:, :-1].float()
     return functional.cross_entropy(
         logits.flatten(0, 1), batch.targets.to(device).flatten()
-    )
-
-
-def _half_where_fast(device: torch.device) -> AbstractContextManager[object]:
-    return torch.autocast(
-        device.type, torch.bfloat16, enabled=choose_dtype(device) is torch.bfloat16
     )
 
 

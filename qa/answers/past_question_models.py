@@ -16,10 +16,6 @@ class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
         rows = self.filter(**values).annotate(distance=L2Distance("vector", vector))
         return rows.order_by("distance", "pk")
 
-    def unasked_of(self, own_model: str) -> Self:
-        """Those whose `is_known` was not measured with `own_model` yet."""
-        return self.exclude(own_model=own_model)
-
 
 class PastQuestion(models.Model):
     """A question that experts judged: an example for later questions (DH-ICL).

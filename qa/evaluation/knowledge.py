@@ -88,7 +88,8 @@ def ensure_knowledge(
         done.update(source.key for source in batch)
     if loading:
         loading(len(done), len(sources))
-    _gather_statistics()
+    with as_owner("statistics"), connection.cursor() as cursor:
+        cursor.execute("ANALYZE kb_entry, kb_entryembedding, kb_revision")
     return knowledge_base
 
 
@@ -213,8 +214,3 @@ def ensure_audience() -> Audience:
     if is_new:
         audience.groups.set([Group.objects.get_or_create(name=USERNAME)[0]])
     return audience
-
-
-def _gather_statistics() -> None:
-    with as_owner("statistics"), connection.cursor() as cursor:
-        cursor.execute("ANALYZE kb_entry, kb_entryembedding, kb_revision")

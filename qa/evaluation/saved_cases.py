@@ -69,7 +69,7 @@ def save_case(
         EvaluationDataError: No question, or an entry that `by` may not see, or too many.
     """
     text = clean_text(question)
-    groups = _groups_of(asker)
+    groups = set(asker.groups.exclude(name__in=[*Role]))
     if asker.is_superuser:  # who sees everything is asked for by who sees these
         found = Audience.objects.filter(entries__in=entries, everyone=False)
         groups |= set(Group.objects.filter(audiences__in=found))
@@ -233,10 +233,6 @@ def _known_entries(
     return {
         name: found[number] for name, number in wanted.items() if number is not None
     }
-
-
-def _groups_of(user: User) -> set[Group]:
-    return set(user.groups.exclude(name__in=[*Role]))
 
 
 def _names(case: Case) -> list[str]:

@@ -52,15 +52,13 @@ class InboxPage:
     counts: Mapping[Kind, int]
 
 
-def count_waiting(
-    user: User, *, scope: Scope = Scope.WAITING, at: datetime | None = None
-) -> Mapping[Kind, int]:
+def count_waiting(user: User) -> Mapping[Kind, int]:
     """Return how many of each of the user's kinds wait, at most `COUNTED` (one query).
 
     Two more read the user's tags, and their role where it is not remembered.
     """
-    reader = reader_of(user, at or timezone.now())
-    return _count(waiting_by_kind(reader, scope))
+    reader = reader_of(user, timezone.now())
+    return _count(waiting_by_kind(reader, Scope.WAITING))
 
 
 def read_inbox(

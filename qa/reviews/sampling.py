@@ -201,14 +201,14 @@ def draw_in_background(run: JobRun) -> dict[str, object]:
     return drawn
 
 
-def draw_weekly(now: datetime | None = None) -> int:
+def draw_weekly() -> int:
     """Have a sample drawn of each knowledge base since its last one; return how many.
 
     As many as experts have time for a week, less what was drawn lately and still waits:
     nobody is handed more than can be done, and what nobody can do, such as a second
     opinion where there is one expert, does not keep the rest from being drawn for ever.
     """
-    until = now or timezone.now()
+    until = timezone.now()
     hours = settings.REVIEW_HOURS_A_WEEK
     minutes = settings.REVIEW_MINUTES
     drawn = 0

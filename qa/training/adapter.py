@@ -228,7 +228,7 @@ def train_adapter(
             base=model,
             base_sha256=weights_sha256(directory),
             form=FORM,
-            data_sha256=_digest(examples),
+            data_sha256=digest(json.dumps([[e.prompt, e.answer] for e in examples])),
             groups=tuple(sorted({lesson.article for lesson in lessons})),
             settings=asdict(training.settings),
             metrics={
@@ -269,7 +269,3 @@ def lessons_of(training: AdapterTraining, on_progress: OnProgress) -> list[Lesso
         dict(Counter("answerable" if row.answer else "not" for row in chosen)),
     )  # fmt: skip
     return chosen[: training.limit]
-
-
-def _digest(examples: Sequence[Example]) -> str:
-    return digest(json.dumps([[each.prompt, each.answer] for each in examples]))

@@ -67,7 +67,7 @@ def find_out_what_is_known(run: JobRun) -> int:
     from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
 
     form, asked = load_closed_book_form(), 0
-    rows = wanted.unasked_of(form.fingerprint).select_related("answer")
+    rows = wanted.exclude(own_model=form.fingerprint).select_related("answer")
     rows = rows.prefetch_related(
         Prefetch("answer__reviews", Review.objects.done().select_related("entry"))
     ).order_by("pk")

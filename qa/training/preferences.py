@@ -164,12 +164,12 @@ def shifts_of(
 
 
 def preferences_of(
-    shifts: Sequence[Shifts], *, margin: float = MARGIN, most: int = MAX_NOTES
+    shifts: Sequence[Shifts], *, margin: float = MARGIN
 ) -> list[Preference]:
     """Return a preference for each question that some note helps and some note harms.
 
     A note has to move the confidence, in [0, 1], by `margin`, or to be marked by an
-    expert, which makes it the first of those that help; `most` of each sort are kept.
+    expert, which makes it the first of those that help; `MAX_NOTES` of each are kept.
     """
     found = []
     for one in shifts:
@@ -180,8 +180,8 @@ def preferences_of(
             found.append(
                 Preference(
                     one.asked.question,
-                    tuple(positives[:most]),
-                    tuple(negatives[:most]),
+                    tuple(positives[:MAX_NOTES]),
+                    tuple(negatives[:MAX_NOTES]),
                 )
             )
     return found

@@ -174,7 +174,7 @@ def weigh_votes(run: JobRun) -> dict[str, object]:
     return {"entries": done, "moved": moved}
 
 
-def weigh_entry(entry_id: int, *, at: datetime | None = None) -> ConfidenceMove | None:
+def weigh_entry(entry_id: int) -> ConfidenceMove | None:
     """Set one entry's confidence by its votes, with a revision and a row in the ledger.
 
     None where nothing is to be moved: also where the entry is verified, a person's,
@@ -187,7 +187,7 @@ def weigh_entry(entry_id: int, *, at: datetime | None = None) -> ConfidenceMove 
     # A confidence that a person set since then is another prior.
     is_ours = last is not None and last.after == entry.confidence
     prior = last.prior if last is not None and is_ours else entry.confidence
-    now = at or timezone.now()
+    now = timezone.now()
     found = weigh(prior, _ratings(entry), at=now, voters=_voters(entry, now))
     after = found.confidence
     step = abs(after - entry.confidence)

@@ -88,15 +88,11 @@ def _count_evidence(batch: int) -> int:
         .values_list("entry_id", "uses", "last")
     )
     add_uses([EntryUse(entry, uses, last) for entry, uses, last in rows.order_by()])
-    _tag_answers(cursor.counted_to, upto)
+    with unrestricted("what answers are about"), connection.cursor() as sql:
+        sql.execute(_TAG_ANSWERS, [cursor.counted_to, upto])
     cursor.counted_to = upto
     cursor.save(update_fields=["counted_to"])
     return len(ids)
-
-
-def _tag_answers(above: int, upto: int) -> None:
-    with unrestricted("what answers are about"), connection.cursor() as sql:
-        sql.execute(_TAG_ANSWERS, [above, upto])
 
 
 @transaction.atomic

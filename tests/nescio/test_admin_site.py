@@ -13,8 +13,7 @@ from accounts.roles import Role
 from jobs.services import enqueue
 from kb.demonstration import KNOWLEDGE, SLUG
 from nescio.admin_site import UNFOLD, environment
-from nescio.dashboard import add_figures
-from nescio.first_steps import first_steps
+from nescio.dashboard import add_figures, first_steps
 from qa.calibration.self_calibration import set_settings
 from tests.clients import page_client
 from tests.factories import make_entry, make_knowledge_base, make_staff, make_user

@@ -63,14 +63,10 @@ def _html_pages(root: Path, bounds: Bounds) -> Iterator[Listed]:
             # A page that is renamed keeps its number: "Title_12345.html".
             key=f"{path.parent.as_posix()}/{path.stem.rpartition('_')[2]}",
             marker=f"{found.st_mtime_ns} {found.st_size}",
-            groups=(_space(root, path),),
+            # The folder, which an export calls by the space's key.
+            groups=(path.parent.name or root.name,),
             read=lambda known, path=path: _html_page(root, path, bounds),  # type: ignore[misc]  # its default
         )
-
-
-def _space(root: Path, path: PurePosixPath) -> str:
-    """Return the folder of a page, which an export calls by the space's key."""
-    return path.parent.name or root.name
 
 
 def _html_page(root: Path, path: PurePosixPath, bounds: Bounds) -> Content:

@@ -116,8 +116,10 @@ def _get(url: SplitResult, place: Place, known: Mapping[str, str]) -> _Response:
     except (OSError, PrivateAddressError) as error:
         raise SourceError("address", str(error)) from error
     headers = {"User-Agent": "nescio", "Accept-Encoding": "identity"}
-    if place.credential:
-        headers["Authorization"] = _authorization(place.credential)
+    if secret := place.credential:
+        headers["Authorization"] = (
+            basic(secret) if ":" in secret else f"Bearer {secret}"
+        )
     if known.get("etag"):
         headers["If-None-Match"] = known["etag"]
     if known.get("modified"):
@@ -143,10 +145,6 @@ def _get(url: SplitResult, place: Place, known: Mapping[str, str]) -> _Response:
     bounds.take(len(content))
     named = {name.lower(): value for name, value in response.getheaders()}
     return _Response(response.status, named, content)
-
-
-def _authorization(credential: str) -> str:
-    return basic(credential) if ":" in credential else f"Bearer {credential}"
 
 
 def parse_xml(content: bytes) -> etree._Element:

@@ -64,6 +64,7 @@ def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
             return Score(is_right, {})
         return by_expectation(case, draft)
 
+    asked = [(c.id, c.question, c.is_answerable, c.evidence, c.asker) for c in cases]
     suite = sampled_suite(
         GOLDEN_NAME,
         PROTOCOLS["golden"].format(slug=slug, left_out=len(golden) - len(kept)),
@@ -71,7 +72,7 @@ def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
         cases,
         as_judged,
         options,
-        data=_digest(cases),
+        data=digest(json.dumps(asked)),
     )
     names = {case.asker for case in cases if case.asker}
     suite.askers = {name: evaluation_user(name.split(GROUPS_JOIN)) for name in names}
@@ -128,8 +129,3 @@ def _groups(questions: Iterable[ReviewedQuestion]) -> Mapping[int, str]:
     for user, name in rows.order_by("name").values_list("user", "name"):
         found.setdefault(user, []).append(name)
     return {user: GROUPS_JOIN.join(names) for user, names in found.items()}
-
-
-def _digest(cases: Iterable[Case]) -> str:
-    rows = [(c.id, c.question, c.is_answerable, c.evidence, c.asker) for c in cases]
-    return digest(json.dumps(rows))

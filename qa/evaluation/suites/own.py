@@ -188,7 +188,7 @@ def _load(file: Path, options: SuiteOptions) -> tuple[KnowledgeBase, Mapping[int
     knowledge_base = ensure_knowledge(
         f"eval-own-{digest_of(file)[:8]}",
         f"Evaluation: {file.name}"[:100],
-        [_source(part) for part in _parts(facts)],
+        [_source(facts[at : at + 256]) for at in range(0, len(facts), 256)],
         loading=options.get("loading"),
     )
     keys = {(fact.question, fact.text): fact.key for fact in facts if fact.key}
@@ -199,10 +199,6 @@ def _load(file: Path, options: SuiteOptions) -> tuple[KnowledgeBase, Mapping[int
         for pk, question, text in found
         if (question, text) in keys
     }
-
-
-def _parts(facts: Sequence[Fact]) -> Sequence[Sequence[Fact]]:
-    return [facts[start : start + 256] for start in range(0, len(facts), 256)]
 
 
 def _source(facts: Sequence[Fact]) -> Source:

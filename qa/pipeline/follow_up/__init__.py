@@ -88,7 +88,8 @@ def standalone(typed: str, earlier: str, *, distances: Distances | None = None) 
     if not found:
         return typed
     near = [each.text for each in found if each.form > found[0].form - _TIE]
-    lead = 0.0 if _is_certainly_one(said, before) else _CLEARLY_NEARER
+    is_follow_up = _depends(said) or _is_other_number(said, before)
+    lead = 0.0 if is_follow_up else _CLEARLY_NEARER
     is_sure = lead == 0.0 and found[0].form >= _SURE
     if is_sure and (distances is None or len(near) == 1):
         return near[0]
@@ -97,10 +98,6 @@ def standalone(typed: str, earlier: str, *, distances: Distances | None = None) 
     own, *others = distances([typed, *near])
     best = min(range(len(near)), key=lambda at: others[at])
     return near[best] if is_sure or others[best] < own - lead else typed
-
-
-def _is_certainly_one(said: _Typed, before: Text) -> bool:
-    return _depends(said) or _is_other_number(said, before)
 
 
 def may_depend(typed: str) -> bool:
