@@ -219,7 +219,7 @@ def _serving(*, with_workers: bool = True) -> Iterator[tuple[int, psutil.Process
     processes = (replace(web, command=command), *(others if with_workers else ()))
     for process in processes:
         process.log.parent.mkdir(parents=True, exist_ok=True)
-    supervisor = Supervisor(environment(settings.TORCH_THREADS), console.print)
+    supervisor = Supervisor(environment(address, settings.TORCH_THREADS), console.print)
     try:
         supervisor.start(processes)
         wait_until_ready(address, supervisor, processes, console)

@@ -75,7 +75,7 @@ def children(address: Address) -> tuple[Child, ...]:
     )  # fmt: skip
 
 
-def environment(threads: int) -> Mapping[str, str]:
+def environment(address: Address, threads: int) -> Mapping[str, str]:
     """Return the environment of a child whose numeric libraries use `threads` each.
 
     Two torch threads on a busy two-core machine are 70 times slower than one.
@@ -91,6 +91,8 @@ def environment(threads: int) -> Mapping[str, str]:
         )
     }
     return {
+        # Links lead to where this one listens, whatever port was chosen.
+        "NESCIO_PUBLIC_URL": address.url,
         **os.environ,
         **pinned,
         # Each thread's arena keeps the largest tensors it ever held: 32 threads hold

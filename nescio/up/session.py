@@ -203,13 +203,15 @@ def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     stack.callback(lambda: orphans.end(orphans.find(places.var), GRACE_SECONDS))
     _require_fit_database()
     # It begins to import libraries here, beside what follows.
-    supervisor = Supervisor(environment(settings.TORCH_THREADS), _speaker(console))
+    supervisor = Supervisor(
+        environment(options.address, settings.TORCH_THREADS), _speaker(console)
+    )
     migrate(console)
     credentials = ensure_credentials(places.credentials_file)
     if is_done():
         console.print("Models and knowledge: prepared before")
     else:
-        _prepare()
+        _prepare(options.address)
 
     stack.callback(supervisor.stop, GRACE_SECONDS)
     processes = children(options.address)
@@ -236,11 +238,11 @@ def _require_fit_database() -> None:
         raise UpError(str(error)) from error
 
 
-def _prepare() -> None:
+def _prepare(address: Address) -> None:
     cores = psutil.cpu_count() or 1
     process = subprocess.Popen(  # noqa: S603  # our own command
         [sys.executable, str(settings.BASE_DIR / "manage.py"), "prepare", "--migrated"],
-        env=dict(environment(cores)),
+        env=dict(environment(address, cores)),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )

@@ -13,7 +13,7 @@ from nescio.embedded import places
 from nescio.embedded.places import log_tail
 from nescio.up import processes
 from nescio.up.place import Address
-from nescio.up.processes import Child, Supervisor, children, end
+from nescio.up.processes import Child, Supervisor, children, end, environment
 from workers.queues import QUEUES
 
 pytestmark = pytest.mark.slow
@@ -48,6 +48,25 @@ def test_each_queue_has_a_worker_of_its_own():
     ]
 
     assert [each[each.index("--queues") + 1] for each in workers] == list(QUEUES)
+
+
+def _links_of_a_child(address):
+    shown = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", "from nescio.settings import *; print(PUBLIC_URL)"],
+        env=dict(environment(address, 1)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return shown.stdout.strip()
+
+
+def test_links_lead_to_the_port_that_was_chosen(monkeypatch):
+    monkeypatch.delenv("NESCIO_PUBLIC_URL", raising=False)
+    assert _links_of_a_child(Address("0.0.0.0", 8151)) == "http://127.0.0.1:8151"
+
+    monkeypatch.setenv("NESCIO_PUBLIC_URL", "https://desk.example.org")
+    assert _links_of_a_child(Address("127.0.0.1", 8151)) == "https://desk.example.org"
 
 
 @pytest.fixture
