@@ -53,7 +53,7 @@ def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
         mark_answer_read(found, by=caller(request))  # what notices lead to
     question = found.question if found.asker_id == request.user.pk else ""
     context = {
-        **parts.box_part(request, question=question),
+        **parts.box_part(request, question=question, base=found.knowledge_base),
         **parts.answer_part(request, found.pk),
     }
     return render(request, "qa/answer.html", context)

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import count_of
 from accounts.replica import reads_replica
+from accounts.roles import caller
 from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import SectionNode, section_tree
 from kb.entries.finding import AT_MOST, found_by
@@ -100,7 +101,8 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
     form = KnowledgeForm(request)
     form.is_valid()  # what is not valid filters nothing
     chosen = form.cleaned_data.get("knowledge_base")
-    base = chosen or KnowledgeBase.objects.order_by("pk").first()
+    base = chosen or parts.last_asked_base(caller(request))
+    base = base or KnowledgeBase.objects.order_by("pk").first()
     words = form.cleaned_data.get("q", "").replace("\0", " ").strip()
     is_live = parts.is_live(request)
     context: dict[str, object] = {

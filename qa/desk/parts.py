@@ -92,14 +92,28 @@ _NEAREST = 3  # of the entries beside a refusal; the others are folded
 
 
 def box_part(
-    request: HttpRequest, *, question: str = "", error: str = ""
+    request: HttpRequest,
+    *,
+    question: str = "",
+    error: str = "",
+    base: KnowledgeBase | None = None,
 ) -> dict[str, object]:
+    bases = list(KnowledgeBase.objects.all())
+    chosen = request.POST.get("knowledge_base", "")
+    if not chosen and len(bases) > 1:
+        base = base or last_asked_base(caller(request))
+        chosen = base.slug if base else ""
     return {
-        "knowledge_bases": list(KnowledgeBase.objects.all()),
-        "chosen": request.POST.get("knowledge_base", ""),
+        "knowledge_bases": bases,
+        "chosen": chosen,
         "question": question,
         "error": error,
     }
+
+
+def last_asked_base(user: User) -> KnowledgeBase | None:
+    last = Answer.objects.asked_by(user).order_by("-created_at")[:1]
+    return KnowledgeBase.objects.filter(pk__in=last.values("knowledge_base")).first()
 
 
 def recent_part(user: User) -> dict[str, object]:

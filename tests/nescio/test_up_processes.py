@@ -51,7 +51,7 @@ def test_each_queue_has_a_worker_of_its_own():
 
 
 def _links_of_a_child(address):
-    shown = subprocess.run(  # noqa: S603
+    shown = subprocess.run(
         [sys.executable, "-c", "from nescio.settings import *; print(PUBLIC_URL)"],
         env=dict(environment(address, 1)),
         capture_output=True,

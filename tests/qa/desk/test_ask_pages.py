@@ -6,6 +6,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.roles import Role
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
 from kb.models import Upkeep
@@ -214,6 +215,26 @@ def test_knowledge_base_is_chosen_only_where_there_are_several(page, knowledge):
 
     assert "<select" not in single
     assert re.findall(r'<option value="(\w+)"', several) == ["cards", "loans"]
+
+
+def _chosen(body: str) -> list[str]:
+    return re.findall(r'<option value="(\w+)" selected', body)
+
+
+def test_one_goes_on_in_the_knowledge_base_of_ones_last_question(knowledge):
+    page = page_client(make_user(Role.SME))
+    make_knowledge_base("loans")
+    before = page.get("/").content.decode()
+    asked = page.post("/", {"question": "Any fee?", "knowledge_base": "loans"})
+    make_answer(make_user())
+
+    assert _chosen(before) == []
+    assert _chosen(page.get("/").content.decode()) == ["loans"]
+    assert _chosen(page.get("/knowledge").content.decode()) == ["loans"]
+    assert _chosen(page.get("/playground").content.decode())[0] == "loans"
+    page.post("/", {"question": "Any fee?", "knowledge_base": "cards"})
+    assert _chosen(page.get("/").content.decode()) == ["cards"]
+    assert _chosen(page.get(asked.url).content.decode()) == ["loans"]
 
 
 def test_too_many_questions_are_slowed_down(page, knowledge, settings):
