@@ -9,6 +9,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import IO
 
 from kb.exceptions import InvalidKnowledgeError
@@ -61,6 +62,8 @@ def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
 
 
 _DIALECT_SAMPLE = 16_384
+# Follows the last line, so that a cell which swallows it is known to have no end.
+_END_OF_FILE = "\x1eend of file\x1e"
 
 
 def read_csv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
@@ -77,7 +80,7 @@ def read_tsv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
 
 
 def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
-    reader = csv.reader(text, delimiter=delimiter)
+    reader = csv.reader(chain(text, [_END_OF_FILE]), delimiter=delimiter)
     header = _header(reader)
     before = reader.line_num
     while True:
@@ -87,9 +90,16 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
             yield BadRow(f"line {before + 1}", f"It can not be read: {error}.")
             before = reader.line_num
             continue
-        if cells is None:
+        if cells is None or cells == [_END_OF_FILE]:
             return
         place, before = f"line {before + 1}", reader.line_num
+        if cells and cells[-1].endswith(_END_OF_FILE):
+            yield BadRow(
+                place,
+                "It opens a quote that is never closed, so all lines below are part of "
+                "one cell; close the quote.",
+            )
+            return
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) > len(header):
@@ -104,9 +114,12 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
 
 def _header(reader: Iterator[list[str]]) -> list[str]:
     try:
-        header = [name.strip().lower() for name in next(reader, [])]
+        cells = next(reader, [])
     except csv.Error as error:
         raise ImportFileError(f"The header can not be read: {error}.") from error
+    if cells and cells[-1].endswith(_END_OF_FILE) and cells != [_END_OF_FILE]:
+        raise ImportFileError("The header opens a quote that is never closed.")
+    header = [name.strip().lower() for name in cells if name != _END_OF_FILE]
     if len(header) > MAX_COLUMNS:
         raise ImportFileError(
             f"The header has {len(header):,} columns and may have {MAX_COLUMNS}; only "

@@ -65,6 +65,24 @@ def test_bad_rows_are_told_by_line_and_the_rest_is_read():
     assert "U+0085" in bad[4]
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_quote_that_is_never_closed_is_a_bad_row_and_not_one_long_entry(end):
+    content = f'question,answer\nWhy?,So.\nHow?,"So\nWho?,We.\nWhen?,Now.{end}'
+
+    read = items("a.csv", content.encode())
+
+    assert read[0] == Fact("So.", "line 2", question="Why?")
+    assert isinstance(read[1], BadRow)
+    assert read[1].place == "line 3"
+    assert "never closed" in read[1].reason
+    assert len(read) == 2
+
+
+def test_a_header_with_a_quote_that_is_never_closed_is_refused():
+    with pytest.raises(ImportFileError, match="never closed"):
+        items("a.csv", b'text,"note\nA fact.,x\n')
+
+
 def test_a_cell_without_end_costs_only_what_it_swallows():
     content = 'text\n"' + "x" * 140_000 + "\nA card costs 12 euros.\n"
 
