@@ -109,6 +109,7 @@ class Command(BaseCommand):
         counts = ", ".join(
             f"{number:,} {name}" for name, number in done.counts.items() if number
         )
+        counts = counts or "no entries found"
         what = "would be: " if done.state == Import.State.PLANNED else ""
         self.stdout.write(
             self.style.SUCCESS(f"{done.file_name}: {what}{counts} ({seconds:.1f} s)")
@@ -118,8 +119,10 @@ class Command(BaseCommand):
                 for example in examples:
                     before = example.get("before")
                     was = f"\n      was: {before}" if before else ""
+                    said = (example.get("question"), example["text"])
+                    text = " ".join(filter(None, said))
                     place = example.get("place", "")
-                    self.stdout.write(f"  {action} {place}: {example['text']}{was}")
+                    self.stdout.write(f"  {action} {place}: {text}{was}")
         for row in done.bad_rows:
             self.stdout.write(f"  bad {row['place']}: {row['reason']}")
         for note in done.notes:
@@ -129,7 +132,11 @@ class Command(BaseCommand):
 def _named(model: Any, slug: object) -> Any:  # noqa: ANN401  # of either model
     found = model.objects.filter(slug=slug).first()
     if found is None:
-        raise CommandError(f"There is no {model._meta.verbose_name} {slug!r}.")
+        known = ", ".join(model.objects.order_by("slug").values_list("slug", flat=True))
+        raise CommandError(
+            f"There is no {model._meta.verbose_name} {slug!r}; available: "
+            f"{known or 'none yet'}."
+        )
     return found
 
 

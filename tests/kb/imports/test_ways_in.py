@@ -201,11 +201,30 @@ def test_the_command_plans_imports_and_vouches(tmp_path: Path):
     )  # fmt: skip
 
 
+def test_the_command_shows_questions_with_their_answers_and_that_a_file_is_empty(
+    tmp_path: Path,
+):
+    make_knowledge_base()
+    make_audience()
+    how = ["--knowledge-base", "cards", "--audience", "everyone", "--dry-run"]
+    file = tmp_path / "cards.csv"
+
+    file.write_text("question,answer\nWhat does a new card cost?,12 euros.\n")
+    assert "created line 2: What does a new card cost? 12 euros." in run_command(
+        str(file), *how
+    )
+    file.write_text("question,answer\n")
+    assert "cards.csv: would be: no entries found (" in run_command(str(file), *how)
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"--knowledge-base": "absent"}, "no knowledge base 'absent'"),
-        ({"--audience": "absent"}, "no audience 'absent'"),
+        (
+            {"--knowledge-base": "absent"},
+            "no knowledge base 'absent'; available: cards",
+        ),
+        ({"--audience": "absent"}, "no audience 'absent'; available: everyone"),
         ({"--verify-as": "nobody"}, "no active curator 'nobody'"),
     ],
 )
