@@ -229,7 +229,9 @@ def _options(
     *, is_stacked: bool = False, is_sideways: bool = False, has_legend: bool = True
 ) -> dict[str, Any]:
     def axis(*, has_lines: bool) -> dict[str, Any]:
-        ticks = {"color": _TICKS, "maxRotation": 0, "autoSkipPadding": 16}
+        # Each bar has a name of its own; moments and numbers may be left out.
+        padding = 0 if is_sideways and not has_lines else 16
+        ticks = {"color": _TICKS, "maxRotation": 0, "autoSkipPadding": padding}
         return {"stacked": is_stacked, "ticks": ticks, "grid": {"display": has_lines}}
 
     labels = {"color": _TICKS, "boxWidth": 12, "boxHeight": 12}

@@ -32,6 +32,7 @@ def test_a_token_is_made_shown_once_and_works(client, user):
     assert "no-store" in made["Cache-Control"]
     assert "help desk" in again
     assert secret not in again
+    assert 'class="token"' not in again  # underlined: a word of an answer
     program = APIClient()
     program.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
     assert program.get("/api/v1/tokens").status_code == 200

@@ -12,6 +12,7 @@ from django.urls import reverse
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
+from kb.imports.readers import ImportFileError
 from kb.models import Entry, Import
 from tests.clients import page_client, rest_client
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
@@ -158,6 +159,22 @@ def test_the_admin_shows_the_plan_before_anything_is_applied():
     assert Entry.objects.count() == 2
     assert client.get(page).status_code == 200
     assert client.get("/admin/kb/import/").status_code == 200
+
+
+def test_the_page_of_a_failed_import_says_why_once_and_in_plain_words():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    post(curator, b"frage,antwort\nWarum?,Darum.\n")
+    with pytest.raises(ImportFileError):
+        work()
+    row = Import.objects.get()
+
+    shown = page_client(curator).get(f"/admin/kb/import/{row.pk}/change/").text
+
+    assert shown.count("The first row must name the columns") == 1
+    assert "ImportFileError" not in shown
+    assert "The job</a>" in shown
 
 
 def test_the_admin_says_what_is_wrong_with_a_file():

@@ -1,6 +1,9 @@
 """The dashboard: its figures, its page and its place in REST."""
 
+import json
+import re
 from datetime import timedelta
+from html import unescape
 
 import pytest
 from django.db import connection
@@ -165,6 +168,25 @@ def test_the_page_shows_every_figure_with_a_table_under_each_chart(enter):
     ):  # fmt: skip
         assert shown in page, shown
     assert page.count('<canvas class="chart"') == page.count("As a table") == 5
+
+
+def test_every_bar_of_what_was_decided_has_its_name_below_it(enter):
+    asker = make_user()
+    make_answer(asker)
+    make_answer(asker, cited=(make_entry(),))
+    count_days()
+
+    page = enter(Role.SME).get(reverse(PAGE)).content.decode()
+
+    options = {
+        title: json.loads(unescape(found))["scales"]
+        for title, found in re.findall(
+            r'aria-label="([^:"]+): [^>]+ data-options="([^"]+)"', page
+        )
+    }
+    named = options["Answered and refused, by gate and reason"]["y"]["ticks"]
+    assert named["autoSkipPadding"] == 0
+    assert options["Questions by day"]["x"]["ticks"]["autoSkipPadding"] > 0
 
 
 def test_the_page_of_a_system_that_was_never_asked_says_so(enter):
