@@ -36,11 +36,11 @@ class GapAdmin(QueueFormAdmin):
 
     form = GapForm
     list_display: ClassVar = [
-        "shown_question", "shown_state", "impact_now", "times", "trend", "last_seen",
-        "owner",
+        "shown_question", "shown_state", "impact_now", "times", "trend", "knowledge_base",
+        "last_seen", "owner",
     ]  # fmt: skip
     list_filter: ClassVar = ["state", "knowledge_base", "owner", "last_seen"]
-    list_select_related = ["owner"]
+    list_select_related = ["owner", "knowledge_base"]
     search_fields = ["question"]
     ordering: ClassVar = ["-impact_score", "-pk"]
     actions: ClassVar = [*QueueFormAdmin.actions, "reopen"]

@@ -9,7 +9,7 @@ from django.utils import timezone
 from accounts.roles import Role
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
-from kb.models import Upkeep
+from kb.models import KnowledgeBase, Upkeep
 from qa.models import Answer, AnswerEvidence, Vote
 from tests.clients import page_client
 from tests.factories import (
@@ -234,7 +234,9 @@ def test_one_goes_on_in_the_knowledge_base_of_ones_last_question(knowledge):
     assert _chosen(page.get("/playground").content.decode())[0] == "loans"
     page.post("/", {"question": "Any fee?", "knowledge_base": "cards"})
     assert _chosen(page.get("/").content.decode()) == ["cards"]
-    assert _chosen(page.get(asked.url).content.decode()) == ["loans"]
+    shown = page.get(asked["Location"]).content.decode()
+    assert _chosen(shown) == ["loans"]
+    assert f"· {KnowledgeBase.objects.get(slug='loans').name}</span>" in shown
 
 
 def test_too_many_questions_are_slowed_down(page, knowledge, settings):

@@ -57,6 +57,7 @@ def test_the_list_shows_open_gaps_the_most_missed_first(client):
     assert "Who won the chess game?" in shown
     assert "once by 1 person" in shown
     assert "1 ▲ 0 before" in shown
+    assert shown.count(f">{Gap.objects.latest('pk').knowledge_base.name}<") >= 3
     assert len(of_three) == len(of_one)
 
 

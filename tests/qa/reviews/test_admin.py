@@ -47,6 +47,7 @@ def test_the_button_holds_the_next_and_opens_it():
     page = response.content.decode()
     assert review.answer.question in page
     assert "Is it true to the evidence?" in page
+    assert f"· {review.answer.knowledge_base.name} ·" in page
     assert client.get(reverse("admin:qa_review_next")).status_code == 405
 
 
