@@ -135,7 +135,10 @@ def _tiles(shown: Dashboard) -> list[Tile]:
 def _share_tile(label: str, found: Estimate | None) -> Tile:
     if found is None:
         return Tile(label, "not reviewed", "")
-    note = f"{charts.interval(found)}, {found.reviewed:,} reviews"
+    reviews = "1 review" if found.reviewed == 1 else f"{found.reviewed:,} reviews"
+    note = f"{charts.interval(found)}, {reviews}"
+    if found.covered < found.population:
+        note = f"{note}, speaks of {found.covered:,} of {found.population:,}"
     return Tile(label, charts.percent(found.share), note)
 
 

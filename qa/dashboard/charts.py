@@ -96,7 +96,7 @@ def quality_chart(estimates: dict[str, Estimate | None]) -> Chart | None:
         return None
     spans = [[round(100 * end, 2) for end in (e.low, e.high)] for e in known.values()]
     points = [round(100 * each.share, 2) for each in known.values()]
-    marks = [[max(0, point - 0.15), point + 0.15] for point in points]
+    marks = [[max(0, point - 0.15), min(100, point + 0.15)] for point in points]
     data = {
         "labels": list(known),
         "datasets": [

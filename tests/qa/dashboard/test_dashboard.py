@@ -164,7 +164,7 @@ def test_the_page_shows_every_figure_with_a_table_under_each_chart(enter):
     for shown in (
         "50.0\xa0%", "100.0\xa0%", "Questions by day", "Answered, all gates passed",
         "Refused, hard refusal: ", "half within", "Votes, by the day of the question",
-        "False answers and false refusals as reviewed", "1 reviews", "0 open gaps",
+        "False answers and false refusals as reviewed", ", 1 review", "0 open gaps",
     ):  # fmt: skip
         assert shown in page, shown
     assert page.count('<canvas class="chart"') == page.count("As a table") == 5
@@ -187,6 +187,18 @@ def test_every_bar_of_what_was_decided_has_its_name_below_it(enter):
     named = options["Answered and refused, by gate and reason"]["y"]["ticks"]
     assert named["autoSkipPadding"] == 0
     assert options["Questions by day"]["x"]["ticks"]["autoSkipPadding"] > 0
+
+
+def test_a_share_says_how_many_it_speaks_of_where_not_all_kinds_were_reviewed(enter):
+    sample = make_sample()
+    make_stratum(sample, 154, outcome="refused")
+    judge(
+        make_answer(make_user()), make_stratum(sample, 1, outcome="refused"), false=True
+    )
+
+    page = enter(Role.SME).get(reverse(PAGE)).content.decode()
+
+    assert ", 1 review, speaks of 1 of 155" in page
 
 
 def test_the_page_of_a_system_that_was_never_asked_says_so(enter):
