@@ -46,6 +46,23 @@ def test_a_question_is_compared_and_saved_by_keyboard(desk, expert):
     assert not Answer.objects.exists()
 
 
+def test_one_sees_that_a_question_is_being_tried(desk, expert):
+    desk.log_in("berta")
+    page = desk.open("/playground")
+    held = []
+    page.route("**/playground", lambda route: held.append(route))
+    working = page.get_by_text("Trying the question…")
+    expect(working).to_be_hidden()
+
+    page.get_by_label("Question").fill(QUESTION)
+    page.get_by_label("Question").press("Enter")
+
+    expect(working).to_be_visible()
+    held[0].continue_()
+    expect(page.locator("#tried article").first).to_be_visible()
+    expect(working).to_be_hidden()
+
+
 def test_another_version_shows_its_own_thresholds_and_a_slider_fills_a_number(desk, expert):  # fmt: skip
     desk.log_in("berta")
     page = desk.open("/playground")
