@@ -388,6 +388,9 @@ _require_one_of(
 TORCH_THREADS = env.int(
     "NESCIO_TORCH_THREADS", default=max(1, _CORES // (WEB_PROCESSES + 1))
 )
+# Those of the fits too: their libraries read it when they are loaded, which is after this.
+for _library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", str(TORCH_THREADS))
 # What a language model made of the entries that were read last, in MiB; 64 hold about 45
 # entries of the bundled model.
 PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
