@@ -67,10 +67,17 @@ def pytest_terminal_summary(
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
+    import hypothesis
     from django.conf import settings
 
     from accounts import acting
 
+    # An example may take as long as a busy machine needs: no timing is asserted.
+    slow = [hypothesis.HealthCheck.too_slow]
+    hypothesis.settings.register_profile(
+        "suite", deadline=None, suppress_health_check=slow
+    )
+    hypothesis.settings.load_profile("suite")
     # Most tests are about what lies behind the verifier: with it a verified entry would
     # answer before any language model is asked. Those that are marked for it have it, and
     # so have processes that a test starts.

@@ -1,6 +1,6 @@
 """Refusals in prose, told from answers that talk about refusing or not knowing."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -186,7 +186,7 @@ def test_any_text_is_judged(text):
 
 @pytest.mark.parametrize("repeated", ["no ", "i can't ", "not ", "nothing about ", "ich kann "])  # fmt: skip
 def test_long_texts_take_no_time(repeated):
-    begun = perf_counter()
+    begun = process_time()
     is_refusal(repeated * (20_000 // len(repeated)))
 
-    assert perf_counter() - begun < 2.0
+    assert process_time() - begun < 2.0
