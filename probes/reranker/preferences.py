@@ -49,7 +49,7 @@ def read_preferences(*files: Path) -> list[Preference]:
             # Not `splitlines`: JSON leaves U+2028 and its like within a line.
             lines = file.read_text(encoding="utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise PreferenceFileError(f"{file} can not be read: {error}.") from error
+            raise PreferenceFileError(f"{file} cannot be read: {error}.") from error
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue

@@ -132,6 +132,11 @@ class Reader:
         self.device = loaded.device
         self._lock = threading.Lock()  # the tokenizer's padding state is one
 
+    def is_word(self, word: str) -> bool:
+        """Tell whether it is one token, as the words of a language mostly are."""
+        with self._lock:
+            return len(self._tokenizer.tokenize(word)) == 1
+
     def question(self, text: str) -> Tokens:
         return self.questions([text])[0]
 

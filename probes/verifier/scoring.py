@@ -189,6 +189,10 @@ class Verifier:
         self._bytes = 0
         self._lock = FairLock()
 
+    def is_word(self, word: str) -> bool:
+        """Tell whether the embedder knows this word, in small letters, as a whole."""
+        return self._reader.is_word(word)
+
     def score(self, question: str, entries: Sequence[EntryText]) -> list[float]:
         """Return for each entry the probability in [0, 1] that it answers, by itself.
 

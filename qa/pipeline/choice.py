@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from scipy.special import expit, logsumexp
 
+from kb.text.slips import respelt
 from kb.text.terms import Terms, terms
 from kb.text.words import sentences
 
@@ -48,6 +49,9 @@ class Verifier(Protocol):
     def fingerprint(self) -> str:
         """What tells two verifiers apart."""
 
+    def is_word(self, word: str) -> bool:
+        """Tell whether it knows this word, in small letters, as a whole."""
+
     def score(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
         """Return for each passage the probability in [0, 1] that it answers, alone."""
 
@@ -66,7 +70,14 @@ class Verifier(Protocol):
 def log_odds(
     question: str, passages: Sequence[Passage], verifier: Verifier
 ) -> list[float]:
-    """Return the log-odds of each passage against none; by them they are ordered."""
+    """Return the log-odds of each passage against none; by them they are ordered.
+
+    Slips of the pen are read as the words of the passages that they are near.
+    """
+    texts = [
+        f"{each.title} {each.section} {each.question} {each.text}" for each in passages
+    ]
+    question = respelt(question, texts, is_word=verifier.is_word)
     found = list(verifier.log_odds(question, passages))
     likeliest = sorted(range(len(found)), key=lambda at: -found[at])[:READ_CLOSELY]
     parts = {at: sentences_of(passages[at]) for at in likeliest}

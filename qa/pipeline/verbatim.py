@@ -4,6 +4,7 @@ Small distances alone do not tell "gold card fee" from "silver card fee", so the
 must agree too.
 """
 
+from kb.text.slips import is_slip
 from kb.text.terms import Terms, question_kind, terms
 from kb.text.vocabulary import OPPOSITES, ORDERING
 from kb.types import Evidence
@@ -11,8 +12,6 @@ from kb.types import Evidence
 from .gates import Gate, judge
 from .policy import Policy
 from .values import Question, Retrieval, VerbatimMatch
-
-_TYPO_LENGTH = 6
 
 
 def match_verbatim(
@@ -76,7 +75,7 @@ def _same_words(ours: Terms, theirs: Terms) -> bool:
     right = [word for word in second if word not in first]
     if not left and not right:
         return first == second
-    return len(left) == len(right) == 1 and _is_slip(left[0], right[0])
+    return len(left) == len(right) == 1 and is_slip(left[0], right[0])
 
 
 def _oppose(ours: frozenset[str], theirs: frozenset[str]) -> bool:
@@ -85,27 +84,4 @@ def _oppose(ours: frozenset[str], theirs: frozenset[str]) -> bool:
     return any(
         (pair & only_ours) and (pair & only_theirs) and len(pair & ours & theirs) == 0
         for pair in OPPOSITES
-    )
-
-
-def _is_slip(one: str, other: str) -> bool:
-    """Tell whether two words differ by one letter changed, lost, added or swapped.
-
-    First letters must agree, so that a prefix that turns the meaning is no slip.
-    """
-    if min(len(one), len(other)) < _TYPO_LENGTH or one[0] != other[0]:
-        return False
-    if len(one) == len(other):
-        apart = [i for i, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
-        if len(apart) == 1:
-            return True
-        return (
-            len(apart) == 2
-            and apart[1] == apart[0] + 1
-            and one[apart[0]] == other[apart[1]]
-            and one[apart[1]] == other[apart[0]]
-        )
-    shorter, longer = sorted((one, other), key=len)
-    return len(longer) == len(shorter) + 1 and any(
-        longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer))
     )

@@ -91,6 +91,14 @@ def read(reader: Reader, text: str, question: str = "") -> Tokens:
     return reader.read(reader.windows("", question, text))[0]
 
 
+@pytest.mark.parametrize(
+    ("word", "exists"),
+    [("library", True), ("employer", True), ("libary", False), ("replacment", False)],
+)
+def test_a_word_is_what_the_embedder_knows_as_a_whole(reader, word, exists):
+    assert reader.is_word(word) is exists
+
+
 def test_a_text_is_read_as_by_the_embedder(reader):
     from transformers import AutoModel, AutoTokenizer
 

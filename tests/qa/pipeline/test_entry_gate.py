@@ -294,6 +294,19 @@ def test_the_likeliest_are_read_together_with_the_question():
     assert found == pytest.approx([each / 2 for each in expected])
 
 
+def test_a_slip_of_the_pen_is_read_as_the_word_of_an_entry():
+    class Strict(GivenScorer):
+        def is_word(self, word: str) -> bool:
+            return word in {"employer"}
+
+    scorer = Strict([0.9])
+    said = Passage("", "", "How do I get a library card?", "An employee hands it out.")
+
+    log_odds("libary card from my employer?", [said], scorer)
+
+    assert scorer.asked[0][0] == "library card from my employer?"
+
+
 def test_one_entry_of_many_facts_counts_by_its_best_sentence():
     class Close(GivenScorer):
         def log_odds(self, _question: str, texts: Sequence[Passage]) -> list[float]:

@@ -168,6 +168,9 @@ class GivenScorer:
     asked: list[tuple[str, Sequence[object]]] = field(default_factory=list)
     fingerprint: str = SCORER
 
+    def is_word(self, word: str) -> bool:
+        return True
+
     def score(self, question: str, texts: Sequence[object]) -> Sequence[float]:
         self.asked.append((question, texts))
         return self.scores
