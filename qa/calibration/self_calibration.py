@@ -216,10 +216,18 @@ def _write(
 
 
 def _version(base: Policy, choice: Choice, by: AbstractBaseUser | None) -> Policy:
-    """Return a version with the thresholds chosen; `base` where it came by them so."""
+    """Return a version with the thresholds chosen; `base` where it came by them so.
+
+    The language model is asked from the same probability on, unless somebody lets it be
+    asked sooner: one that copies words of an entry knows no better than the verifier what
+    answers, and what it wrote below was mostly wrong (docs/reference/measured.md).
+    """
+    asked_from = base.min_answerability
+    if default("min_answerability") <= asked_from and choice.threshold <= 1:
+        asked_from = choice.threshold
     changes = {
         "min_entry_answer": choice.threshold,
-        "min_answerability": min(base.min_answerability, choice.threshold),
+        "min_answerability": min(asked_from, choice.threshold),
     }
     is_same = all(getattr(base, field) == value for field, value in changes.items())
     if is_same and base.self_calibrations.exists():
