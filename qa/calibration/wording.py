@@ -235,7 +235,8 @@ def words_of(kept: SelfCalibration) -> SelfWords:
             f"{_sources(kept)}{kept.own:,} own questions of {kept.entries:,} entries, each asked with its "
             f"entry and without it, and {kept.foreign:,} foreign ones; "
             f"{kept.shown:,} shown, {kept.wrong:,} of them wrong. Of all questions "
-            f"{_share(kept.unanswerable)} are assumed to have no answer."
+            f"{_share(kept.unanswerable)} are assumed to have no answer, and the shares "
+            "above are weighted to that."
         ),
         origin=LABELLED if kept.labelled else SYNTHETIC,
         curve=tuple(
