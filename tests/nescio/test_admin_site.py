@@ -73,6 +73,17 @@ def test_dashboard_shows_a_role_only_what_it_may_open(rf):
     assert "Background work" in titles[Role.ADMIN]
 
 
+def test_who_has_no_role_in_the_admin_reads_who_is_signed_in(client):
+    agent = make_user(username="nora")
+    client.force_login(agent)
+
+    page = client.get(reverse("admin:index"), follow=True).content.decode()
+
+    assert "signed in as <strong>nora</strong>" in page
+    client.logout()
+    assert "signed in as" not in client.get(reverse("admin:login")).content.decode()
+
+
 def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
     now = timezone.now()
     make_entry("A draft.", state="draft")
