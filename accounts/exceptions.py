@@ -89,7 +89,7 @@ def as_unavailable(error: BaseException | None) -> UnavailableError | None:
     if state == _DISK_FULL or number in {errno.ENOSPC, errno.EDQUOT}:
         return DiskFullError("The disk is full; nothing was stored. Try again later.")
     if isinstance(error, OperationalError | InterfaceError):
-        return UnavailableError("The database can not be used now. Try again later.")
+        return UnavailableError("The database cannot be used now. Try again later.")
     return None
 
 

@@ -46,7 +46,7 @@ def checked_address(url: SplitResult, *, allow_private: bool, setting: str) -> s
     """Return an IP address of the host; `setting` would allow one that is not public.
 
     Raises:
-        OSError: The host can not be looked up.
+        OSError: The host cannot be looked up.
         PrivateAddressError: One of its addresses is not public.
     """
     host, port = url.hostname or "", url.port or PORTS[url.scheme]

@@ -41,7 +41,7 @@ _MAX_QUEUE_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found; without what `is_vital`, questions can not be answered."""
+    """What one look found; without what `is_vital`, questions cannot be answered."""
 
     name: str
     ok: bool
@@ -203,7 +203,7 @@ def language_server() -> Finding:
         ):
             detail = "its server takes connections"
     except (OSError, ValueError) as error:
-        detail = f"its server can not be reached: {type(error).__name__}"
+        detail = f"its server cannot be reached: {type(error).__name__}"
         return Finding("language_model", False, detail, is_vital=False)
     return Finding("language_model", True, detail, is_vital=False)
 

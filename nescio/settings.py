@@ -80,7 +80,7 @@ if not SECRET_KEY:
         SECRET_KEY = local_secret_key(PLACES.secret_key_file)
     except OSError as error:
         raise ImproperlyConfigured(
-            f"{VAR_DIR} can not be used ({error.strerror}). Start as the user whom it "
+            f"{VAR_DIR} cannot be used ({error.strerror}). Start as the user whom it "
             "belongs to, or choose another directory with NESCIO_VAR_DIR."
         ) from error
 ALLOWED_HOSTS = env.list(
@@ -215,7 +215,7 @@ if OIDC_ISSUER:
             OIDC_RP_CLIENT_SECRET = Path(_secret_file).read_text().strip()
         except OSError as error:
             raise ImproperlyConfigured(
-                f"NESCIO_OIDC_CLIENT_SECRET_FILE is {_secret_file!r}, which can not be "
+                f"NESCIO_OIDC_CLIENT_SECRET_FILE is {_secret_file!r}, which cannot be "
                 f"read: {error.strerror}."
             ) from error
     _issuer = urlsplit(OIDC_ISSUER)

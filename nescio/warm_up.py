@@ -83,7 +83,7 @@ def load_before_forking() -> None:
             try:
                 loads[name]()
             except NescioError:
-                logger.exception("The %s can not be loaded.", name)
+                logger.exception("The %s cannot be loaded.", name)
     gc.collect()
     gc.freeze()
     logger.info("The models are loaded after %.1f s.", time.monotonic() - began)
@@ -124,7 +124,7 @@ def prepare_policies() -> None:
         try:
             prepare()
         except NescioError:
-            logger.exception("Active policies need %s, which can not be used.", what)
+            logger.exception("Active policies need %s, which cannot be used.", what)
 
 
 def _preparations(
@@ -171,7 +171,7 @@ def _load(name: str, load: Callable[[], object]) -> None:
             time.sleep(_RETRY_SECONDS)
             continue
         except NescioError:
-            logger.exception("The %s can not be loaded.", name)
+            logger.exception("The %s cannot be loaded.", name)
             _states[name] = State.FAILED
         else:
             logger.info("%s is ready after %.1f s.", name, time.monotonic() - began)

@@ -185,7 +185,7 @@ def _send(url: str, **options: Any) -> requests.Response:  # noqa: ANN401  # the
             url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **options
         )
     except requests.RequestException as error:
-        raise RetryableJobError(f"Slack can not be reached: {error}") from error
+        raise RetryableJobError(f"Slack cannot be reached: {error}") from error
     if response.status_code == 429 or response.status_code >= 500:
         raise RetryableJobError(f"Slack answered {response.status_code}.")
     if response.status_code != 200:

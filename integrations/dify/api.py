@@ -51,7 +51,7 @@ class RetrievalSerializer(StrictSerializer):
     def validate_metadata_condition(self, condition: object) -> None:
         if condition is not None:
             raise serializers.ValidationError(
-                "Records can not be filtered by metadata; leave it out."
+                "Records cannot be filtered by metadata; leave it out."
             )
 
 

@@ -63,7 +63,7 @@ class ContentField(serializers.Field[str, object, str, Any]):
         text = part.get("text", part.get("refusal")) if isinstance(part, dict) else None
         if kind not in {"text", "refusal"} or not isinstance(text, str):
             raise serializers.ValidationError(
-                f"A part of type {str(kind)[:40]!r} can not be read; only text is."
+                f"A part of type {str(kind)[:40]!r} cannot be read; only text is."
             )
         return text
 

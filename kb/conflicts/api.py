@@ -31,7 +31,7 @@ class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
 
 
 class ConflictReasonSerializer(serializers.Serializer[dict[str, Any]]):
-    """Why both can not be right; places are characters of the texts, end excluded."""
+    """Why both cannot be right; places are characters of the texts, end excluded."""
 
     signal = serializers.CharField()
     why = serializers.CharField()

@@ -40,7 +40,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """Why two statements can not both be right."""
+    """Why two statements cannot both be right."""
 
     signal: str  # value, negation, axis, direction or answer
     first: Span | None  # None where it is missing there

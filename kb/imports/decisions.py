@@ -94,7 +94,7 @@ def decide(
     seen: Seen,
     audiences: frozenset[int] | None,
 ) -> tuple[list[Piece], list[BadRow]]:
-    """Return the facts with what is to be done about each, and those that can not be kept.
+    """Return the facts with what is to be done about each, and those that cannot be kept.
 
     Args:
         seen: What the file held before; what the batch holds is added.

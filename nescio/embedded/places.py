@@ -177,7 +177,7 @@ def _add_system_user() -> None:
     program = shutil.which("useradd") or shutil.which("adduser")
     if program is None:
         raise OSError(
-            f"PostgreSQL may not run as root, and the system user {SYSTEM_USER!r} can not "
+            f"PostgreSQL may not run as root, and the system user {SYSTEM_USER!r} cannot "
             "be made: neither useradd nor adduser is here. Run this as an ordinary user."
         )
     arguments = (

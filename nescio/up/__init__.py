@@ -5,4 +5,4 @@
 
 
 class UpError(Exception):
-    """The system can not be started here and now; the message says why and the remedy."""
+    """The system cannot be started here and now; the message says why and the remedy."""

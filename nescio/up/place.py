@@ -70,7 +70,7 @@ def hold(file: Path, url: str) -> Iterator[None]:
         stream = file.open("a+")
     except OSError as error:
         raise UpError(
-            f"{file.parent} can not be written to ({error.strerror}). Start as the user "
+            f"{file.parent} cannot be written to ({error.strerror}). Start as the user "
             "whom it belongs to, or choose another directory with NESCIO_VAR_DIR."
         ) from error
     with stream:

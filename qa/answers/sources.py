@@ -86,7 +86,7 @@ def active_probes(language_model: LanguageModel) -> Probes:
         return load_probes(language_model, dict(states))
 
     def unusable(error: NescioError) -> NoProbes:
-        logger.error("The probes can not be loaded.", exc_info=error)
+        logger.error("The probes cannot be loaded.", exc_info=error)
         return NoProbes(str(error))
 
     key = language_model.fingerprint

@@ -7,7 +7,7 @@ when a trigger noted that its answers or votes changed since.
 
 How long answering took is kept as counts in buckets that grow by a constant factor. A
 percentile read from them is off by at most 2.5 % of itself, however many days are added
-up: counts of buckets can be added, percentiles can not.
+up: counts of buckets can be added, percentiles cannot.
 
 References:
     Masson, Rim and Lee, "DDSketch: a fast and fully-mergeable quantile sketch with

@@ -135,7 +135,7 @@ def as_text(value: object, name: str = "") -> str:
         )
     if name and not value.isprintable():
         raise ValueError(
-            f"{name} holds characters that can not be printed; take them out"
+            f"{name} holds characters that cannot be printed; take them out"
         )
     return value
 

@@ -103,7 +103,7 @@ def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
 
     def unusable(error: NescioError) -> None:
         logger.error(
-            "%s can not be used; every question retrieves.", row, exc_info=error
+            "%s cannot be used; every question retrieves.", row, exc_info=error
         )
 
     def load() -> BoundaryProbe:

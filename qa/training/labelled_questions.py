@@ -65,7 +65,7 @@ def questions_of_file(file: Path) -> list[LabelledQuestion]:
             '"notes": ["..."] where some are to be tried.'
         ) from error
     except (OSError, UnicodeDecodeError) as error:
-        raise TrainingDataError(f"{file} can not be read: {error}.") from error
+        raise TrainingDataError(f"{file} cannot be read: {error}.") from error
 
 
 def read_questions(wanted: Questions) -> list[LabelledQuestion]:

@@ -127,7 +127,7 @@ def drafts_of_file(file: Path) -> list[LabelledDraft]:
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise TrainingDataError(f"{file} can not be read: {error}.") from error
+        raise TrainingDataError(f"{file} cannot be read: {error}.") from error
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

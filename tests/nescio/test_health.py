@@ -126,7 +126,7 @@ def test_language_server_that_is_down_degrades(client, settings):
     assert (down.status_code, down.json()["status"]) == (200, "degraded")
     said = down.json()["checks"]["language_model"]
     assert not said["ok"]
-    assert "can not be reached" in said["detail"]
+    assert "cannot be reached" in said["detail"]
 
 
 def test_broker_that_is_down_degrades(client, monkeypatch):

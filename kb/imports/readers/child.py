@@ -51,7 +51,7 @@ def read_in_child(
     the child, as closing the generator does.
 
     Raises:
-        ImportFileError: The file can not be read, or not within the limits.
+        ImportFileError: The file cannot be read, or not within the limits.
     """
     how = json.dumps([file_format, language, asdict(limits)])
     with subprocess.Popen(  # noqa: S603  # our own command

@@ -39,7 +39,7 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
             raise
-        raise ImportFileError(f"The DOCX can not be read: {error}.") from error
+        raise ImportFileError(f"The DOCX cannot be read: {error}.") from error
     return as_document(blocks, language=language, title=title)
 
 

@@ -12,7 +12,7 @@ from kb.exceptions import InvalidKnowledgeError
 
 
 class ImportFileError(InvalidKnowledgeError):
-    """A file that can not be read any further; what stood before it may be imported."""
+    """A file that cannot be read any further; what stood before it may be imported."""
 
     code = "import_file"
 

@@ -40,7 +40,7 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
     try:
         root = html.parse(io.BytesIO(content), parser).getroot()
     except (etree.LxmlError, AssertionError) as error:
-        raise ImportFileError(f"The page can not be read: {error}.") from error
+        raise ImportFileError(f"The page cannot be read: {error}.") from error
     if root is None:
         raise ImportFileError("The page is empty.")
     title = root.findtext(".//title") or ""

@@ -29,7 +29,7 @@ def read_pdf(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
             raise
-        raise ImportFileError(f"The PDF can not be read: {error}.") from error
+        raise ImportFileError(f"The PDF cannot be read: {error}.") from error
     if not any(block.kind is not Kind.HEADING for block in blocks):
         raise ImportFileError(
             "The PDF holds no text, perhaps only pictures of it; read it by OCR first."

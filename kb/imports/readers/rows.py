@@ -87,7 +87,7 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            yield BadRow(f"line {before + 1}", f"It can not be read: {error}.")
+            yield BadRow(f"line {before + 1}", f"It cannot be read: {error}.")
             before = reader.line_num
             continue
         if cells is None or cells == [_END_OF_FILE]:
@@ -116,7 +116,7 @@ def _header(reader: Iterator[list[str]]) -> list[str]:
     try:
         cells = next(reader, [])
     except csv.Error as error:
-        raise ImportFileError(f"The header can not be read: {error}.") from error
+        raise ImportFileError(f"The header cannot be read: {error}.") from error
     if cells and cells[-1].endswith(_END_OF_FILE) and cells != [_END_OF_FILE]:
         raise ImportFileError("The header opens a quote that is never closed.")
     header = [name.strip().lower() for name in cells if name != _END_OF_FILE]

@@ -83,7 +83,7 @@ class Command(BaseCommand):
             began = time.monotonic()
             done = run_import(row.pk, apply=applies, writing=self._writing(file.name))
         except OSError as error:
-            raise CommandError(f"{file} can not be read: {error.strerror}.") from error
+            raise CommandError(f"{file} cannot be read: {error.strerror}.") from error
         except NescioError as error:
             raise CommandError(f"{file}: {error}") from error
         self._report(done, time.monotonic() - began)

@@ -85,7 +85,7 @@ def _parsed(content: bytes) -> html.HtmlElement:
     try:
         return html.document_fromstring(content, parser)
     except etree.LxmlError as error:
-        raise SourceError("file", f"The page can not be read: {error}.") from error
+        raise SourceError("file", f"The page cannot be read: {error}.") from error
 
 
 def _markup(element: html.HtmlElement) -> str:

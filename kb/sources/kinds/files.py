@@ -65,7 +65,7 @@ def files_below(root: Path, bounds: Bounds) -> Iterator[PurePosixPath]:
 def _fail(error: OSError) -> None:
     # A folder that can't be read must not look like an empty one.
     raise SourceError(
-        "address", f"{error.filename!r} can not be read: {error.strerror}."
+        "address", f"{error.filename!r} cannot be read: {error.strerror}."
     )
 
 
@@ -86,7 +86,7 @@ def read_file(
                 raise SourceError("file", f"{path} is no file any more.")
             content = file.read(limit + 1)
     except OSError as error:
-        raise SourceError("file", f"It can not be read: {error.strerror}.") from error
+        raise SourceError("file", f"It cannot be read: {error.strerror}.") from error
     if is_document:
         check_size(len(content), bounds)
     elif len(content) > limit:

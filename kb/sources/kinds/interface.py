@@ -31,7 +31,7 @@ gives it to anybody."""
 
 
 class SourceError(InvalidKnowledgeError):
-    """A source, or one document of it, can not be read as it is."""
+    """A source, or one document of it, cannot be read as it is."""
 
     code = "followed_source"
 

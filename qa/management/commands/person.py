@@ -46,6 +46,6 @@ class Command(BaseCommand):
             output.write_text(text + "\n", encoding="utf-8")
         except OSError as error:
             raise CommandError(
-                f"{output} can not be written ({error.strerror}); name a new file."
+                f"{output} cannot be written ({error.strerror}); name a new file."
             ) from error
         self.stdout.write(f"Written to {output}.")

@@ -397,7 +397,7 @@ def test_a_surrogate_that_is_not_there_leaves_answering_alone(server, settings, 
 
     assert "/nowhere/at-all" in probes.read(PROMPT, WRITTEN, {}).missing
     assert again is probes  # not tried again with every question
-    assert caplog.text.count("can not be loaded") == 1
+    assert caplog.text.count("cannot be loaded") == 1
 
 
 def test_without_a_surrogate_only_the_signals_are_read(server, settings):

@@ -210,5 +210,5 @@ def test_labels_that_the_model_does_not_know_whole_are_told_at_start(
 
     prepare_policies()
 
-    assert "which can not be used" in caplog.messages[0]
+    assert "which cannot be used" in caplog.messages[0]
     assert "incontrovertible/antediluvian" in caplog.text

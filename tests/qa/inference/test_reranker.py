@@ -149,7 +149,7 @@ def test_the_command_says_what_it_can_not_fit_on(running):
     write_preferences(file, preferences(10))
     for change, said in (
         ({}, "at least 20 are needed"),
-        ({"files": [running / "none.jsonl"]}, "can not be read"),
+        ({"files": [running / "none.jsonl"]}, "cannot be read"),
     ):
         files = change.get("files", [file])
         with pytest.raises(CommandError, match=said):

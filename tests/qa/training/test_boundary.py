@@ -153,7 +153,7 @@ def test_a_line_that_is_no_question_is_named(row, tmp_path):
 
     with pytest.raises(TrainingDataError, match="line 2"):
         questions_of_file(file)
-    with pytest.raises(TrainingDataError, match="can not be read"):
+    with pytest.raises(TrainingDataError, match="cannot be read"):
         questions_of_file(tmp_path / "none.jsonl")
 
 
