@@ -96,7 +96,7 @@ def test_retry_after_is_waited_for():
         began = time.monotonic()
         client(server.url).generate(PROMPT)
 
-    assert 1 <= time.monotonic() - began < 30
+    assert 1 <= time.monotonic() - began < 4
 
 
 def test_a_retry_after_beyond_the_deadline_is_not_waited_for():
@@ -105,7 +105,7 @@ def test_a_retry_after_beyond_the_deadline_is_not_waited_for():
         with pytest.raises(LanguageModelUnavailableError, match="replied 429"):
             client(server.url).generate(PROMPT)
 
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < 3
     assert len(server.requests) == 1
 
 
