@@ -40,6 +40,8 @@ def respelt(text: str, by: Iterable[str], *, is_word: Callable[[str], bool]) -> 
         by: The texts whose words are taken for right.
         is_word: Tells of a word in small letters whether it exists.
     """
+    if all(is_word(word.lower()) for word in _WORD.findall(text)):
+        return text  # as mostly: nothing else is read
     known = {found.lower() for other in by for found in _WORD.findall(other)}
 
     def right(match: re.Match[str]) -> str:

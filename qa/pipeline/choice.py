@@ -74,9 +74,9 @@ def log_odds(
 
     Slips of the pen are read as the words of the passages that they are near.
     """
-    texts = [
+    texts = (
         f"{each.title} {each.section} {each.question} {each.text}" for each in passages
-    ]
+    )
     question = respelt(question, texts, is_word=verifier.is_word)
     found = list(verifier.log_odds(question, passages))
     likeliest = sorted(range(len(found)), key=lambda at: -found[at])[:READ_CLOSELY]
