@@ -1,8 +1,9 @@
 """Who is asking: API tokens, passwords with a bound on guesses, sessions, and their groups."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import (
@@ -78,6 +79,13 @@ def find_user(**named: object) -> User | None:
     return user
 
 
+def _user_of(row: Sequence[Any]) -> User:
+    """Return a user from the columns `_USER`, and then those of `_rights`."""
+    user = instance(User, row[:-2])
+    remember_groups(user, row[-2], row[-1])
+    return user
+
+
 @lru_cache(maxsize=1024)
 def _user_of_session(key: int) -> WrittenQuery:
     """Return what every request of a session runs: writing it takes longer than that."""
@@ -113,10 +121,9 @@ class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox
                 "This token is not known, or it was revoked, or it expired."
             )
         found = instance(ApiToken, row[: len(_TOKEN)])
-        user = found.user = instance(User, row[len(_TOKEN) : -2])
+        user = found.user = _user_of(row[len(_TOKEN) :])
         if not user.is_active:
             raise AuthenticationFailed("The user of this token is not active.")
-        remember_groups(user, row[-2], row[-1])
         return user, found
 
 
@@ -158,8 +165,7 @@ class AccountBackend(ModelBackend):
         row = _user_of_session(user_id).first()
         if row is None:
             return None
-        user = instance(User, row[:-2])
-        remember_groups(user, row[-2], row[-1])
+        user = _user_of(row)
         return user if self.user_can_authenticate(user) else None
 
     def get_group_permissions(
