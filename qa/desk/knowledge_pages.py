@@ -101,8 +101,8 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
     form = KnowledgeForm(request)
     form.is_valid()  # what is not valid filters nothing
     chosen = form.cleaned_data.get("knowledge_base")
-    base = chosen or parts.last_asked_base(caller(request))
-    base = base or KnowledgeBase.objects.order_by("pk").first()
+    bases = KnowledgeBase.objects.all()
+    base = chosen or parts.base_to_begin(caller(request), bases)
     words = form.cleaned_data.get("q", "").replace("\0", " ").strip()
     is_live = parts.is_live(request)
     context: dict[str, object] = {

@@ -1,6 +1,6 @@
 """Who may open the pages, and which answers they may see there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 from uuid import UUID
@@ -114,6 +114,12 @@ def box_part(
 def last_asked_base(user: User) -> KnowledgeBase | None:
     last = Answer.objects.asked_by(user).order_by("-created_at")[:1]
     return KnowledgeBase.objects.filter(pk__in=last.values("knowledge_base")).first()
+
+
+def base_to_begin(user: User, bases: Iterable[KnowledgeBase]) -> KnowledgeBase | None:
+    """Return the one of these of the user's last question, or else the oldest."""
+    shown, last = list(bases), last_asked_base(user)
+    return last if last in shown else min(shown, key=lambda b: b.pk, default=None)
 
 
 def recent_part(user: User) -> dict[str, object]:

@@ -229,12 +229,6 @@ def _response(
     return render(request, part, context, status=shown)
 
 
-def _first_shown(
-    bases: list[KnowledgeBase], last: KnowledgeBase | None
-) -> KnowledgeBase | None:
-    return last if last in bases else min(bases, key=lambda b: b.pk, default=None)
-
-
 def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN401  # a QueryDict
     user = caller(request)
     judged = KnowledgeBase.objects.of_role(user, Role.SME)
@@ -243,7 +237,7 @@ def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN4
     base = (
         get_object_or_404(judged, slug=slug)
         if slug and "\0" not in slug
-        else _first_shown(bases, parts.last_asked_base(user))
+        else parts.base_to_begin(user, bases)
     )
     if base is None:
         return {"versions": [], "knowledge_bases": bases}
