@@ -93,7 +93,7 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
         if cells is None or cells == [_END_OF_FILE]:
             return
         place, before = f"line {before + 1}", reader.line_num
-        if cells and cells[-1].endswith(_END_OF_FILE):
+        if _is_unclosed(cells):
             yield BadRow(
                 place,
                 "It opens a quote that is never closed, so all lines below are part of "
@@ -112,12 +112,17 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
         yield parse_row(dict(zip(header, map(original, cells), strict=False)), place)
 
 
+def _is_unclosed(cells: list[str]) -> bool:
+    is_over = not cells or cells == [_END_OF_FILE]
+    return not is_over and cells[-1].endswith(_END_OF_FILE)
+
+
 def _header(reader: Iterator[list[str]]) -> list[str]:
     try:
         cells = next(reader, [])
     except csv.Error as error:
         raise ImportFileError(f"The header cannot be read: {error}.") from error
-    if cells and cells[-1].endswith(_END_OF_FILE) and cells != [_END_OF_FILE]:
+    if _is_unclosed(cells):
         raise ImportFileError("The header opens a quote that is never closed.")
     header = [name.strip().lower() for name in cells if name != _END_OF_FILE]
     if len(header) > MAX_COLUMNS:
