@@ -135,7 +135,7 @@ class System:
 
     @property
     def token(self) -> str:
-        return str(self.running.told["token"])
+        return str(self.running.access["token"])
 
     def client(self, ledger: Ledger | None = None) -> Client:
         return Client(self.running.url, self.token, ledger or Ledger())

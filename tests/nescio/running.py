@@ -22,7 +22,7 @@ def free_port():
 
 
 class RunningSystem:
-    """One `up`, its output, and what it told scripts."""
+    """One `up`, its output, and what it says to scripts."""
 
     def __init__(self, var, port, *, arguments=("--questions", "0"), user=None):
         self.var = Path(var)
@@ -52,18 +52,18 @@ class RunningSystem:
         return self.output_file.read_text(errors="replace")
 
     @property
-    def told(self):
+    def access(self):
         return json.loads((self.var / "up.json").read_text())
 
     def wait_until_ready(self, seconds=_READY_SECONDS):
         give_up_at = time.monotonic() + seconds
-        while not self._has_told():
+        while not self._is_announced():
             assert self.process.poll() is None, self.output
             assert time.monotonic() < give_up_at, self.output
             time.sleep(0.1)
         return self
 
-    def _has_told(self):
+    def _is_announced(self):
         # A run that was killed left its file behind.
         file = self.var / "up.json"
         return file.exists() and file.stat().st_mtime >= self.began

@@ -53,7 +53,7 @@ def first_run():
     with _variable_directory() as var:
         system = RunningSystem(var, free_port(), arguments=("--questions", "1"))
         try:
-            first = FirstRun(var, dict(system.wait_until_ready().told))
+            first = FirstRun(var, dict(system.wait_until_ready().access))
             system.wait_for_output("curl -sS")  # the last of what it says
             mode = stat.S_IMODE((var / "up.json").stat().st_mode)
             assert mode == 0o600
@@ -66,7 +66,7 @@ def first_run():
 @dataclass(frozen=True, slots=True)
 class FirstRun:
     var: Path
-    told: dict[str, str]
+    access: dict[str, str]
     output: str = ""
 
 
@@ -93,7 +93,7 @@ def run(var):
 
 
 def _admin_names(system):
-    status, body = system.request("GET", "/api/v1/tokens", token=system.told["token"])
+    status, body = system.request("GET", "/api/v1/tokens", token=system.access["token"])
     assert status == 200, body
     return {token["name"] for token in body["results"]}
 
@@ -101,7 +101,7 @@ def _admin_names(system):
 def _questions(system):
     """Return the questions that were asked, the newest first."""
     status, answers = system.request(
-        "GET", "/api/v1/answers", token=system.told["token"]
+        "GET", "/api/v1/answers", token=system.access["token"]
     )
     assert status == 200, answers
     return [answer["question"] for answer in answers["results"]]
@@ -113,13 +113,13 @@ def _processes(var):
 
 def test_first_start_makes_everything_and_ctrl_c_stops_all_it_started(first_run):
     var = first_run.var
-    assert set(first_run.told) == {"url", "token", "admin_password"}
+    assert set(first_run.access) == {"url", "token", "admin_password"}
     assert _processes(var) == set()
     assert not postgres.is_running(Places(var))
     assert not (var / "up.json").exists()
     assert "curl -sS" in first_run.output
     assert "Warning" not in first_run.output
-    assert first_run.told["token"] in first_run.output
+    assert first_run.access["token"] in first_run.output
     assert "RuntimeWarning" not in (var / "log" / "web.log").read_text()
 
 
@@ -127,11 +127,11 @@ def test_up_serves_what_the_first_start_made(run, started_before, first_run):
     var = started_before
     system = run().wait_until_ready()
     sys.stdout.write(f"\nsecond start: {system.seconds():.1f} s\n")
-    assert system.told["token"] == first_run.told["token"]
+    assert system.access["token"] == first_run.access["token"]
 
     status, health = system.request("GET", "/healthz")
     assert (status, health["checks"]["broker"]["ok"]) == (200, True), health
-    assert system.told["url"] == system.url
+    assert system.access["url"] == system.url
     assert "make up" in _admin_names(system)
 
     # Another one for the same directory, and one for the same port.
@@ -159,9 +159,9 @@ def test_run_after_sigkill_clears_away_what_is_left_and_loses_nothing(
 ):
     var = started_before
     system = run().wait_until_ready()
-    told = system.told
+    access = system.access
     system.request(
-        "POST", "/api/v1/ask", {"question": "Why is the sky blue?"}, told["token"]
+        "POST", "/api/v1/ask", {"question": "Why is the sky blue?"}, access["token"]
     )
     questions = _questions(system)
     assert questions[0] == "Why is the sky blue?"
@@ -175,7 +175,7 @@ def test_run_after_sigkill_clears_away_what_is_left_and_loses_nothing(
 
     assert "An earlier run was killed" in again.output
     assert postgres.running(Places(var)) == server
-    assert again.told == told
+    assert again.access == access
     assert _questions(again) == questions
 
     # The database that the killed run started is this one's to stop.
@@ -231,7 +231,7 @@ def test_web_processes_share_models_counts_and_the_port(
     monkeypatch.setenv("NESCIO_THROTTLE_ASK", "24/day")
     monkeypatch.setenv("NESCIO_METRICS_TOKEN", "counted")
     system = run().wait_until_ready()
-    token = system.told["token"]
+    token = system.access["token"]
 
     def ask(number):
         body = {"question": f"Why is the sky blue in scene {number}?"}
@@ -272,7 +272,7 @@ def test_first_start_that_is_killed_goes_on_at_the_second(run, var):
 
     again = run().wait_until_ready()
 
-    assert again.told["admin_password"] == password
+    assert again.access["admin_password"] == password
     status, _ = again.request(
         "POST", "/api/v1/tokens", {"username": "admin", "password": password}
     )
