@@ -131,12 +131,15 @@ def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeStr
     )
     if not body:
         return SafeString("none")
+    heading = '<th class="py-1 pr-6 text-left">{}</th>'
     head = format_html_join(
-        "", '<th class="py-1 pr-6 text-left">{}</th>', ((name,) for name in heads)
+        "",
+        "{}",
+        ((format_html(heading if name else "<td>{}</td>", name),) for name in heads),
     )
     return format_html(
-        '<div class="overflow-x-auto"><table class="tabular-nums w-full"><thead><tr>{}'
-        "</tr></thead><tbody>{}</tbody></table></div>",
+        '<div class="overflow-x-auto" tabindex="0"><table class="tabular-nums w-full"><thead>'
+        "<tr>{}</tr></thead><tbody>{}</tbody></table></div>",
         head,
         body,
     )

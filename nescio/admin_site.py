@@ -68,7 +68,7 @@ UNFOLD: dict[str, Any] = {
         }
     ],
     "STYLES": [lambda request: static("nescio/admin.css")],
-    "SCRIPTS": [lambda request: static("nescio/field_names.js")],
+    "SCRIPTS": [lambda request: static("nescio/admin.js")],
     "SITE_DROPDOWN": [
         {"icon": "forum", "title": "Ask a question", "link": _lazy_reverse("ask")},
         {

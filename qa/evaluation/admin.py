@@ -221,4 +221,6 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="parameters")
     def asked_with(self, run: EvaluationRun) -> SafeString:
-        return table(("", ""), [(k, str(v)) for k, v in run.parameters.items()])
+        return table(
+            ("parameter", "value"), [(k, str(v)) for k, v in run.parameters.items()]
+        )

@@ -153,7 +153,7 @@ class ProbeAdmin(ProbePages):
         if active:
             rows += rows_of(f"active: {active}", active.metrics)[:1]
         heads = (
-            "",
+            "probe",
             *(name.upper() if name != "brier" else "Brier" for name in FIGURES),
         )
         how = probe.metrics.get("measured", "")
@@ -181,7 +181,7 @@ class ProbeAdmin(ProbePages):
             )
             for change in changes.defer("replaced__weights", "replaced__card")
         ]
-        return table(("when", "what", "who", ""), rows)
+        return table(("when", "what", "who", "note"), rows)
 
     @admin.display(description="fitted on")
     def fitted_on(self, probe: Probe) -> str:
@@ -193,7 +193,9 @@ class ProbeAdmin(ProbePages):
             said = probe.parsed_card.settings
         except ProbeFileError as error:
             return str(error)
-        return table(("", ""), [(name, str(value)) for name, value in said.items()])
+        return table(
+            ("setting", "value"), [(name, str(value)) for name, value in said.items()]
+        )
 
     @admin.display(description="weights of the signals")
     def weighed(self, probe: Probe) -> SafeString | str:

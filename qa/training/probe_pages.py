@@ -297,7 +297,7 @@ def own_figures(probe: Probe, active: Probe | None) -> SafeString:
         (who, *(_figure(each.metrics.get(name)) for name in names))
         for who, each in probes
     ]
-    heads = ("", *(name.replace("_", " ") for name in names))
+    heads = ("probe", *(name.replace("_", " ") for name in names))
     how = probe.metrics.get("measured", "")
     return format_html("<p>{}</p>{}", how, table(heads, rows))
 

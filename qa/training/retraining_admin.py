@@ -196,7 +196,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
             )
             for step in retraining.steps.select_related("by")
         ]
-        return table(("when", "what", "who", ""), rows)
+        return table(("when", "what", "who", "note"), rows)
 
     def _carry_out(
         self,

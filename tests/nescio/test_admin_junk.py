@@ -91,18 +91,21 @@ def walk() -> Walk:
     return Walk()
 
 
-@pytest.fixture
-def rows() -> None:
+def make_rows(user: User) -> None:
     """Make a row for most pages."""
     make_secret()
     make_review()
-    user = User.objects.get(username="root")
     answer = make_answer(user)
     active_policy(answer.knowledge_base)
     Vote.objects.create(answer=answer, user=user, is_up=False)
     enqueue("kb.embed", {"model": "x"}, owner=user)
     register(activation_files())
     Retraining.objects.create(kind="early", reviewed=400, state="waiting")
+
+
+@pytest.fixture
+def rows(walk) -> None:
+    make_rows(User.objects.get(username="root"))
 
 
 def test_junk_as_an_id_is_no_server_error(walk, rows):

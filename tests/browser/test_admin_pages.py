@@ -1,0 +1,86 @@
+"""Every page of the admin, for who sees little, holds no mouse, or has a small screen."""
+
+import re
+from collections.abc import Iterator
+from itertools import cycle
+
+import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Model
+from django.http import HttpResponse
+from django.urls import get_resolver
+
+from accounts.roles import Role
+from kb.models import Entry
+from qa.models import Policy
+from tests.browser.conftest import make_signed_up, violations
+from tests.nescio.routes import filled, routes
+from tests.nescio.test_admin_junk import make_rows
+
+# Neighbours in the list of pages share their templates, so that all four looks are looked at.
+LOOKS = (((1280, "light"), (390, "dark")), ((1280, "dark"), (390, "light")))
+PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+# Files, parts of pages, answers to fields, and what only leads on to another page.
+NO_PAGES = re.compile(
+    r"logout/|login/|jsi18n|autocomplete|search/|/r/|\.svg|/file$|\(\?|/(save|labelled|traffic)$|object_id>/$"
+)
+FIRST_ROWS = {"entry_id": Entry, "user_id": User, "id": User, "pk": Policy}
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def boss(transactional_db) -> User:
+    user = make_signed_up(Role.ADMIN, "boss")
+    user.is_superuser = True
+    user.save()
+    make_rows(user)
+    return user
+
+
+def first_row(model: type[Model] | None) -> object:
+    assert model, "a page whose row is not known"
+    return model._default_manager.order_by("-pk").values_list("pk", flat=True).first()
+
+
+def addresses() -> Iterator[str]:
+    """Yield every page of the admin, those of a row with the newest of its rows."""
+    models = {
+        f"{m._meta.app_label}/{m._meta.model_name}": m for m in admin.site._registry
+    }
+    for route, _ in routes(get_resolver().url_patterns):
+        if not route.startswith("admin/") or NO_PAGES.search(route):
+            continue
+        own = models.get("/".join(route.split("/")[1:3]))
+        given = {"number": 1, "name": "curve"}
+        for name in PARAMETER.findall(route):
+            if name not in given:
+                given[name] = first_row(FIRST_ROWS.get(name, own))
+        if None not in given.values():
+            yield filled(route, given)
+
+
+def is_page(response: HttpResponse) -> bool:
+    """Tell whether it is one: no refusal and no file."""
+    return response.status_code == 200 and "Content-Disposition" not in response.headers
+
+
+def test_every_page_of_the_admin_is_accessible_on_every_screen(make_desk, boss, client):
+    client.force_login(boss)
+    opened = [each for each in addresses() if is_page(client.get(each))]
+    page = make_desk(reduced_motion="reduce").log_in("boss")
+    origin = page.url.rstrip("/")
+
+    found = {}
+    for address, looks in zip(opened, cycle(LOOKS), strict=False):
+        page.goto(origin + address)
+        for width, scheme in looks:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
+            shown = page.evaluate("document.documentElement.scrollWidth")
+            wide = [f"{shown} pixels wide"] if shown > width else []
+            found[f"{address} {width} {scheme}"] = violations(page) + wide
+
+    assert len(opened) > 120
+    assert found == {key: [] for key in found}
