@@ -4,7 +4,7 @@ from rest_framework.routers import SimpleRouter
 from kb.archive import api as exports
 from kb.audiences.api import AudienceViewSet
 from kb.conflicts.api import ConflictViewSet
-from kb.documents.api import DocumentViewSet
+from kb.documents.api import DocumentViewSet, KnowledgeBaseViewSet
 from kb.enrichment.api import ProposalViewSet
 from kb.entries.api import EntryViewSet
 from kb.imports.api import ImportViewSet
@@ -16,6 +16,7 @@ router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 # First: "entries/due" is none of the entries' keys.
 router.register("entries", DueEntryViewSet, "due-entries")
 router.register("entries", EntryViewSet, "entries")
+router.register("knowledge-bases", KnowledgeBaseViewSet, "knowledge-bases")
 router.register("documents", DocumentViewSet, "documents")
 router.register("imports", ImportViewSet, "imports")
 router.register("sources", FollowedSourceViewSet, "sources")

@@ -76,7 +76,8 @@ class OperationSchema(AutoSchema):
         action: str | None = getattr(self.view, "action", None)
         if action is None:
             return super().get_operation_id()
-        return f"{self._tokenize_path()[0]}_{_VERBS.get(action, action)}"
+        resource = self._tokenize_path()[0].replace("-", "_")
+        return f"{resource}_{_VERBS.get(action, action)}"
 
 
 class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped in the library

@@ -141,6 +141,20 @@ _OPERATIONS = (
     ),
     _Operation(
         _tool(
+            "list_knowledge_bases",
+            "List the knowledge bases: `slug` names one where a tool takes a "
+            "`knowledge_base`; the one with `is_default` is asked without it.",
+            {},
+            [],
+            reads=True,
+        ),
+        "GET",
+        "/api/v1/knowledge-bases",
+        {},
+        ("results",),
+    ),
+    _Operation(
+        _tool(
             "get_entry",
             "Read an entry with its state, source and validity.",
             {"entry": {"type": "integer", "description": "Its number in a citation."}},

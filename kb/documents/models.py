@@ -3,7 +3,8 @@ from typing import Self
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q, Subquery
+from django.db.models.lookups import Exact
 
 from accounts.models import optional_user
 from accounts.roles import Role, where_role
@@ -17,6 +18,11 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
     def of_role(self, user: AbstractBaseUser | AnonymousUser, least: Role) -> Self:
         """Return those in which a user has a role or one above it."""
         return self.filter(where_role(user, least, "pk"))
+
+    def with_default(self) -> Self:
+        """Say as `is_default` which one is asked where none is named: the oldest."""
+        oldest = KnowledgeBase.objects.order_by("pk").values("pk")[:1]
+        return self.annotate(is_default=Exact(F("pk"), Subquery(oldest)))
 
 
 class KnowledgeBase(models.Model):

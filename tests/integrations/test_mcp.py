@@ -63,13 +63,14 @@ def known(transactional_db):
 
 @pytest.mark.parametrize("connect", [over_http, over_stdio])
 def test_a_question_is_answered_or_refused_as_over_rest(known, live_server, connect):
-    answered, refused, found, entry = called(
+    answered, refused, found, listed, entry = called(
         connect,
         live_server.url,
         make_user(),
         ("ask", {"question": FEE}),
         ("ask", {"question": FAR}),
         ("search", {"question": FEE}),
+        ("list_knowledge_bases", {}),
         ("get_entry", {"entry": known.pk}),
     )
 
@@ -81,6 +82,8 @@ def test_a_question_is_answered_or_refused_as_over_rest(known, live_server, conn
     assert not refused.is_error
     assert (refusal["answered"], refusal["reason"]) == (False, "nothing_known")
     assert found.structured_content["passes"] is True
+    [base] = listed.structured_content["results"]
+    assert (base["slug"], base["is_default"], base["role"]) == ("cards", True, "agent")
     assert entry.structured_content["text"] == "It costs 12 euros."
     assert Answer.objects.count() == 2
 
@@ -132,7 +135,7 @@ def test_every_generation_of_the_protocol_lists_the_tools(known, live_server, mo
 
     assert "refuses" in instructions
     assert [tool.name for tool in listed.tools] == [
-        "ask", "search", "get_entry", "propose_entry", "vote",
+        "ask", "search", "list_knowledge_bases", "get_entry", "propose_entry", "vote",
     ]  # fmt: skip
     assert all(tool.description for tool in listed.tools)
 

@@ -131,6 +131,7 @@ def test_operations_have_names_of_their_own(schema):
     names = [operation["operationId"] for _, operation in operations(schema)]
 
     assert len(set(names)) == len(names)
+    assert all(name.isidentifier() for name in names)  # modules of generated clients
 
 
 def test_asking_is_described_as_json_and_as_an_event_stream(schema):

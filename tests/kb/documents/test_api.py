@@ -1,7 +1,10 @@
 import pytest
 
+from accounts.authentication import find_user
 from accounts.roles import Role
+from accounts.services import set_knowledge_roles
 from kb.models import Audience, Document
+from qa.answers.asking import find_knowledge_base
 from tests.factories import (
     make_audience,
     make_curator,
@@ -12,6 +15,7 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db
 
+BASES = "/api/v1/knowledge-bases"
 DOCUMENTS = "/api/v1/documents"
 AUDIENCES = "/api/v1/audiences"
 
@@ -275,3 +279,66 @@ def test_audience_the_asker_does_not_belong_to_does_not_exist(api):
         api(make_curator()).patch(f"{AUDIENCES}/theirs", {}, format="json").status_code
         == 403
     )
+
+
+def _bases(client):
+    return client.get(BASES).json()["results"]
+
+
+def test_knowledge_bases_are_listed_with_the_default_and_the_callers_roles(
+    api, django_assert_num_queries
+):
+    travel, cards = make_knowledge_base("travel"), make_knowledge_base("cards")
+    ann = make_user(role=None, username="ann")
+    set_knowledge_roles(ann, {cards.pk: "curator"})
+    client = api(find_user(username="ann"))  # with her roles, as a token finds her
+
+    with django_assert_num_queries(1):
+        listed = client.get(BASES)
+
+    assert listed.status_code == 200, listed.json()
+    assert listed.json()["results"] == [
+        {
+            "slug": "cards",
+            "name": cards.name,
+            "language": "en",
+            "is_default": False,
+            "role": "curator",
+        },
+        {
+            "slug": "travel",
+            "name": travel.name,
+            "language": "en",
+            "is_default": True,
+            "role": "agent",
+        },
+    ]
+    assert {each["role"] for each in _bases(api(make_user(Role.ADMIN)))} == {"admin"}
+
+
+def test_the_default_is_the_knowledge_base_that_is_asked_where_none_is_named(api):
+    for slug in ("travel", "cards", "home"):
+        make_knowledge_base(slug)
+
+    [default] = [b["slug"] for b in _bases(api(make_user())) if b["is_default"]]
+
+    assert default == find_knowledge_base(asker=make_user()).slug
+
+
+def test_knowledge_bases_come_page_by_page(api):
+    for slug in ("travel", "cards", "home"):
+        make_knowledge_base(slug)
+    client = api(make_user())
+
+    first = client.get(BASES, {"page_size": 2}).json()
+    second = client.get(first["next"]).json()
+
+    slugs = [each["slug"] for each in first["results"] + second["results"]]
+    assert slugs == ["cards", "home", "travel"]
+
+
+def test_knowledge_bases_are_for_who_may_ask_and_are_not_written_over_rest(api):
+    make_knowledge_base()
+
+    assert api(make_user(role=None)).get(BASES).status_code == 403
+    assert api(make_user(Role.ADMIN)).post(BASES, {}).status_code == 405
