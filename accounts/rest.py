@@ -7,7 +7,7 @@ integer 5: a caller's mistake would be kept as knowledge.
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import django_filters
 from django import forms
@@ -92,17 +92,37 @@ class StrictPrimaryKeyField(
         return super().to_internal_value(data)
 
 
+MAX_REPORTED = 20
+"""Errors of one request that are named; a caller who sends thousands gets no more."""
+
+
+def no_such_row(rows: QuerySet[Any], slug_field: str, slug: str) -> str:
+    """Say that none of `rows` has this slug, and which slugs there are."""
+    found = rows.order_by(slug_field).values_list(slug_field, flat=True)
+    known = list(found[: MAX_REPORTED + 1])
+    listed = ", ".join(known[:MAX_REPORTED]) or "none yet"
+    if len(known) > MAX_REPORTED:
+        listed += " and others"
+    noun = rows.model._meta.verbose_name
+    return f"There is no {noun} {slug[:80]!a}; available: {listed}."
+
+
 class StrictSlugField(_StrictRelatedField, serializers.SlugRelatedField[Any]):
+    """A row by its slug; the error of one that is not there lists those that are."""
+
     def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
         if not isinstance(data, str):
             self.fail("invalid")
-        if "\0" in data:
-            self.fail("does_not_exist", slug_name=self.slug_field, value=ascii(data))
-        return super().to_internal_value(data)
+        rows: Any = self.get_queryset()
+        name = str(self.slug_field)
+        row = None if "\0" in data else rows.filter(**{name: data}).first()
+        if row is None:
+            self.fail_missing(rows, data)
+        return row
 
-
-MAX_REPORTED = 20
-"""Errors of one request that are named; a caller who sends thousands gets no more."""
+    def fail_missing(self, rows: QuerySet[Any], slug: str) -> NoReturn:
+        message = no_such_row(rows, str(self.slug_field), slug)
+        raise serializers.ValidationError(message)
 
 
 class StrictListField(serializers.ListField):

@@ -65,10 +65,11 @@ def request_export(
         )
     curated = KnowledgeBase.objects.of_role(by, Role.CURATOR)
     if knowledge_base and not curated.filter(slug=knowledge_base).exists():
+        mine = ", ".join(curated.values_list("slug", flat=True))
         raise InvalidKnowledgeError(
             "knowledge_base",
-            f"There is no knowledge base {knowledge_base!r} that you curate; name one "
-            "that you do.",
+            f"There is no knowledge base {knowledge_base!r} that you curate; you curate: "
+            f"{mine or 'none'}.",
         )
     return enqueue(
         KIND,

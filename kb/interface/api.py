@@ -1,9 +1,10 @@
 """Rows named in a request: what the caller may not see does not exist."""
 
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import django_filters
+from django import forms
 from django.contrib.auth.models import User
 from django.db.models import Choices, QuerySet
 from django.http import HttpRequest
@@ -12,10 +13,12 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from accounts.rest import (
+    MAX_REPORTED,
     StrictFilterSet,
     StrictModelSerializer,
     StrictPrimaryKeyField,
     StrictSlugField,
+    no_such_row,
 )
 from accounts.roles import HasRole, Role
 from kb.audiences.models import Audience
@@ -83,6 +86,10 @@ class TagField(_NamedField):
 class UserField(_NamedField):
     queryset = User.objects.filter(is_active=True)
 
+    def fail_missing(self, rows: QuerySet[Any], slug: str) -> NoReturn:
+        # Not every caller may know who has an account.
+        raise serializers.ValidationError(f"There is no active user {slug[:80]!a}.")
+
 
 class ReferringSerializer(serializers.ModelSerializer[Any]):
     """Shows the rows that a row refers to by `NAMED_BY`."""
@@ -141,12 +148,15 @@ def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
     document = attrs.get("document") or (section.document if section else None)
     if document is not None:
         return document.knowledge_base  # type: ignore[no-any-return]  # a Document's
-    found = list(KnowledgeBase.objects.all()[:2])
+    found = list(KnowledgeBase.objects.all()[:MAX_REPORTED])
     if len(found) != 1:
-        said = "There are several" if found else "There is none"
-        raise ValidationError(
-            {"knowledge_base": [f"{said}; name the one it belongs to."]}
+        slugs = ", ".join(each.slug for each in found)
+        said = (
+            f"There are several; name the one it belongs to: {slugs}."
+            if found
+            else "There is none; create one in the admin first."
         )
+        raise ValidationError({"knowledge_base": [said]})
     return found[0]
 
 
@@ -171,8 +181,22 @@ class WordsFilter(django_filters.CharFilter):
     """Words to look for."""
 
 
+class _SlugChoiceField(django_filters.fields.ModelChoiceField):
+    def to_python(self, value: Any) -> Any:  # noqa: ANN401  # the library's
+        try:
+            return super().to_python(value)
+        except forms.ValidationError as error:
+            if error.code != "invalid_choice":
+                raise
+            rows: Any = self.queryset
+            said = no_such_row(rows, "slug", value)
+            raise forms.ValidationError(said) from error
+
+
 @extend_schema_field({"type": "string", "minLength": 1})
 class KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
+    field_class = _SlugChoiceField
+
     def __init__(self) -> None:
         super().__init__(
             queryset=KnowledgeBase.objects.all(),
@@ -198,6 +222,7 @@ class _VisibleFilter(django_filters.ModelChoiceFilter):
 
 @extend_schema_field({"type": "string", "minLength": 1})
 class AudienceFilter(_VisibleFilter):
+    field_class = _SlugChoiceField
     rows = Audience.objects
 
     def __init__(self) -> None:
@@ -206,6 +231,8 @@ class AudienceFilter(_VisibleFilter):
 
 @extend_schema_field({"type": "string", "minLength": 1})
 class TagFilter(django_filters.ModelChoiceFilter):
+    field_class = _SlugChoiceField
+
     def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
         super().__init__(
             queryset=Tag.objects.filter(facet=facet),

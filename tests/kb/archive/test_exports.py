@@ -157,7 +157,7 @@ def test_a_curator_of_one_knowledge_base_exports_that_one(api, make_it):
     late = client.get(f"{EXPORTS}/{job.pk}/file")
 
     assert refused.status_code == 400
-    assert "that you curate" in refused.json()["error"]["message"]
+    assert "that you curate; you curate: travel." in refused.json()["error"]["message"]
     assert "Lounges cost" in said
     assert "Cards cost" not in said
     assert table == earlier == ["Lounges cost 30 euros."]

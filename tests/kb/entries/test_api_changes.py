@@ -10,6 +10,7 @@ from tests.factories import (
     make_document,
     make_entry,
     make_knowledge_base,
+    make_tag,
     make_user,
 )
 
@@ -134,7 +135,77 @@ def test_which_knowledge_base_is_asked_where_there_are_several(api):
     )
 
     assert response.status_code == 400
-    assert "There are several" in response.json()["error"]["message"]
+    assert response.json()["error"]["message"] == (
+        "knowledge_base: There are several; name the one it belongs to: cards, loans."
+    )
+
+
+@pytest.mark.parametrize("slug", ["card", "c" * 200])
+def test_a_wrong_knowledge_base_is_named_with_those_that_there_are(api, slug):
+    make_knowledge_base("cards")
+    make_knowledge_base("loans")
+    make_audience()
+    body = {"text": "A fact.", "audience": "everyone", "knowledge_base": slug}
+
+    written = api(make_curator()).post(ENTRIES, body, format="json")
+
+    assert written.status_code == 400
+    assert written.json()["error"]["message"] == (
+        f"knowledge_base: There is no knowledge base {slug[:80]!a}; "
+        "available: cards, loans."
+    )
+
+
+def test_a_filter_that_names_no_row_says_which_there_are(api):
+    make_knowledge_base("cards")
+    make_tag("gold")
+    client = api(make_curator())
+
+    for name, noun, known in (
+        ("knowledge_base", "knowledge base", "cards"),
+        ("audience", "audience", "none yet"),
+        ("product_line", "tag", "gold"),
+    ):
+        refused = client.get(ENTRIES, {name: "x"})
+        assert refused.status_code == 400
+        assert refused.json()["error"]["message"] == (
+            f"{name}: There is no {noun} 'x'; available: {known}."
+        )
+
+
+def test_a_wrong_audience_is_named_with_those_of_the_caller(api):
+    make_knowledge_base()
+    make_audience()
+    make_audience("theirs", groups=["others"])
+    client = api(make_curator())
+
+    refused = [
+        client.post(ENTRIES, {"text": "A fact.", "audience": slug}, format="json")
+        for slug in ("theirs", "absent")
+    ]
+    refused += [
+        client.get(ENTRIES, {"audience": slug}) for slug in ("theirs", "absent")
+    ]
+
+    assert [each.json()["error"]["message"] for each in refused] == [
+        f"audience: There is no audience {slug!r}; available: everyone."
+        for slug in ("theirs", "absent") * 2
+    ]
+
+
+def test_no_more_than_twenty_choices_are_named_and_no_users(api):
+    for number in range(21):
+        make_knowledge_base(f"base-{number:02}")
+    make_audience()
+    body = {"text": "A fact.", "audience": "everyone", "owner": "bob"}
+
+    refused = api(make_curator()).post(
+        ENTRIES, {**body, "knowledge_base": "x"}, format="json"
+    )
+
+    detail = refused.json()["error"]["detail"]
+    assert detail["knowledge_base"][0].endswith("base-18, base-19 and others.")
+    assert detail["owner"] == ["There is no active user 'bob'."]
 
 
 def test_change_by_a_curator_keeps_the_entry_verified(api):

@@ -53,6 +53,17 @@ def test_a_misspelt_field_imports_nothing():
     assert not Job.objects.exists()
 
 
+@pytest.mark.parametrize("slug", ["card", "ca\0rds"])
+def test_a_wrong_knowledge_base_is_named_with_those_that_there_are(slug):
+    refused = post(make_curator(), knowledge_base=slug)
+
+    assert refused.status_code == 400
+    assert refused.json()["error"]["message"] == (
+        f"knowledge_base: There is no knowledge base {slug!a}; available: cards."
+    )
+    assert not Import.objects.exists()
+
+
 def test_a_file_is_planned_then_applied_over_rest():
     curator = make_curator()
 
