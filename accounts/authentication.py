@@ -97,6 +97,10 @@ def _user_of_session(key: int) -> WrittenQuery:
 
 
 _TOKEN = field_names(ApiToken)
+HOW_TO_SIGN_IN = (
+    "Send the header `Authorization: Bearer nsc_...` with a token of an active user, made "
+    "on the page /tokens, by POST /api/v1/tokens or by `manage.py create_token`."
+)
 
 
 class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox ships no types

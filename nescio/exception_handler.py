@@ -13,9 +13,11 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
+from accounts.authentication import HOW_TO_SIGN_IN, ApiTokenAuthentication
 from accounts.exceptions import (
     DiskFullError,
     NescioError,
@@ -55,7 +57,7 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
             exception = BodyTooLargeError()
         if not isinstance(exception, exceptions.APIException):
             return None
-        response = _from_rest_framework(exception)
+        response = _from_rest_framework(exception, context.get("request"))
     set_rollback()
     if request := context.get("request"):
         # An error before an event stream began is plain JSON, whatever was accepted.
@@ -81,7 +83,9 @@ def _from_nescio(error: NescioError) -> Response:
     return response
 
 
-def _from_rest_framework(error: exceptions.APIException) -> Response:
+def _from_rest_framework(
+    error: exceptions.APIException, request: Request | None
+) -> Response:
     if isinstance(error, exceptions.ValidationError):
         sentences = _sentences(error.detail)
         message = "; ".join(sentences[:MAX_REPORTED])
@@ -91,13 +95,28 @@ def _from_rest_framework(error: exceptions.APIException) -> Response:
     else:
         codes = error.get_codes()
         code = codes if isinstance(codes, str) else error.default_code
-        body = error_envelope(code, " ".join(_sentences(error.detail)))
+        said = [*_sentences(error.detail), *_remedy(error, request)]
+        body = error_envelope(code, " ".join(said))
     response = Response(body, status=error.status_code)
     if challenge := getattr(error, "auth_header", None):
         response["WWW-Authenticate"] = challenge
     if wait := getattr(error, "wait", None):
         response["Retry-After"] = str(math.ceil(wait))
     return response
+
+
+def _remedy(error: exceptions.APIException, request: Request | None) -> list[str]:
+    """Say what to send where the library's own words don't."""
+    if request is None:
+        return []
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        types = " or ".join(parser.media_type for parser in request.parsers or ())
+        return [f"Send the body as {types}, and say so in the header Content-Type."]
+    takes_token = any(
+        isinstance(each, ApiTokenAuthentication)
+        for each in request.authenticators or ()
+    )
+    return [HOW_TO_SIGN_IN] if error.status_code == 401 and takes_token else []
 
 
 def _first(detail: object, count: int) -> object:

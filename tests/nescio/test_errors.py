@@ -12,6 +12,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from accounts.exceptions import ConflictError, UnavailableError
+from accounts.roles import Role
 from nescio.middleware import RequestIdFilter
 from qa.answers import asking
 from qa.answers.api import AnswerViewSet
@@ -170,6 +171,43 @@ def test_options_tell_the_methods(client, path):
 
     assert response.status_code == 200
     assert response.json() == {"allow": response["Allow"].split(", ")}
+
+
+@pytest.mark.parametrize("header", [None, "Bearer nsc_wrong", "Token", "Token a b"])
+@pytest.mark.parametrize("address", ["/api/v1/entries", "/v1/models", "/metrics"])
+def test_a_401_says_how_to_sign_in(db, address, header):
+    sent = {} if header is None else {"authorization": header}
+
+    response = Client().get(address, headers=sent)
+
+    assert response.status_code == 401
+    message = response.json()["error"]["message"]
+    assert "`Authorization: Bearer nsc_...`" in message
+    assert "/tokens" in message
+
+
+def test_a_401_of_another_scheme_does_not_name_ours(db):
+    response = Client().post("/slack/events", {}, "application/json")
+
+    assert response.status_code == 401
+    assert "Bearer" not in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("sent", ["text/plain", ""])
+@pytest.mark.parametrize(
+    ("address", "accepted"),
+    [("/api/v1/ask", "application/json"), ("/api/v1/imports", "multipart/form-data")],
+)
+def test_a_415_says_what_is_accepted(db, address, accepted, sent):
+    client = Client()
+    client.force_login(make_user(Role.CURATOR))
+
+    response = client.generic("POST", address, b"x", sent)
+
+    assert response.status_code == 415
+    error = error_of(response)
+    assert error["code"] == "unsupported_media_type"
+    assert f"Send the body as {accepted}, " in error["message"]
 
 
 def test_a_media_type_that_is_not_offered_is_406(client):
