@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_http_methods
+from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed, tell_of_job
@@ -157,6 +158,15 @@ class PolicyAdmin(BaseAdmin):
             name="qa_policy_roll_back_this",
         )
         return [back, *CalibrationPages(self).urls(), *super().get_urls()]
+
+    def get_actions_detail(
+        self, request: HttpRequest, object_id: int | str
+    ) -> list[UnfoldAction]:
+        # The address's id as it came, before Django looked at it.
+        rows = Policy.objects.filter(pk=number_in(str(object_id)) or 0)
+        is_active = rows.filter(is_active=True).exists()
+        found = super().get_actions_detail(request, object_id)
+        return [e for e in found if not is_active or e.path != "activate_this"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Policy]:
         rows: QuerySet[Policy] = super().get_queryset(request)

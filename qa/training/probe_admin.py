@@ -75,8 +75,9 @@ class ProbeAdmin(ProbePages):
         # The address's id as it came, before Django looked at it.
         rows = Probe.objects.filter(pk=number_in(str(object_id)) or 0)
         is_active = rows.filter(state=Probe.State.ACTIVE).exists()
+        useless = "activate_this" if is_active else "roll_this_back"
         found = super().get_actions_detail(request, object_id)
-        return [e for e in found if is_active or e.path != "roll_this_back"]
+        return [each for each in found if each.path != useless]
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.curve)

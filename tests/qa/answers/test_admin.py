@@ -193,6 +193,22 @@ def test_a_version_is_never_changed(enter):
     assert policy.alpha == 0.85
 
 
+def test_a_policy_is_activated_only_from_where_it_is_not_active(enter):
+    active = ensure_default_policy(make_knowledge_base())
+    other = Policy.objects.create(
+        knowledge_base=active.knowledge_base, name="strict", version=1
+    )
+    client = enter(Role.ADMIN)
+
+    offered = {
+        policy: reverse("admin:qa_policy_activate_this", args=[policy.pk])
+        in client.get(change_url(policy)).content.decode()
+        for policy in (active, other)
+    }
+
+    assert offered == {active: False, other: True}
+
+
 def test_who_may_not_make_policies_is_not_offered_it(enter):
     policy = ensure_default_policy(make_knowledge_base())
     other = Policy.objects.create(

@@ -151,7 +151,10 @@ def test_an_admin_promotes_and_retires_after_being_asked(enter, probe):
 
     act(client, probe, "shadow_this")
     assert Probe.objects.get(pk=probe.pk).state == "shadow"
+    again_from = reverse("admin:probes_probe_activate_this", args=[probe.pk])
+    assert again_from in client.get(page_of(probe)).content.decode()
     act(client, probe, "activate_this")
+    assert again_from not in client.get(page_of(probe)).content.decode()
     assert Probe.objects.get(pk=probe.pk).state == "active"
     assert Probe.objects.get(pk=other.pk).state == "retired"
     again = act(client, probe, "activate_this")
