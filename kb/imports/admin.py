@@ -1,7 +1,7 @@
 from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import QuerySet
@@ -10,10 +10,11 @@ from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
+from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from accounts.admin_parts import StyledForm, confirmed, form_page
+from accounts.admin_parts import StyledForm, act_on_row, confirmed, form_page
 from accounts.base_admin import badge, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.roles import caller
@@ -138,6 +139,14 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         waits = row is not None and row.state == Import.State.PLANNED
         return self.has_bring_permission(request) and waits
 
+    def get_actions_detail(
+        self, request: HttpRequest, object_id: int | str
+    ) -> list[UnfoldAction]:
+        # Who applies one all the same is answered by the service, which says the remedy.
+        row = self.get_object(request, str(object_id))
+        found = super().get_actions_detail(request, object_id)
+        return [] if row and row.is_unreadable else found
+
     def delete_model(self, request: HttpRequest, obj: Import) -> None:
         obj.file.delete(save=False)
         obj.delete()
@@ -149,10 +158,13 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     @action(description="Apply this import", permissions=["apply"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Apply this import?")
     def apply(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        row = self.found(request, object_id)
-        enqueue_import(row, apply=True, by=caller(request))
-        self.message_user(request, "The import is being applied.", messages.SUCCESS)
-        return redirect("admin:kb_import_change", row.pk)
+        row, by = self.found(request, object_id), caller(request)
+
+        def begin() -> str:
+            enqueue_import(row, apply=True, by=by)
+            return "The import is being applied."
+
+        return act_on_row(self, request, row.pk, begin)
 
     @action(description="Import a file", url_path="upload", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def bring(self, request: HttpRequest) -> HttpResponse:
@@ -184,10 +196,12 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     def outcome(self, row: Import) -> str:
         job = job_of(row)
         waits = row.state == Import.State.PLANNED and (not job or job.is_finished)
+        applies = waits and not row.is_unreadable
         context = {
             "row": row,
             "counts": _counted(row),
-            "apply": waits and reverse("admin:kb_import_apply", args=[row.pk]),
+            "apply": applies and reverse("admin:kb_import_apply", args=[row.pk]),
+            "again": reverse("admin:kb_import_bring"),
             "job": job,
             "link": job and reverse("admin:jobs_job_change", args=[job.pk]),
         }

@@ -113,6 +113,12 @@ class Import(models.Model):
     def __str__(self) -> str:
         return f"import {self.pk} of {self.file_name}"
 
+    @property
+    def is_unreadable(self) -> bool:
+        """Whether it is planned and none of its rows is any good: nothing would come of it."""
+        is_planned = self.state == self.State.PLANNED
+        return is_planned and self.counts.get("read") == self.counts.get("bad", 0)
+
 
 class ImportedKey(models.Model):
     """A fact that an import came by, kept until the import ends.

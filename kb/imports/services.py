@@ -130,6 +130,11 @@ def _check_appliable(row: Import) -> None:
         raise ConflictError(
             f"Import {row.pk} is still being checked; apply it when it is planned."
         )
+    if now.is_unreadable:
+        raise ConflictError(
+            f"Import {row.pk} has no row that could be read; correct {row.file_name} and "
+            "upload it again."
+        )
 
 
 def import_in_background(run: JobRun) -> dict[str, object]:

@@ -61,6 +61,8 @@ def _said_of_import(row: Import, reader: Reader) -> _Said:
         Import.State.APPLIED: "Applied.",
         Import.State.FAILED: f"Failed: {row.error}",
     }
+    if row.is_unreadable:
+        notes[Import.State.PLANNED] = "No row could be read; correct the file."
     note = notes.get(Import.State(row.state), row.get_state_display())
     return _Said(row.file_name, note, "you imported it")
 
@@ -128,7 +130,7 @@ _KINDS: Mapping[Kind, _Kind] = {
         "any expert",
     ),
     Kind.IMPORT: _Kind(
-        Import.objects.defer("counts", "examples", "bad_rows", "notes"),
+        Import.objects.defer("examples", "bad_rows", "notes"),
         _said_of_import,
         "admin:kb_import_change",
         "any curator",

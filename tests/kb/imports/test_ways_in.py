@@ -172,6 +172,35 @@ def test_the_admin_shows_the_plan_before_anything_is_applied():
     assert client.get("/admin/kb/import/").status_code == 200
 
 
+@pytest.mark.parametrize("rows", [b"id,text\n1,\n2,\n", b"id,text\n"])
+def test_an_import_without_a_good_row_is_not_applied(rows):
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    post(curator, rows, dry_run="true")
+    work()
+    row = Import.objects.get()
+    client = page_client(curator)
+    page = reverse("admin:kb_import_change", args=[row.pk])
+    apply = reverse("admin:kb_import_apply", args=[row.pk])
+
+    shown = client.get(page).text
+    posted = client.post(apply, follow=True).text
+    over_rest = rest_client(curator).post(f"/api/v1/imports/{row.pk}/apply")
+
+    assert apply not in shown
+    assert "Nothing is written yet" not in shown
+    assert f'<a class="underline" href="{reverse("admin:kb_import_bring")}">' in shown
+    assert "No row could be read; correct the file." in client.get("/inbox").text
+    assert "correct cards.csv and upload it again" in posted
+    assert over_rest.status_code == 409
+    assert over_rest.json()["error"]["message"] == (
+        f"Import {row.pk} has no row that could be read; correct cards.csv and upload "
+        "it again."
+    )
+    assert Job.objects.count() == 1
+
+
 def test_the_page_of_a_failed_import_says_why_once_and_in_plain_words():
     curator = make_curator()
     curator.is_staff = True
