@@ -300,6 +300,7 @@ class ApiTokenAdmin(BaseAdmin):
     row, also of many that are deleted at once.
     """
 
+    when_empty = "Users make tokens on their page API tokens, operators by manage.py create_token."
     list_display = [
         "name", "token_key", "user", "created", "expiry",
         "may_act_for_others", "may_manage_users",
@@ -323,6 +324,7 @@ class ApiTokenAdmin(BaseAdmin):
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Who changed whose access: users, groups, audiences, policies, tokens."""
 
+    when_empty = "Each change of users, groups, roles, audiences, policies and tokens is kept here."
     list_display = ["at", "by", "kind", "action", "subject", "what"]
     list_filter = ["kind", "action"]
     search_fields = ["actor", "subject"]

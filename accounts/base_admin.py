@@ -133,6 +133,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     list_per_page = 50
     show_full_result_count = False  # of all rows beside those that a filter leaves
+    when_empty = ""  # what a list holds that nobody adds a row to by hand
     fixed_fields: Sequence[str] = ()  # shown and no longer changed once a row is there
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:  # noqa: ANN401  # Django's

@@ -27,6 +27,7 @@ _COLOURS = {
 
 @admin.register(Job)
 class JobAdmin(ReadOnlyAdmin):
+    when_empty = "Work in the background, such as imports and exports, is listed here with its progress."
     list_display = [
         "kind",
         "shown_state",

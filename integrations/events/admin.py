@@ -220,6 +220,7 @@ class TypeFilter(ListFilter):
 class DeliveryAdmin(ReadOnlyAdmin):
     """What was sent, will be, or was given up; of one's own endpoints."""
 
+    when_empty = "What is sent to your endpoints is listed here."
     list_display: ClassVar = [
         "kind", "endpoint", "about", "shown_state", "attempts", "status",
         "last_attempt_at", "next_attempt_at",

@@ -51,6 +51,7 @@ class ConflictSide:
 
 @admin.register(Conflict)
 class ConflictAdmin(InBaseAdmin, FixedRowsAdmin):
+    when_empty = "Entries that repeat or contradict each other are listed here once they are compared."
     list_display: ClassVar = [
         "shown_kind", "one", "other", "shown_probability", "shown_state", "found_at",
     ]  # fmt: skip

@@ -13,6 +13,7 @@ from kb.embedding.switch import KIND
 
 @admin.register(EmbeddingModel)
 class EmbeddingModelAdmin(ReadOnlyAdmin):
+    when_empty = "The embedder that runs is listed here once it is used."
     list_display = [
         "name", "shown_state", "short_fingerprint", "dimensions", "number_of_entries",
         "activated_at",

@@ -46,6 +46,7 @@ def _list_action(decision: Decision) -> Callable[..., None]:
 @admin.register(Proposal)
 class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
     form = DecisionForm
+    when_empty = "What the language model proposes as entries is listed here for curators to decide."
     list_display: ClassVar = [
         "sentence", "shown_question", "shown_confidence", "shown_state", "model_name",
         "created_at",

@@ -104,6 +104,7 @@ class ImportForm(StyledForm):
 
 @admin.register(Import)
 class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
+    when_empty = "Files that you import are listed here with what they change."
     list_display = [
         "file_name", "shown_state", "summary", "knowledge_base", "audience", "created_at",
     ]  # fmt: skip

@@ -166,6 +166,7 @@ class _AskedFilter(ListFilter):
 class AnswerAdmin(ReadOnlyAdmin):
     """Every question with all that it was decided by; nobody rewrites history."""
 
+    when_empty = "Every question is listed here with what it was decided by."
     list_display: ClassVar = [
         "question", "shown_outcome", "gate", "reason", "thumbs", "asker",
         "knowledge_base", "channel", "created_at",

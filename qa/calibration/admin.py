@@ -297,6 +297,9 @@ class CalibrationPages:
 
 @admin.register(DriftReading)
 class DriftReadingAdmin(ReadOnlyAdmin):
+    when_empty = (
+        "Each night live answers are compared with those that a certificate rests on."
+    )
     list_display = ["__str__", "state", "answers", "drifted", "first_at", "last_at"]
     list_filter = ["has_drifted", "checked_at"]
     fields: ClassVar = [

@@ -104,6 +104,7 @@ _KEY_FIGURES = ("false_answers", "false_refusals", "wrong_answers")
 
 @admin.register(EvaluationRun)
 class EvaluationRunAdmin(ReadOnlyAdmin):
+    when_empty = "Runs of evaluation suites are listed here with their figures."
     list_display: ClassVar = [
         "suite", "shown_state", "progress", "key_figures", "knowledge_base", "policy",
         "started_by", "started_at",

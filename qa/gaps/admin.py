@@ -35,6 +35,7 @@ class GapAdmin(QueueFormAdmin):
     """Questions without an answer, the most missed first, and what to do about them."""
 
     form = GapForm
+    when_empty = "Questions that are refused because nothing is known are listed here, alike ones as one."
     list_display: ClassVar = [
         "shown_question", "shown_state", "impact_now", "times", "trend", "knowledge_base",
         "last_seen", "owner",
@@ -180,6 +181,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     """Refused questions that wait for an expert, the longest first, and the replies."""
 
     form = ReplyForm
+    when_empty = "Refused questions that agents send to experts are listed here."
     list_display: ClassVar = [
         "question", "shown_state", "asked_by", "note", "waiting", "assignee",
         "created_at",

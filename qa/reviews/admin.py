@@ -78,6 +78,9 @@ class _RoundFilter(ListFilter):
 class ReviewAdmin(QueueAdmin):
     """The queue of experts, and the page where an answer is judged."""
 
+    when_empty = (
+        "Answers that experts are to judge are listed here, once a sample is drawn."
+    )
     list_display: ClassVar = [
         "question", "outcome", "tag", "shown_state", "shown_round", "whose", "verdict",
         "created_at",

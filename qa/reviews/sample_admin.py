@@ -81,6 +81,7 @@ class SampleForm(StyledForm):
 class ReviewSampleAdmin(ReadOnlyAdmin):
     """What was drawn for review, by whom and of what, and how far its reviews are."""
 
+    when_empty = "Samples of answers that were drawn for review are listed here."
     list_display: ClassVar = [
         "drawn_at", "knowledge_base", "window", "drawn_of", "progress", "hours", "who",
     ]  # fmt: skip

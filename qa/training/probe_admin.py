@@ -38,6 +38,7 @@ _COLOURS = {
 @admin.register(Probe)
 class ProbeAdmin(ProbePages):
     shown_state = badge("state", _COLOURS)
+    when_empty = "Probes that are trained or uploaded are listed here."
     list_display: ClassVar = [
         "__str__", "shown_state", "kind", "reads", "auroc", "ece", "answers",
         "created_at",

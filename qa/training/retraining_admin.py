@@ -45,6 +45,7 @@ _STEPS = {
 class RetrainingAdmin(ReadOnlyAdmin):
     has_steer_permission = holders_of(*STEER)
     shown_state = badge("state", _COLOURS)
+    when_empty = "Retrained probes are listed here, compared with the active ones."
     list_display: ClassVar = [
         "__str__", "shown_state", "labels", "golden", "before", "after", "gain",
         "created_at",

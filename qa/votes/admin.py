@@ -53,6 +53,7 @@ class _ReasonFilter(ListFilter):
 class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     """The inbox of thumbs: of which answer, why, and whether it was dealt with."""
 
+    when_empty = "Thumbs on answers and refusals are listed here, with their reasons."
     list_display: ClassVar = [
         "thumb", "question", "outcome", "gate", "reasons_said", "says", "user",
         "state", "updated_at",
@@ -161,6 +162,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
 class ConfidenceMoveAdmin(ReadOnlyAdmin):
     """The ledger: which enriched entries votes moved, how far, and what was undone."""
 
+    when_empty = "Enriched entries whose confidence votes moved are listed here."
     list_display: ClassVar = [
         "when", "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown",
         "raters", "by",

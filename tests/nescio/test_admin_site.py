@@ -5,6 +5,8 @@ import re
 from datetime import timedelta
 
 import pytest
+from django.contrib import admin
+from django.contrib.auth.models import User
 from django.core.checks import run_checks
 from django.urls import reverse
 from django.utils import timezone
@@ -82,6 +84,44 @@ def test_who_has_no_role_in_the_admin_reads_who_is_signed_in(client):
     assert "signed in as <strong>nora</strong>" in page
     client.logout()
     assert "signed in as" not in client.get(reverse("admin:login")).content.decode()
+
+
+def test_an_empty_list_offers_to_reset_only_filters_that_are_set(client):
+    client.force_login(make_staff(Role.ADMIN))
+    address = reverse("admin:qa_vote_changelist")
+
+    empty, narrowed, searched = (
+        client.get(f"{address}{query}").text
+        for query in ("", "?is_up__exact=1", "?q=nothing")
+    )
+
+    assert "No votes yet" in empty
+    assert "Thumbs on answers and refusals are listed here" in empty
+    assert "Reset filters" not in empty
+    for page in (narrowed, searched):
+        assert "No votes found" in page
+        assert "Reset filters" in page
+
+
+def test_resetting_a_list_that_opens_narrowed_shows_all_of_it(client):
+    client.force_login(make_staff(Role.ADMIN))
+    address = reverse("admin:qa_gap_changelist")
+
+    opened = client.get(address, follow=True).text
+    [reset] = re.findall(r'<a href="([^"]*)"[^>]*>Reset filters', opened)
+    all_of_it = client.get(f"{address}{reset}")
+
+    assert all_of_it.status_code == 200
+    assert "No gaps yet" in all_of_it.text
+
+
+def test_every_list_offers_to_add_a_row_or_says_what_it_will_hold(rf):
+    request = rf.get("/admin/")
+    request.user = User.objects.create_superuser("root")
+
+    for model, model_admin in admin.site._registry.items():
+        says = bool(getattr(model_admin, "when_empty", ""))
+        assert says is not model_admin.has_add_permission(request), model
 
 
 def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
