@@ -159,6 +159,7 @@ TEMPLATES = [
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
+FORMAT_MODULE_PATH = "nescio.formats"
 TIME_ZONE = env.str("NESCIO_TIME_ZONE", default="UTC")
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"

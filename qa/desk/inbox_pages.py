@@ -170,7 +170,7 @@ def _do(posted: QueryDict, kind: Kind, subject: int, *, by: User) -> _Done:
         case "snooze":
             until = _day(posted.get("until", ""))
             snooze(kind, subject, until=until, by=by)
-            said = f"Snoozed until {until:%-d %b %Y}."
+            said = f"Snoozed until {until:%Y-%m-%d}."
             return _Done(said, kind, subject, {"action": "wake"})
         case "wake":
             snooze(kind, subject, until=None, by=by)

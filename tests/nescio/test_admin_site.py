@@ -2,9 +2,10 @@
 
 import json
 import re
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.core.checks import run_checks
@@ -17,6 +18,7 @@ from kb.demonstration import KNOWLEDGE, SLUG
 from nescio.admin_site import UNFOLD, environment
 from nescio.dashboard import add_figures, first_steps
 from qa.calibration.self_calibration import set_settings
+from qa.models import Answer
 from tests.clients import page_client
 from tests.factories import make_entry, make_knowledge_base, make_staff, make_user
 from tests.qa.answer_rows import make_answer
@@ -122,6 +124,29 @@ def test_every_list_offers_to_add_a_row_or_says_what_it_will_hold(rf):
     for model, model_admin in admin.site._registry.items():
         says = bool(getattr(model_admin, "when_empty", ""))
         assert says is not model_admin.has_add_permission(request), model
+
+
+def test_dates_are_shown_by_iso_8601_in_lists_and_on_pages(client):
+    client.force_login(make_staff(Role.ADMIN))
+    answer = make_answer(make_user(username="ada"))
+    at = datetime(2026, 11, 25, 20, 47, tzinfo=UTC)
+    Answer.objects.filter(pk=answer.pk).update(created_at=at)
+
+    listed = client.get(reverse("admin:qa_answer_changelist")).text
+    record = client.get(reverse("admin:qa_answer_change", args=[answer.pk])).text
+    page = client.get(reverse("answer", args=[answer.pk])).text
+
+    for shown in (listed, record, page):
+        assert "2026-11-25 20:47" in shown
+        assert not re.search(r"\bNov\b|8:47 p\.m\.", shown)
+
+
+@pytest.mark.parametrize("written", ["2026-11-25", "11/25/2026", "25 Nov 2026"])
+def test_inputs_take_the_dates_that_they_took(written):
+    assert forms.DateField().clean(written) == date(2026, 11, 25)
+    assert str(forms.DateField().widget.format_value(date(2026, 11, 25))) == (
+        "2026-11-25"
+    )
 
 
 def test_every_figure_leads_to_a_list_that_holds_as_many(rf):
