@@ -190,8 +190,7 @@ def _thumbs(count: int, down: int, what: str = "") -> str:
 CURVE = "own-questions"
 SYNTHETIC = (
     "Questions made from the knowledge base itself chose this, with a rule and no "
-    "certificate: people ask otherwise. Labelled answers of their questions calibrate "
-    "better."
+    "certificate. Labelled answers of people's questions calibrate better."
 )
 LABELLED = (
     "Questions that people asked and that were judged chose this, as far as there are "
@@ -207,6 +206,7 @@ class SelfWords:
 
     promise: str
     shares: tuple[str, ...]
+    upper_end: str
     counts: str
     curve: tuple[tuple[str, str, str], ...]
     alternative: str
@@ -214,7 +214,8 @@ class SelfWords:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        return (self.promise, *self.shares, self.counts, self.origin)
+        worth = (self.upper_end,) if self.upper_end else ()
+        return (self.promise, *self.shares, *worth, self.counts, self.origin)
 
 
 def words_of(kept: SelfCalibration) -> SelfWords:
@@ -231,6 +232,7 @@ def words_of(kept: SelfCalibration) -> SelfWords:
     return SelfWords(
         promise=earned if kept.is_earned else none,
         shares=(wrong, f"Own questions answered by an entry: {answered}."),
+        upper_end=_upper_end(kept),
         counts=(
             f"{_sources(kept)}{kept.own:,} own questions of {kept.entries:,} entries, each asked with its "
             f"entry and without it, and {kept.foreign:,} foreign ones; "
@@ -281,6 +283,18 @@ def _sources(kept: SelfCalibration) -> str:
     lines = "".join(f"{count:,} questions {what}. " for count, what in said if count)
     voted = f"Of the own ones voters pointed out {kept.named:,}. " if kept.named else ""
     return lines + voted
+
+
+def _upper_end(kept: SelfCalibration) -> str:
+    """Say what the share of answered questions is worth; "" where people asked them all."""
+    if not kept.own:
+        return ""
+    some = f"{kept.own:,} of these" if kept.labelled else "These"
+    return (
+        f"{some} questions are made from the entries themselves, so this is the upper end: "
+        "people ask otherwise and are answered less often. Questions that people asked "
+        "and experts reviewed give the true figure."
+    )
 
 
 def _share(value: float) -> str:

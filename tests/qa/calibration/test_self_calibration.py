@@ -223,6 +223,9 @@ def test_the_command_prints_thresholds_counts_shares_and_that_they_are_synthetic
     assert "min_entry_answer = " in said
     assert "24 own questions of 24 entries" in said
     assert "95 % interval" in said
+    assert (
+        "These questions are made from the entries themselves, so this is the" in said
+    )
     assert "Questions made from the knowledge base itself chose this" in said
     assert "waits to be activated" in said
     assert not Policy.objects.get(name=NAME).is_active
@@ -237,6 +240,8 @@ def test_the_page_and_rest_show_it(base, client: Client, no_worker):
     kept = calibrate_itself(base, target=0.1, mode=Mode.PROPOSE)
 
     shown = client.get(page).content.decode()
+    assert "this is the upper end: people ask otherwise" in shown
+    assert f'href="{reverse("admin:qa_review_changelist")}">Reviews</a>' in shown
     curve = client.get(
         reverse("admin:qa_policy_curve", args=[base.pk, "own-questions"]),
         {"of": kept.pk},
@@ -287,6 +292,7 @@ def test_questions_judged_in_reviews_take_the_place_of_made_ones(base):
     said = words_of(kept)
     assert said.counts.startswith("20 questions judged by experts in reviews")
     assert said.origin == LABELLED
+    assert said.upper_end.startswith("24 of these questions are made from the entries")
     assert not jobs.is_due(base)
     Review.objects.update(reviewed_at=timezone.now())
     assert jobs.is_due(base)
