@@ -1,5 +1,5 @@
 from collections import defaultdict
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 from django.contrib import admin, messages
@@ -21,6 +21,7 @@ from kb.documents.services import (
     check_tree,
     create_document,
     edit_document,
+    in_reading_order,
 )
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
@@ -54,6 +55,14 @@ class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
 
 class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as above
     tree: tuple[SectionNode, ...] = ()
+
+    def get_queryset(self) -> QuerySet[Section]:
+        """Return the sections as one reads them: each before those below it."""
+        if not hasattr(self, "_in_order"):
+            rows = in_reading_order(list(super().get_queryset()))
+            # Django counts, indexes and walks it, and does nothing else with it.
+            self._in_order = cast("QuerySet[Section]", rows)
+        return self._in_order
 
     def clean(self) -> None:
         if any(self.errors):
@@ -108,10 +117,6 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     fields = ["heading", "parent", "position"]
     extra = 1
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Section]:
-        sections: QuerySet[Section] = super().get_queryset(request)
-        return sections.order_by("parent__position", "parent_id", "position")
-
     def get_formset(
         self,
         request: HttpRequest,
@@ -126,7 +131,7 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
         parent.queryset = sections
         parent.choices = [
             ("", "none: top level"),
-            *((section.pk, section.heading) for section in sections),
+            *((each.pk, each.heading) for each in in_reading_order(list(sections))),
         ]
         return formset
 

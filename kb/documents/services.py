@@ -124,6 +124,18 @@ def section_tree(sections: Sequence[Section]) -> tuple[SectionNode, ...]:
     return grow(None)
 
 
+def in_reading_order(sections: Sequence[Section]) -> list[Section]:
+    """Return one document's sections, each before those below it, without a query."""
+    rows = {section.pk: section for section in sections}
+
+    def walk(nodes: Sequence[SectionNode]) -> Iterator[Section]:
+        for node in nodes:
+            yield rows[node.id or 0]
+            yield from walk(node.children)
+
+    return list(walk(section_tree(sections)))
+
+
 @dataclass(frozen=True, slots=True)
 class _Place:
     node: SectionNode

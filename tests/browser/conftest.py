@@ -11,8 +11,11 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from accounts.roles import Role
+from jobs.models import Job
+from jobs.run import run_job
 from qa.policies.services import ensure_default_policy
 from tests.factories import make_document, make_entry, make_knowledge_base, make_user
+from workers.registry import HANDLERS
 
 PASSWORD = "correct horse battery"
 CHROMIUM = os.environ.get("NESCIO_CHROMIUM") or shutil.which("chromium")
@@ -132,6 +135,14 @@ def knowledge(transactional_db) -> None:
         document=prices,
     )
     make_signed_up(Role.AGENT, "agent")
+
+
+def work(*kinds: str) -> None:
+    """Do what a worker would do now: jobs of these kinds, or all."""
+    jobs = Job.objects.filter(kind__in=kinds) if kinds else Job.objects.all()
+    for job in jobs.unfinished().order_by("created_at"):
+        run_job(job.pk, HANDLERS)
+    assert not jobs.exclude(state=Job.State.SUCCEEDED).exists()
 
 
 OURS_IN_ADMIN = ".cal"

@@ -5,26 +5,16 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from accounts.roles import Role
-from jobs.models import Job
-from jobs.run import run_job
 from kb.models import Entry
 from qa.gaps.escalations import escalate
 from qa.models import Answer, Escalation, Gap, InboxMark, Repeat
 from tests.qa.answer_rows import make_answer
 from workers import tasks
-from workers.registry import HANDLERS
 
-from .conftest import make_signed_up
+from .conftest import make_signed_up, work
 
 pytestmark = pytest.mark.usefixtures("knowledge")
 QUESTION = "Who won the chess game?"
-
-
-def work() -> None:
-    """Do what a worker would do now."""
-    for job in Job.objects.unfinished().order_by("created_at"):
-        run_job(job.pk, HANDLERS)
-    assert not Job.objects.exclude(state=Job.State.SUCCEEDED).exists()
 
 
 def test_a_refusal_becomes_an_answer_by_way_of_an_expert_and_the_agent_is_told(

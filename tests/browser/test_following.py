@@ -4,15 +4,12 @@ import pytest
 from playwright.sync_api import expect
 
 from accounts.roles import Role
-from jobs.models import Job
-from jobs.run import run_job
 from kb.models import Entry, FollowedSource
-from kb.sources.checking import follow_in_background
 from kb.sources.services import KIND
 from tests.factories import make_audience
 from tests.kb.sources.following import ABROAD, CARDS
 
-from .conftest import make_signed_up, violations
+from .conftest import make_signed_up, violations, work
 
 pytestmark = pytest.mark.usefixtures("knowledge", "import_directory")
 
@@ -27,17 +24,11 @@ def folder(settings, tmp_path):
     return root
 
 
-def work() -> None:
-    """Do what a worker would."""
-    for job in Job.objects.unfinished().filter(kind=KIND):
-        run_job(job.pk, {KIND: follow_in_background})
-
-
 def check(page) -> None:
     page.get_by_role("link", name="Check now").press("Enter")
     page.get_by_role("button", name="Confirm").press("Enter")
     page.get_by_text("The source is being read.").wait_for()
-    work()
+    work(KIND)
     page.reload()
 
 
