@@ -5,9 +5,10 @@ from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet, TextField, Value
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
+from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods
 from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
@@ -89,7 +90,9 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
     class Meta:
         model = Policy
         fields = _CHOSEN
-        labels: ClassVar = {name: DECLARED[name].label for name in _CHOSEN[2:]}
+        labels: ClassVar = {
+            name: capfirst(DECLARED[name].label) for name in _CHOSEN[2:]
+        }
         help_texts: ClassVar = {
             **{name: DECLARED[name].described for name in CHOSEN},
             _SET_FOR: "What manage.py calibrate min_known or monitor printed with the "
@@ -213,6 +216,12 @@ class PolicyAdmin(BaseAdmin):
         obj.pk, obj.version = made.pk, made.version
         message = f"{made} is made. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
+
+    def response_post_save_add(
+        self, request: HttpRequest, obj: Policy
+    ) -> HttpResponseRedirect:
+        """Go to the version, where it is activated."""
+        return HttpResponseRedirect(reverse("admin:qa_policy_change", args=[obj.pk]))
 
     def may_touch(self, request: HttpRequest, row: Policy) -> bool:
         return False

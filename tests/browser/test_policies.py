@@ -1,0 +1,69 @@
+"""An administrator changes in words how questions are decided, by keyboard."""
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.roles import Role
+from qa.models import Policy
+from tests.factories import make_audience, make_entry
+
+from .conftest import Desk, make_signed_up
+
+pytestmark = pytest.mark.usefixtures("knowledge")
+VAULT = "What is the word of the vault?"
+
+
+@pytest.fixture
+def owner(desk: Desk) -> Desk:
+    make_signed_up(Role.ADMIN, "boss")
+    desk.log_in("boss")
+    return desk
+
+
+def test_a_version_is_made_in_words_activated_and_decides_on_the_ask_page(owner):
+    make_entry(
+        "The vault's word is sesame.",
+        question=VAULT,
+        audience=make_audience("leads", groups=["leads"]),
+    )
+    page = owner.ask(VAULT)
+    expect(page.get_by_role("heading", name="Nothing is known")).to_be_visible()
+
+    page = owner.open("/admin/qa/policy/")
+    page.get_by_role("link", name=str(Policy.objects.get()), exact=True).press("Enter")
+    page.get_by_role("link", name="Make a new version from this").press("Enter")
+    page.get_by_label("Name").fill("open")
+    page.get_by_label("Reveals knowledge that the asker may not see").press("Space")
+    page.get_by_role("button", name="Save", exact=True).press("Enter")
+    expect(page.get_by_text("decides nothing until it is activated")).to_be_visible()
+    page.get_by_text("Activate", exact=True).press("Enter")
+    changes = page.get_by_role("region", name="What changes").get_by_role("row")
+    expect(changes.nth(1)).to_contain_text(
+        "Reveals knowledge that the asker may not see"
+    )
+    expect(changes).to_have_count(2)
+    page.get_by_role("button", name="Confirm").press("Enter")
+    expect(page.get_by_text("decides every question of Cards now")).to_be_visible()
+
+    owner.open("/")
+    page = owner.ask(VAULT)
+    expect(page.get_by_role("heading", name="You do not have access")).to_be_visible()
+
+
+def test_the_words_of_a_refusal_are_tried_saved_and_read_by_who_asks(owner):
+    page = owner.open("/admin/qa/refusalwording/")
+    page.get_by_role("link", name="Preview").press("Enter")
+    page.get_by_label("Text").focus()
+    page.keyboard.type("Call extension 3333.")
+    shown = page.get_by_role("region", name="On the asker's page")
+    expect(shown).to_contain_text("Call extension 3333.")
+    expect(shown).to_contain_text("not saved")
+    page.get_by_label("Reason", exact=True).select_option(
+        label="every reason without its own"
+    )
+    expect(shown).to_contain_text("Call extension 3333.")
+    page.get_by_role("button", name="Save this wording").press("Enter")
+    expect(page.get_by_text("The wording is saved")).to_be_visible()
+    owner.open("/")
+    page = owner.ask("Who won the chess game?")
+    expect(page.locator(".answer-text")).to_have_text("Call extension 3333.")
