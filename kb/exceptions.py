@@ -121,6 +121,12 @@ class ConflictNotFoundError(NotFoundError):
     code = "conflict_not_found"
 
 
+class ConflictOpenError(ConflictError):
+    """Which of two contradicting entries is right is to be decided first."""
+
+    code = "conflict_open"
+
+
 class ConflictResolvedError(ConflictError):
     """It was resolved before, or a change of an entry has settled it."""
 

@@ -21,6 +21,7 @@ from kb.entries.states import mark_for_review, retire_entry, verify_entry
 from kb.entries.values import REASON_LIMIT
 from kb.exceptions import (
     ConflictNotFoundError,
+    ConflictOpenError,
     ConflictResolvedError,
     InvalidKnowledgeError,
 )
@@ -147,6 +148,28 @@ def resolve_written(
             break
     visible = Conflict.objects.open().of_entry(entry_id).visible_to(by)
     return tuple(visible.order_by("kind", "-score").select_related("first", "second"))
+
+
+@transaction.atomic
+def verify_undisputed(
+    *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
+) -> Entry:
+    """Verify an entry that no open conflict says to be contradicted.
+
+    Raises:
+        ConflictOpenError: One does that `by` may see.
+    """
+    entry = verify_entry(
+        entry_id=entry_id, by=by, expected_revision=expected_revision, reason=reason
+    )
+    rows = Conflict.objects.open().of_entry(entry_id).visible_to(by)
+    found = rows.filter(kind=Conflict.Kind.CONTRADICTION).order_by("pk").first()
+    if found is not None:
+        raise ConflictOpenError(
+            f"Entry {entry_id} contradicts entry {other_entry(found, entry_id)}; decide "
+            f"conflict {found.pk} first."
+        )
+    return entry
 
 
 def _contradictions(entry_id: int, by: User) -> list[Conflict]:

@@ -11,6 +11,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
@@ -18,8 +19,9 @@ from accounts.roles import Role, caller, has_role_in, has_role_somewhere
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
-from kb.entries.states import restore_entry, retire_entry, verify_entry
-from kb.exceptions import InvalidKnowledgeError
+from kb.entries.states import restore_entry, retire_entry
+from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
+from kb.upkeep.conflict_resolution import verify_undisputed
 from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
 
 PAGE = 25
@@ -127,6 +129,11 @@ def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  #
     query.pop(_RETIRED, None)
     try:
         done = _do(user, entry, posted)
+    except ConflictOpenError as error:
+        address = reverse("admin:kb_conflict_changelist") + "?state__exact=open"
+        linked = '{} <a class="underline" href="{}">Open conflicts</a>'
+        said_so = format_html(linked, str(error), address)
+        model_admin.message_user(request, said_so, level=messages.ERROR)
     except NescioError as error:
         model_admin.message_user(request, str(error), level=messages.ERROR)
     else:
@@ -153,7 +160,7 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
     if action == "verify":
         if not has_role_in(user, Role.CURATOR, entry.knowledge_base_id):
             raise InvalidKnowledgeError("action", "Verifying needs the role curator.")
-        verify_entry(entry_id=entry.pk, by=user, expected_revision=expected)
+        verify_undisputed(entry_id=entry.pk, by=user, expected_revision=expected)
         return "Still true"
     if action == "retire":
         retire_entry(entry_id=entry.pk, by=user, expected_revision=expected)

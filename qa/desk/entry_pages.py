@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role_in, has_role_somewhere
+from kb.conflicts.models import Conflict
 from kb.documents.models import Section
 from kb.entries.comments import (
     COMMENT_LIMIT,
@@ -21,8 +22,9 @@ from kb.entries.comments import (
 )
 from kb.entries.due import Reason
 from kb.entries.models import SERVED_STATES, Entry, Revision
-from kb.entries.states import restore_entry, retire_entry, verify_entry
+from kb.entries.states import restore_entry, retire_entry
 from kb.exceptions import CommentNotFoundError, EntryNotFoundError
+from kb.upkeep.conflict_resolution import verify_undisputed
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.gaps.notices import mark_entry_read
@@ -62,6 +64,7 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
     due = found.upkeep.reasons(at)
     base = found.knowledge_base_id
     is_curator = has_role_in(request.user, Role.CURATOR, base)
+    may_curate = parts.may_curate(request, base)
     return {
         "entry": found,
         "path": _path(found.section),
@@ -80,8 +83,19 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "comment_limit": COMMENT_LIMIT,
         "revisions": revisions.select_related("author").order_by("-number")[:20],
         "at": at,
-        "may_curate": parts.may_curate(request, base),
+        "may_curate": may_curate,
+        "conflicts": _conflicts(request, found) if may_curate else [],
     }
+
+
+def _conflicts(request: HttpRequest, found: Entry) -> list[tuple[Conflict, Entry]]:
+    """Return an entry's open conflicts, each with the other entry."""
+    rows = Conflict.objects.open().of_entry(found.pk).visible_to(request.user)
+    rows = rows.select_related("first", "second").order_by("kind", "pk")
+    return [
+        (row, row.second if row.first_id == found.pk else row.first)
+        for row in rows.defer("first__search_vector", "second__search_vector")
+    ]
 
 
 def _comments(request: HttpRequest, found: Entry) -> list[tuple[Comment, bool]]:
@@ -149,7 +163,7 @@ def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 @parts.agents_only
 def still_true(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Verify an entry, or verify it again, which ends what it was due for."""
-    return _change(request, entry_id, verify_entry, reason="Still true.")
+    return _change(request, entry_id, verify_undisputed, reason="Still true.")
 
 
 @require_POST
