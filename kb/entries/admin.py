@@ -2,13 +2,14 @@ from datetime import datetime
 from functools import partial
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.text import Truncator
 from unfold.decorators import action, display
 
 from accounts.admin_parts import EstimatingPaginator, confirmed
@@ -18,6 +19,8 @@ from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
 from kb.conflicts.background import enqueue_entries
+from kb.documents.models import KnowledgeBase
+from kb.entries.finding import found_by
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
 from kb.entries.values import EDITABLE
@@ -101,7 +104,17 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         words = search_term.replace("\0", " ").strip()
         if not words or not isinstance(queryset, EntryQuerySet):
             return queryset, False
-        return queryset.saying(words, or_beginning=True), False
+        said = queryset.saying(words, or_beginning=True)
+        if said.exists() or not any(map(str.isalnum, words)):
+            return said, False
+        related = _related(request, queryset, words)
+        place = request.resolver_match
+        if related and place and place.url_name == "kb_entry_changelist":
+            note = f"No entry has the words “{Truncator(words).chars(60)}”; these are near in meaning."
+            self.message_user(request, note)
+        places = [When(pk=key, then=number) for number, key in enumerate(related)]
+        nearest_first = queryset.filter(pk__in=related).order_by(Case(*places))
+        return nearest_first if related else said, False
 
     def get_urls(self) -> list[URLPattern]:
         revision = "<int:entry_id>/revisions/<int:number>/restore"
@@ -216,6 +229,20 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     def is_compared(self, entry: Entry) -> bool:
         """Tell whether the conflict check has read it with the words it has now."""
         return not Entry.objects.not_compared().filter(pk=entry.pk).exists()
+
+
+def _related(request: HttpRequest, entries: EntryQuerySet, words: str) -> list[int]:
+    """Return the keys of entries near in meaning: a misspelt word finds them too."""
+    bases = KnowledgeBase.objects.filter(
+        pk__in=entries.order_by().values("knowledge_base")
+    )
+    return [
+        entry.pk
+        for base in bases
+        for entry in found_by(
+            words, entries, reader=caller(request), knowledge_base=base
+        ).related
+    ]
 
 
 def _day(at: datetime) -> str:

@@ -105,6 +105,23 @@ def test_list_is_searched_and_filtered(boss):
     assert found("q=%00") == 2
 
 
+def test_what_no_entry_says_is_looked_for_by_meaning_and_within_the_filters(boss):
+    gold = make_entry("The gold card costs 72 euros.")
+    cash = make_entry("Cash withdrawals abroad cost 3 percent.")
+
+    near = boss.get(f"{LIST}?q=witdrawals+of+cash+abroad")
+    draft = boss.get(f"{LIST}?q=witdrawals+of+cash+abroad&state__exact=draft")
+    known = boss.get(f"{LIST}?q=withdrawals")
+
+    assert list(near.context["cl"].result_list) == [cash, gold]
+    assert said(near) == [
+        "No entry has the words “witdrawals of cash abroad”; these are near in meaning."
+    ]
+    assert draft.context["cl"].result_count == 0
+    assert list(known.context["cl"].result_list) == [cash]
+    assert said(known) == []
+
+
 def test_list_shows_who_verified_and_what_expired(boss):
     make_entry("Old.", valid_until=datetime(2020, 5, 4, tzinfo=UTC))
     make_entry("Young.", valid_until=datetime(2099, 5, 4, tzinfo=UTC))

@@ -1,0 +1,86 @@
+"""A curator finds, edits, verifies and retires an entry, by keyboard."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.roles import Role
+from kb.entries.states import mark_for_review
+from kb.models import Entry
+from tests.factories import make_curator, make_entry
+
+from .conftest import Desk, make_signed_up
+
+pytestmark = pytest.mark.usefixtures("knowledge")
+
+
+@pytest.fixture
+def curator(desk: Desk) -> Desk:
+    make_signed_up(Role.CURATOR, "carla")
+    desk.log_in("carla")
+    return desk
+
+
+def test_an_entry_is_found_by_a_misspelt_word_edited_compared_and_restored(curator):
+    page = curator.open("/admin/kb/entry/")
+    page.keyboard.press("/")
+    page.keyboard.type("witdrawals abroad")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("these are near in meaning")).to_be_visible()
+    page.get_by_role("link", name="Cash withdrawals abroad").press("Enter")
+    text = page.get_by_label("Text")
+    text.fill("Cash withdrawals abroad cost 4 percent of the amount.")
+    page.get_by_label("Reason").fill("Price list of May.")
+    page.get_by_role("button", name="Save and continue editing").press("Enter")
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+
+    page.get_by_role("link", name=re.compile("History$")).press("Enter")
+    expect(
+        page.get_by_role("row").filter(has_text="Price list of May.")
+    ).to_contain_text("carla")
+    page.get_by_role("button", name="Compare the two").press("Enter")
+    expect(page.locator("ins")).to_have_text("4")
+    expect(page.locator("del")).to_have_text("3")
+    page.get_by_role("link", name="Restore revision 1").press("Enter")
+    page.get_by_role("button", name="Confirm").press("Enter")
+    restored = page.get_by_role("row").filter(has_text="Restored revision 1.")
+    expect(restored).to_contain_text("cost 3 percent")
+
+
+def test_an_entry_is_verified_and_retired_with_a_reason_and_that_is_undone(curator):
+    entry = make_entry("A lounge ticket costs 30 euros.")
+    mark_for_review(entry_id=entry.pk, by=make_curator())
+    page = curator.open(f"/knowledge/entries/{entry.pk}")
+    page.get_by_role("button", name="Verify").press("Enter")
+    expect(page.get_by_text("✓ Verified")).to_be_visible()
+
+    page = curator.open("/admin/kb/entry/")
+    row = page.get_by_role("row").filter(has_text="A lounge ticket")
+    row.get_by_role("checkbox").press("Space")
+    page.get_by_role("combobox", name="action").select_option(label="Retire")
+    page.get_by_role("button", name="Run").press("Enter")
+    page.get_by_label("Reason").fill("The lounge has closed.")
+    page.get_by_role("button", name="Confirm").press("Enter")
+    expect(page.get_by_text("1 entry retired.")).to_be_visible()
+
+    page = curator.open(f"/knowledge/entries/{entry.pk}")
+    expect(page.get_by_text("The lounge has closed.")).to_be_visible()
+    restore = page.get_by_role("button", name="Restore")
+    expect(restore).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("✓ Verified")).to_be_visible()
+
+
+def test_what_is_due_is_retired_and_that_is_undone_from_the_message(curator):
+    entry = Entry.objects.get(text__startswith="Cash withdrawals")
+    mark_for_review(entry_id=entry.pk, by=make_curator())
+    page = curator.open("/admin/kb/entry/due")
+    page.get_by_role("button", name="Retire").press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Retired: Cash withdrawals")
+    expect(page.get_by_role("button", name="Undo")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Restored: Cash withdrawals")).to_be_visible()
+    expect(page.get_by_role("button", name="Retire")).to_be_visible()
+    entry.refresh_from_db()
+    assert entry.state == Entry.State.NEEDS_REVIEW
