@@ -1,21 +1,31 @@
-"""One's own API tokens as a page: made, shown once, revoked."""
+"""One's own pages: the profile with its password, and API tokens."""
 
+import math
 from contextlib import suppress
 from datetime import timedelta
 from uuid import UUID
 
 from django import forms
 from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from accounts.exceptions import TokenNotFoundError
+from accounts.exceptions import ThrottledError, TokenNotFoundError
 from accounts.models import ApiToken
 from accounts.roles import caller
-from accounts.services import MAX_TOKEN_DAYS, create_token, revoke_token
+from accounts.services import (
+    MAX_TOKEN_DAYS,
+    create_token,
+    refuse_local_sign_in,
+    revoke_token,
+)
+from accounts.throttles import login_wait
 
 
 class TokenForm(forms.Form):
@@ -28,6 +38,45 @@ class TokenForm(forms.Form):
         max_value=MAX_TOKEN_DAYS,
         initial=lambda: settings.TOKEN_DAYS or None,
     )
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    revoke_tokens = forms.BooleanField(
+        label="Revoke my API tokens too",
+        required=False,
+        help_text="They work without the password and would outlive the change.",
+    )
+
+
+@never_cache
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def profile(request: HttpRequest) -> HttpResponse:
+    """Show who one is here; POST changes one's password and ends one's other sessions."""
+    user = caller(request)
+    has_password = settings.LOCAL_SIGN_IN and user.has_usable_password()
+    form = OwnPasswordForm(user, request.POST or None, label_suffix="")
+    if request.method == "POST":
+        refuse_local_sign_in()
+        if wait := login_wait(request, user.get_username()):
+            raise ThrottledError(
+                f"Too many attempts. Try again in {math.ceil(wait)} s.", wait
+            )
+        if has_password and form.is_valid():
+            form.save()
+            if form.cleaned_data["revoke_tokens"]:
+                ApiToken.objects.owned_by(user).delete()
+            update_session_auth_hash(request, user)
+            messages.success(request, "Your password is changed.")
+            return redirect("profile")
+    shown = {
+        "form": form if has_password else None,
+        "roles": user.groups.order_by("name"),
+        "is_mailed": bool(user.email and settings.MAIL_URL),
+        "provider": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
+    }
+    status = 400 if form.errors else 200
+    return render(request, "accounts/profile.html", shown, status=status)
 
 
 @never_cache

@@ -77,6 +77,7 @@ UNFOLD: dict[str, Any] = {
             "link": _lazy_reverse("answers"),
         },
         {"icon": "menu_book", "title": "Knowledge", "link": _lazy_reverse("knowledge")},
+        {"icon": "person", "title": "My profile", "link": _lazy_reverse("profile")},
         {"icon": "key", "title": "My API tokens", "link": _lazy_reverse("own-tokens")},
         {"icon": "help", "title": "Help", "link": _lazy_reverse("help")},
     ],

@@ -69,3 +69,53 @@ def test_a_link_revokes_nothing(client, user):
 
     assert client.get(f"/tokens/{row.pk}/revoke").status_code == 405
     assert ApiToken.objects.exists()
+
+
+WORDS = "another horse, another battery"
+
+
+def change_password(client, old: str, **more: str):
+    words = {"new_password1": WORDS, "new_password2": WORDS}
+    return client.post("/profile", {"old_password": old, **words, **more})
+
+
+def test_a_password_is_changed_by_who_knows_the_old_one(client, user):
+    user.set_password("correct horse battery")
+    user.save()
+    client.force_login(user)
+    create_token(user=user, name="help desk", expires_in=timedelta(days=1))
+
+    refused = change_password(client, "a guess", revoke_tokens="on")
+    user.refresh_from_db()
+    assert (refused.status_code, user.check_password(WORDS)) == (400, False)
+    assert ApiToken.objects.filter(user=user).exists()
+
+    changed = change_password(client, "correct horse battery", revoke_tokens="on")
+    user.refresh_from_db()
+    assert (changed.status_code, user.check_password(WORDS)) == (302, True)
+    assert not ApiToken.objects.filter(user=user).exists()
+    assert client.get("/profile").status_code == 200  # still signed in
+
+
+def test_who_has_no_password_here_is_not_offered_to_change_it(client, user, settings):
+    user.set_unusable_password()
+    user.save()
+    client.force_login(user)
+
+    assert "old_password" not in client.get("/profile").content.decode()
+    change_password(client, "")
+    user.refresh_from_db()
+    assert not user.has_usable_password()
+    settings.LOCAL_SIGN_IN = False
+    assert change_password(client, "").status_code == 403
+
+
+def test_guesses_at_a_password_are_counted_as_those_at_the_sign_in(client, user):
+    user.set_password("correct horse battery")
+    user.save()
+    client.force_login(user)
+
+    codes = [change_password(client, "a guess").status_code for _ in range(21)]
+
+    assert codes[0] == 400
+    assert codes[-1] == 429

@@ -47,6 +47,7 @@ def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
     found["list"] = violations(desk.open("/answers"))
     found["knowledge"] = violations(desk.open("/knowledge"))
     found["found"] = violations(desk.open("/knowledge?q=card"))
+    found["profile"] = violations(desk.open("/profile"))
     found["help"] = violations(desk.open("/help"))
     entry = Entry.objects.select_related("document").latest("pk")
     found["entry"] = violations(desk.open(f"/knowledge/entries/{entry.pk}"))
@@ -138,10 +139,10 @@ def test_who_wants_no_motion_gets_none(make_desk):
 
 def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
     page = desk.log_in("agent")
-    for _ in range(9):  # the box has the focus first
+    for _ in range(10):  # the box has the focus first
         page.keyboard.press("Shift+Tab")
     names = []
-    for _ in range(11):
+    for _ in range(12):
         names.append(
             page.evaluate(
                 "document.activeElement.innerText || document.activeElement.id"
@@ -160,6 +161,7 @@ def test_keyboard_reaches_everything_in_order_and_shows_where_it_is(desk):
         "Notices",
         "API tokens",
         "Help",
+        "agent",
         "Log out",
         "question",
         "Ask",
