@@ -44,7 +44,7 @@ class EventType(StrEnum):
 
 MEANINGS = {
     EventType.ANSWER_REFUSED: "a question was refused",
-    EventType.ESCALATION_RAISED: "a refused question was sent to an expert",
+    EventType.ESCALATION_RAISED: "a refused question, or a wrong answer, was sent to an expert",
     EventType.ESCALATION_REPLIED: "an expert answered or closed one",
     EventType.GAP_OPENED: "a gap was found, or opened again",
     EventType.GAP_FILLED: "a gap was filled",

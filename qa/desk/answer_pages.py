@@ -46,15 +46,16 @@ class HistoryForm(forms.Form):
 def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Show a past answer as it was given, and how its evidence has changed since."""
     found = parts.find_answer(request, answer_id)
-    is_refused = found.outcome == Answer.Outcome.REFUSED
-    if is_refused:
+    shown = parts.answer_part(request, found.pk)
+    may_be_replied = found.outcome == Answer.Outcome.REFUSED or shown["escalation"]
+    if may_be_replied:
         mark_read(found, by=caller(request))
-    if is_refused or found.channel == Answer.Channel.REPEAT:
+    if may_be_replied or found.channel == Answer.Channel.REPEAT:
         mark_answer_read(found, by=caller(request))  # what notices lead to
     question = found.question if found.asker_id == request.user.pk else ""
     context = {
         **parts.box_part(request, question=question, base=found.knowledge_base),
-        **parts.answer_part(request, found.pk),
+        **shown,
     }
     return render(request, "qa/answer.html", context)
 
@@ -137,7 +138,7 @@ def choose(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Send one's own refused question to the experts; return its panel."""
+    """Send one's own question to the experts; return its panel."""
     answer = parts.find_answer(request, answer_id)
     note, error = request.POST.get("note", ""), ""
     try:

@@ -21,7 +21,7 @@ from kb.text.terms import terms
 from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.presentation import AnswerPage, present
 from qa.gaps.escalation_models import Escalation
-from qa.gaps.escalations import NOTE_LIMIT
+from qa.gaps.escalations import DECIDED, NOTE_LIMIT
 from qa.votes.models import Vote, reasons_against
 from qa.votes.services import COMMENT_LIMIT, EXPECTED_LIMIT
 
@@ -228,8 +228,8 @@ def _near_part(page: AnswerPage, vote: Vote | None) -> dict[str, object]:
 
 
 def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
-    """Return the context of the escalation panel (one query for a refusal)."""
-    if answer.outcome != Answer.Outcome.REFUSED:
+    """Return the context of the escalation panel (one query at most)."""
+    if answer.outcome not in DECIDED:
         return {"escalation": None, "may_escalate": False}
     found = (
         Escalation.objects.visible_to(request.user)

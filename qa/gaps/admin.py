@@ -13,6 +13,7 @@ from unfold.decorators import display
 from accounts.admin_parts import EstimatingPaginator, QueueFormAdmin, change_each, table
 from accounts.roles import Role, caller, where_role
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
+from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.models import TREND_PERIOD, Gap, impact
@@ -178,7 +179,7 @@ def _result(tried: Tried) -> str:
 
 @admin.register(Escalation)
 class EscalationAdmin(AnswerColumns, QueueFormAdmin):
-    """Refused questions that wait for an expert, the longest first, and the replies."""
+    """Questions that wait for an expert, the longest first, and the replies."""
 
     form = ReplyForm
     when_empty = "Refused questions that agents send to experts are listed here."
@@ -213,7 +214,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
         return [
             (None, {"fields": asked}),
             ("Reply", {"fields": reply}),
-            ("How it was refused", {"fields": ["refusal", "gates"]}),
+            ("How it was decided", {"fields": ["decision", "gates"]}),
             ("What was found", {"fields": ["pieces"]}),
         ]
 
@@ -237,7 +238,9 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
             return "none"
         return link_to_entry(escalation.entry_id)
 
-    @admin.display(description="reason")
-    def refusal(self, escalation: Escalation) -> str:
+    @admin.display(description="result")
+    def decision(self, escalation: Escalation) -> str:
         answer = escalation.answer
-        return f"{answer.gate}: {answer.readable_reason}".replace("_", " ")
+        if answer.outcome == Answer.Outcome.ANSWERED:
+            return f"answered: {answer.shown_text}"
+        return f"refused by {answer.gate}: {answer.readable_reason}".replace("_", " ")

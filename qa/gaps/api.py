@@ -156,7 +156,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
         },
     )
     def escalate(self, request: Request, answer_id: UUID) -> Response:
-        """Send a refused question of one's own to the experts."""
+        """Send a question of one's own to the experts: refused, or answered wrongly."""
         note = self.validated(NoteSerializer)["note"]
         made = escalations.escalate(answer_id, user=self.user, note=note)
         return self.row_response(made, HTTP_201_CREATED)

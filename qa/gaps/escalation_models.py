@@ -46,7 +46,10 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
 
 
 class Escalation(models.Model):
-    """A refused question that an agent sent to an expert, and what came back."""
+    """A question that an agent sent to an expert, and what came back.
+
+    Refused, or answered wrongly.
+    """
 
     class State(models.TextChoices):
         """Whether an expert replied; a closed one got a reason instead of an answer."""

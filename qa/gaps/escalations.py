@@ -1,4 +1,4 @@
-"""From a refusal to an expert, whose reply reaches the agent and becomes knowledge."""
+"""From a refusal, or a wrong answer, to an expert, whose reply reaches the agent and becomes knowledge."""
 
 from uuid import UUID
 
@@ -22,27 +22,28 @@ from .finding import adopt_replies
 from .notices import notify_reply
 from .repeats import start_asking_again
 
+DECIDED = (Answer.Outcome.REFUSED, Answer.Outcome.ANSWERED)
 NOTE_LIMIT = 2_000
 REPLY_LIMIT = 8_000
 
 
 @transaction.atomic
 def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
-    """Send a refused question of one's own to the experts.
+    """Send a question of one's own to the experts: refused, or answered wrongly.
 
     Raises:
         AnswerNotFoundError: There is no such answer, or somebody else asked.
-        InvalidEscalationError: It was not refused, or the note is too long or no text.
+        InvalidEscalationError: It is not decided, or the note is too long or no text.
         EscalationExistsError: It was sent before.
     """
     own = Answer.objects.select_for_update().filter(pk=answer_id, asker=user)
     answer = own.first()
     if answer is None:
         raise AnswerNotFoundError(f"There is no answer {answer_id}.")
-    if answer.outcome != Answer.Outcome.REFUSED:
+    if answer.outcome not in DECIDED:
         raise InvalidEscalationError(
-            f"Question {answer_id} is {answer.outcome} and not refused; vote an answer "
-            "down to say that it is wrong."
+            f"Question {answer_id} is {answer.outcome}, neither refused nor answered; ask "
+            "it again."
         )
     if Escalation.objects.filter(answer=answer).exists():
         raise EscalationExistsError(

@@ -168,7 +168,7 @@ class ReasonSerializer(StrictSerializer):
 
 
 class EscalationSerializer(serializers.ModelSerializer[Escalation]):
-    """A refused question that was sent to experts."""
+    """A question, refused or answered wrongly, that was sent to experts."""
 
     question = serializers.CharField(source="answer.question")
     raised_by = username_field("raised_by")

@@ -15,6 +15,7 @@ from kb.documents.models import KnowledgeBase
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
 from kb.imports.models import Import
+from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap
 from qa.inbox.models import InboxMark, Kind
@@ -51,7 +52,9 @@ class _Said:
 
 
 def _said_of_escalation(row: Escalation, reader: Reader) -> _Said:
-    note = f"“{row.note}”" if row.note else "An agent sent a refused question."
+    is_refused = row.answer.outcome == Answer.Outcome.REFUSED
+    sent = "a refused question" if is_refused else "an answer that may be wrong"
+    note = f"“{row.note}”" if row.note else f"An agent sent {sent}."
     return _Said(row.answer.question, note, _expertise(row.answer, reader))
 
 

@@ -149,6 +149,21 @@ def test_a_follow_up_by_keyboard_is_shown_edited_and_left(desk):
     assert len(set(Answer.objects.values_list("conversation"))) == 2
 
 
+def test_a_question_of_one_word_is_answered_by_choosing_what_is_meant(desk):
+    make_entry("It costs 9 euros.", question="How do I block a stolen phone?")
+    desk.log_in("agent")
+    page = desk.ask("block?")
+    meant = page.get_by_role("form", name="Which of these do you mean?")
+    expect(meant.get_by_role("button", name="a stolen phone")).to_be_visible()
+    assert violations(page) == []
+
+    meant.get_by_role("button", name=VERBATIM).press("Enter")
+
+    expect(page.locator("#result-title")).to_contain_text(VERBATIM)
+    expect(page.locator(".answer-text")).to_contain_text("under Cards, Block.")
+    expect(meant).to_have_count(0)
+
+
 def test_citation_leads_to_its_card_by_keyboard(desk):
     desk.log_in("agent")
     page = desk.ask(VERBATIM)

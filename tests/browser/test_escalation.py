@@ -11,10 +11,11 @@ from qa.models import Answer, Escalation, Gap, InboxMark, Repeat
 from tests.qa.answer_rows import make_answer
 from workers import tasks
 
-from .conftest import make_signed_up, work
+from .conftest import make_signed_up, violations, work
 
 pytestmark = pytest.mark.usefixtures("knowledge")
 QUESTION = "Who won the chess game?"
+BLOCK = "How do I block a lost card?"
 
 
 def test_a_refusal_becomes_an_answer_by_way_of_an_expert_and_the_agent_is_told(
@@ -63,6 +64,39 @@ def test_a_refusal_becomes_an_answer_by_way_of_an_expert_and_the_agent_is_told(
     page = agent.ask(QUESTION)
     expect(page.locator(".answer-text").first).to_contain_text("Anna won it")
     assert Answer.objects.filter(question=QUESTION).count() == 3
+
+
+def test_a_wrong_answer_is_sent_too_and_the_reply_comes_first_on_its_page(make_desk):
+    agent, expert = make_desk(), make_desk()
+    agent.log_in("agent")
+    page = agent.ask(BLOCK)
+    page.locator("#vote-down").press("Enter")
+    expect(page.locator("#vote-down")).to_have_attribute("aria-pressed", "true")
+    page.get_by_text("Is it wrong? Send it to an expert").press("Enter")
+    page.get_by_label("What the expert should know").fill("The app has no such page.")
+    page.get_by_role("button", name="Send to an expert").press("Enter")
+    expect(page.get_by_text("Waiting for an expert")).to_be_visible()
+    address = page.url.removeprefix(agent.address)
+
+    make_signed_up(Role.SME, "eva")
+    desk = expert.log_in("eva")
+    desk.get_by_role("link", name="Inbox 1 waiting").press("Enter")
+    desk.get_by_role("link", name=BLOCK).press("Enter")
+    expect(desk.get_by_text("answered: Block it at once in the app")).to_be_visible()
+    desk.get_by_label("Reply").fill("Call the hotline; it blocks the card.")
+    desk.get_by_label("Keep the answer as an entry").press("Space")
+    desk.get_by_role("button", name="Save", exact=True).press("Enter")
+    desk.wait_for_url("**/admin/qa/escalation/")
+
+    page = agent.open("/notices")
+    page.get_by_role("link", name="New: An expert replied").press("Enter")
+    page.wait_for_url(f"**{address}")
+    result = page.get_by_role("article", name="Result").get_by_role("heading", level=2)
+    expect(result.nth(0)).to_have_text("An expert replied")
+    expect(result.nth(1)).to_contain_text(BLOCK)
+    expect(page.get_by_text("Call the hotline; it blocks the card.")).to_be_visible()
+    assert violations(page) == []
+    expect(page.get_by_role("link", name="Notices", exact=True)).to_be_visible()
 
 
 def test_a_gap_is_filled_by_an_expert_and_everybody_who_asked_is_answered(make_desk):

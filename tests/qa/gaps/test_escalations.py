@@ -46,18 +46,26 @@ def test_a_refusal_is_sent_once_and_waits(sent, refusal, asker):
         escalate(refusal.pk, user=asker)
 
 
-def test_only_the_asker_sends_it_and_only_a_refusal(refusal, asker):
-    answered = make_answer(asker, cited=(make_entry(),))
+def test_only_the_asker_sends_it_and_only_once_it_is_decided(refusal, asker):
+    failed = make_answer(asker, outcome="failed", gate="", reason="", text="")
 
     with pytest.raises(AnswerNotFoundError):
         escalate(refusal.pk, user=make_user(Role.SME))
     with pytest.raises(AnswerNotFoundError):
         escalate(uuid4(), user=asker)
-    with pytest.raises(InvalidEscalationError, match="answered and not refused"):
-        escalate(answered.pk, user=asker)
+    with pytest.raises(InvalidEscalationError, match="is failed, neither"):
+        escalate(failed.pk, user=asker)
     with pytest.raises(InvalidEscalationError, match="2001 characters"):
         escalate(refusal.pk, user=asker, note="x" * 2_001)
     assert not Escalation.objects.exists()
+
+
+def test_a_wrong_answer_is_sent_too(asker):
+    answered = make_answer(asker, cited=(make_entry(),))
+
+    sent = escalate(answered.pk, user=asker, note="It costs five.")
+
+    assert list(Escalation.objects.waiting()) == [sent]
 
 
 def test_a_reply_reaches_the_asker_and_waits_as_an_entry_for_review(
