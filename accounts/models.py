@@ -81,6 +81,32 @@ class ProviderAccount(models.Model):
         return self.subject
 
 
+class Preferences(models.Model):
+    """What a user chose for themselves; who chose nothing has no row."""
+
+    class Language(models.TextChoices):
+        """Those in which refusals have words."""
+
+        ENGLISH = "en", "English"
+        GERMAN = "de", "German"
+
+    user = models.OneToOneField(
+        User, models.CASCADE, primary_key=True, related_name="preferences"
+    )
+    language = models.CharField(
+        "language of refusals", max_length=2, blank=True, choices=Language.choices
+    )
+    mails_notices = models.BooleanField(
+        "send my notices by e-mail as well", default=True, db_default=True
+    )
+
+    class Meta:
+        verbose_name_plural = "preferences"
+
+    def __str__(self) -> str:
+        return str(self.user)
+
+
 class ProviderGroup(models.Model):
     """What a group of the identity provider opens here."""
 

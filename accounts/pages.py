@@ -17,11 +17,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.exceptions import ThrottledError, TokenNotFoundError
-from accounts.models import ApiToken
+from accounts.models import ApiToken, Preferences
 from accounts.roles import caller
 from accounts.services import (
     MAX_TOKEN_DAYS,
     create_token,
+    preferences_of,
     refuse_local_sign_in,
     revoke_token,
 )
@@ -48,6 +49,18 @@ class OwnPasswordForm(PasswordChangeForm):
     )
 
 
+class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
+    language = forms.ChoiceField(
+        label="Language of refusals",
+        choices=[("", "the question's"), *Preferences.Language.choices],
+        required=False,
+    )
+
+    class Meta:
+        model = Preferences
+        fields = ("language", "mails_notices")
+
+
 @never_cache
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -71,12 +84,27 @@ def profile(request: HttpRequest) -> HttpResponse:
             return redirect("profile")
     shown = {
         "form": form if has_password else None,
+        "preferences": PreferencesForm(instance=preferences_of(user), label_suffix=""),
         "roles": user.groups.order_by("name"),
         "is_mailed": bool(user.email and settings.MAIL_URL),
         "provider": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
     }
     status = 400 if form.errors else 200
     return render(request, "accounts/profile.html", shown, status=status)
+
+
+@login_required
+@require_POST
+def set_preferences(request: HttpRequest) -> HttpResponse:
+    """Keep the language of one's refusals, and whether notices are mailed."""
+    form = PreferencesForm(request.POST, instance=preferences_of(caller(request)))
+    if form.is_valid():
+        form.save()
+        messages.success(request, "Saved.")
+    else:
+        said = (str(each) for errors in form.errors.values() for each in errors)
+        messages.error(request, " ".join(said))
+    return redirect("profile")
 
 
 @never_cache

@@ -22,7 +22,7 @@ from accounts.exceptions import (
     LocalSignInOffError,
     TokenNotFoundError,
 )
-from accounts.models import ApiToken, KnowledgeRole
+from accounts.models import ApiToken, KnowledgeRole, Preferences
 from accounts.roles import Role, has_role, has_role_somewhere, holders
 
 MAX_TOKEN_DAYS = 3650
@@ -155,6 +155,10 @@ def set_knowledge_roles(user: User, roles: Mapping[int, str]) -> None:
             user=user, knowledge_base_id=base, defaults={"role": role}
         )
     update_staff(user)
+
+
+def preferences_of(user: User) -> Preferences:
+    return Preferences.objects.filter(user=user).first() or Preferences(user=user)
 
 
 def end_access(user: User) -> None:

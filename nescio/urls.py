@@ -59,6 +59,7 @@ urlpatterns = [
     path("login/link/<str:user_id>/<str:token>", sign_in.link, name="login-link"),
     path("logout", sign_in.SignOutPage.as_view(), name="logout"),
     path("profile", pages.profile, name="profile"),
+    path("profile/preferences", pages.set_preferences, name="preferences"),
     path("tokens", pages.tokens, name="own-tokens"),
     path("tokens/<uuid:token_id>/revoke", pages.revoke, name="own-token-revoke"),
     path("", include("qa.desk.urls")),

@@ -44,7 +44,7 @@ _QUESTION: dict[str, Any] = {
     "language": {
         "type": "string",
         "enum": KnowledgeBase.Language.values,
-        "description": "Of the answer.",
+        "description": "Of a refusal; by default the question's.",
     },
     "as_of": {
         "type": "string",

@@ -21,6 +21,7 @@ _CITATION_MARK = re.compile(r"\[\d{1,2}(?:\s*,\s*\d{1,2})*\]")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _MAY = re.compile(r"(?<=\d) (?:of )?may\b|\bmay(?= \d)")
 _GROUPED_BY_SPACE = re.compile(r"(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))")
+_CLEARLY: Final = 2  # of two words one may be a name
 _Beginnings = tuple[str, ...]
 
 
@@ -242,6 +243,17 @@ _PATTERNS: Final = {
     language: re.compile(rf"\b(?:{'|'.join(words)})\b", re.IGNORECASE)
     for language, words in vocabulary.NOW.items()
 }
+
+
+def language_of(text: str) -> str | None:
+    """Return "en" or "de" where a text has clearly more small words of one, else None."""
+    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
+    counts = {
+        language: len(words & small)
+        for language, small in vocabulary.STOP_WORDS_BY_LANGUAGE.items()
+    }
+    first, second = sorted(counts, key=counts.__getitem__, reverse=True)
+    return first if counts[first] >= counts[second] + _CLEARLY else None
 
 
 def asks_about_now(question: str, language: str = "en") -> bool:

@@ -23,7 +23,11 @@ def _numbered(name: str) -> dict[str, float]:
     }
 
 
-STOP_WORDS = _words("stop_words")
+STOP_WORDS_BY_LANGUAGE: dict[str, frozenset[str]] = {
+    language: frozenset(words.split())
+    for language, words in _LISTS["stop_words"].items()
+}
+STOP_WORDS = frozenset().union(*STOP_WORDS_BY_LANGUAGE.values())
 DISTRIBUTIVES = _words("distributives")
 FILLERS = _words("fillers")  # further words of every text, which name nothing
 NEGATIONS = _words("negations")

@@ -20,6 +20,7 @@ from accounts.delegation import acting_service
 from accounts.exceptions import UnavailableError
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag
+from kb.text.terms import language_of
 from kb.types import Scope
 from qa import pipeline
 from qa.answers.models import Answer
@@ -289,6 +290,7 @@ def new_question(
     """Return a question as a row that is not written yet.
 
     Args:
+        language: Two letters; None is the question's, or else the knowledge base's.
         tags: What it is about, at most one of each facet; without one of a facet that
             follows from the evidence, some minutes later.
         earlier: The asker's own questions before it, the latest last, if a follow-up to
@@ -308,7 +310,7 @@ def new_question(
         question=question,
         typed=typed if question != typed else "",
         conversation=conversation,
-        language=_language(language or base.language),
+        language=_language(language or language_of(question) or base.language),
         **{tag.facet: tag for tag in tags},
     )
 

@@ -21,6 +21,7 @@ from django.views.decorators.http import (
 
 from accounts.exceptions import NescioError
 from accounts.roles import caller
+from accounts.services import preferences_of
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers import asking, wording
@@ -199,7 +200,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
             text,
             asker=user,
             knowledge_base=knowledge_base,
-            language=None,
+            language=preferences_of(user).language or None,
             channel=Answer.Channel.PAGE,
             earlier=conversation.questions if conversation and not as_it_stands else (),
             conversation=conversation.id if conversation else None,

@@ -18,6 +18,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.roles import Role, has_role_in
+from accounts.services import preferences_of
 from jobs.exceptions import RetryableJobError
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -171,7 +172,10 @@ def _send(**values: Any) -> None:  # noqa: ANN401  # a notice's
 
 
 def _mail_later(notice: Notice) -> None:
-    if settings.MAIL_URL and notice.user.is_active and notice.user.email:
+    user = notice.user
+    if not (settings.MAIL_URL and user.is_active and user.email):
+        return
+    if preferences_of(user).mails_notices:
         key = f"{MAIL_KIND} {notice.pk}"
         enqueue(MAIL_KIND, {"notice": notice.pk}, idempotency_key=key)
 

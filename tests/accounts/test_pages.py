@@ -7,8 +7,8 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from accounts.models import ApiToken
-from accounts.services import create_token
+from accounts.models import ApiToken, Preferences
+from accounts.services import create_token, preferences_of
 from tests.factories import make_user
 
 pytestmark = pytest.mark.django_db
@@ -119,3 +119,21 @@ def test_guesses_at_a_password_are_counted_as_those_at_the_sign_in(client, user)
 
     assert codes[0] == 400
     assert codes[-1] == 429
+
+
+def test_language_and_mails_are_kept_and_shown(client, user):
+    assert preferences_of(user).mails_notices
+
+    kept = client.post("/profile/preferences", {"language": "de"}, follow=True)
+
+    assert "Saved." in kept.content.decode()
+    assert '<option value="de" selected>' in kept.content.decode()
+    row = Preferences.objects.get(user=user)
+    assert (row.language, row.mails_notices) == ("de", False)
+
+
+def test_an_unknown_language_is_refused_with_the_reason(client, user):
+    refused = client.post("/profile/preferences", {"language": "fr"}, follow=True)
+
+    assert "fr is not one of the available choices" in refused.content.decode()
+    assert not Preferences.objects.exists()

@@ -30,6 +30,13 @@ def test_a_password_is_changed_on_the_profile_and_opens_the_desk(make_desk):
     page.keyboard.press("Enter")
     expect(page.get_by_text("Your password is changed.")).to_be_visible()
 
+    page.get_by_label("Language of refusals").select_option("German")
+    page.get_by_role("button", name="Save").press("Enter")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    desk.open("/")
+    desk.ask("Who won the chess game?")
+    expect(page.locator("article.result [lang=de]")).to_contain_text("rate nicht")
+
     page.get_by_role("button", name="Log out").press("Enter")
     page.get_by_label("Name").fill("agent")
     page.get_by_label("Password").fill(PASSWORD)

@@ -1,6 +1,6 @@
 import pytest
 
-from kb.text.terms import is_reversed, terms
+from kb.text.terms import is_reversed, language_of, terms
 
 
 def test_denial_is_seen_in_english_and_german():
@@ -22,3 +22,21 @@ def test_denial_is_seen_in_english_and_german():
 )
 def test_what_speaks_of_the_opposite_alone_is_reversed(question, text, expected):
     assert is_reversed(question, text) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("How do I block a lost card?", "en"),
+        ("What was the fee in the first year", "en"),
+        ("Wie sperre ich meine Karte?", "de"),
+        ("Kann ich kündigen?", "de"),
+        ("Ich will die Karte", "de"),
+        ("Tarn Gold fee", None),
+        ("PIN?", None),
+        ("Quels sont les horaires des agences", None),
+        ("", None),
+    ],
+)
+def test_a_language_is_known_by_its_small_words(text, language):
+    assert language_of(text) == language

@@ -1,16 +1,20 @@
 """Asking on the page, with the real pipeline, live and by a plain form."""
 
 import re
+from html import unescape
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.models import Preferences
 from accounts.roles import Role
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
 from kb.models import KnowledgeBase, Upkeep
 from qa.models import Answer, AnswerEvidence, Vote
+from qa.pipeline.gates import Reason
+from qa.policies.wording import REASONS, refusal_text
 from tests.clients import page_client
 from tests.factories import (
     make_audience,
@@ -522,3 +526,31 @@ def test_queries_of_an_answer_do_not_grow_with_its_evidence(
     # escalation
     with django_assert_num_queries(8):
         page.get(reverse("answer", args=[answer.pk]))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "question", "language"),
+    [
+        ("de", "Who won the chess game?", "de"),
+        ("", "Wer hat die Partie Schach gewonnen?", "de"),
+        ("en", "Wer hat die Partie Schach gewonnen?", "en"),
+        ("", "Schach?", "en"),
+    ],
+)
+def test_a_refusal_is_in_the_chosen_language_or_the_questions(
+    page, user, knowledge, chosen, question, language
+):
+    Preferences.objects.create(user=user, language=chosen)
+
+    shown = page.post("/", {"question": question}, follow=True).content.decode()
+
+    answer = Answer.objects.get()
+    assert answer.outcome == Answer.Outcome.REFUSED
+    assert answer.language == language
+    said = refusal_text(Reason(answer.shown_reason), language).split(".")[0]
+    assert said in unescape(shown)
+
+
+def test_refusals_have_words_in_every_language_that_can_be_chosen():
+    for words in REASONS.values():
+        assert set(words.asker) == set(Preferences.Language.values)

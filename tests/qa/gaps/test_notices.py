@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from accounts.models import Preferences
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
@@ -66,6 +67,17 @@ def test_a_mail_leads_to_the_answer_and_holds_no_word_of_it(asker, settings):
 
 def test_nothing_is_sent_where_no_road_is_configured(asker):
     tell(asker)
+
+    assert not Job.objects.exists()
+    assert Notice.objects.unread().count() == 1
+
+
+def test_no_mail_goes_to_who_wants_none(asker, settings):
+    settings.MAIL_URL = "smtp://localhost"
+    Preferences.objects.create(user=asker, mails_notices=False)
+
+    tell(asker)
+    tasks.send_notices()
 
     assert not Job.objects.exists()
     assert Notice.objects.unread().count() == 1
