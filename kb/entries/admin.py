@@ -19,8 +19,7 @@ from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
 from kb.conflicts.background import enqueue_entries
-from kb.documents.models import KnowledgeBase
-from kb.entries.finding import found_by
+from kb.entries.finding import related_to
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
 from kb.entries.values import EDITABLE
@@ -107,7 +106,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         said = queryset.saying(words, or_beginning=True)
         if said.exists() or not any(map(str.isalnum, words)):
             return said, False
-        related = _related(request, queryset, words)
+        related = related_to(words, queryset)
         place = request.resolver_match
         if related and place and place.url_name == "kb_entry_changelist":
             note = f"No entry has the words “{Truncator(words).chars(60)}”; these are near in meaning."
@@ -229,20 +228,6 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     def is_compared(self, entry: Entry) -> bool:
         """Tell whether the conflict check has read it with the words it has now."""
         return not Entry.objects.not_compared().filter(pk=entry.pk).exists()
-
-
-def _related(request: HttpRequest, entries: EntryQuerySet, words: str) -> list[int]:
-    """Return the keys of entries near in meaning: a misspelt word finds them too."""
-    bases = KnowledgeBase.objects.filter(
-        pk__in=entries.order_by().values("knowledge_base")
-    )
-    return [
-        entry.pk
-        for base in bases
-        for entry in found_by(
-            words, entries, reader=caller(request), knowledge_base=base
-        ).related
-    ]
 
 
 def _day(at: datetime) -> str:
