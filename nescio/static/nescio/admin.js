@@ -92,5 +92,7 @@ function complete() {
 document.addEventListener("keydown", press);
 document.addEventListener("DOMContentLoaded", () => {
   complete();
+  // The theme hides the page until it has started; a browser may have looked before.
+  if (document.activeElement === document.body) document.querySelector("[autofocus]")?.focus();
   new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });
 });
