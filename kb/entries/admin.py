@@ -137,7 +137,16 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         self, request: HttpRequest, obj: Entry, form: EntryForm, change: bool
     ) -> None:
         super().save_model(request, obj, form, change)
-        for conflict in resolve_written(obj.pk, by=caller(request)):
+        written = obj.state
+        conflicts = resolve_written(obj.pk, by=caller(request))
+        obj.refresh_from_db(fields=["state"])
+        if obj.state != written:
+            said = (
+                f"The entry is saved, but it is not {written}: it contradicts a verified one "
+                "and needs review until somebody decides which is right."
+            )
+            self.message_user(request, said, level=messages.WARNING)
+        for conflict in conflicts:
             address = reverse("admin:kb_conflict_change", args=[conflict.pk])
             self.message_user(
                 request,

@@ -9,9 +9,10 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
 from django.template.response import TemplateResponse
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 
 from accounts.admin_parts import style
 from accounts.base_admin import BaseAdmin
@@ -145,8 +146,13 @@ class BulkActionsAdmin(BaseAdmin):
                 job = bulk.enqueue_change(ids, change, by=by)
                 self._report_job(request, len(ids), str(job.pk))
             else:
+                live = chosen.exclude(state=Entry.State.RETIRED).order_by()
+                is_undone = action == bulk.Action.RETIRE
+                retired = list(live.values_list("pk", flat=True)) if is_undone else []
                 report = bulk.change_visible(ids, change, by=by)
                 self._report(request, action, report)
+                if retired and report.changed:
+                    self._offer_undo(request, retired)
                 if action == bulk.Action.VERIFY:
                     self._report_conflicts(request, ids)
         except NescioError as error:
@@ -197,6 +203,21 @@ class BulkActionsAdmin(BaseAdmin):
         if report.changed:
             said = f"{_entries(report.changed)} {_WORDS[action].done}."
             self.message_user(request, said, level=messages.SUCCESS)
+
+    def _offer_undo(self, request: HttpRequest, ids: Collection[int]) -> None:
+        """Offer to restore those of the entries that are retired now."""
+        hidden = format_html_join(
+            "",
+            '<input type="hidden" name="{}" value="{}">',
+            [
+                ("csrfmiddlewaretoken", get_token(request)),
+                ("action", bulk.Action.RESTORE.value),
+                *((ACTION_CHECKBOX_NAME, key) for key in ids),
+            ],
+        )
+        address = reverse("admin:kb_entry_changelist")
+        form = '<form method="post" action="{}">{}<button class="underline">Undo: restore them</button></form>'
+        self.message_user(request, format_html(form, address, hidden))
 
     def _report_conflicts(self, request: HttpRequest, ids: Collection[int]) -> None:
         verified = Entry.objects.filter(pk__in=ids, state=Entry.State.VERIFIED)

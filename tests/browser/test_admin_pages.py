@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db.models import Model
 from django.http import HttpResponse
 from django.urls import get_resolver
+from playwright.sync_api import expect
 
 from accounts.roles import Role
 from kb.models import Entry
@@ -84,3 +85,26 @@ def test_every_page_of_the_admin_is_accessible_on_every_screen(make_desk, boss, 
 
     assert len(opened) > 120
     assert found == {key: [] for key in found}
+
+
+def test_the_admin_is_gone_through_by_keyboard(desk, boss):
+    desk.log_in("boss")
+    page = desk.open("/admin/kb/entry/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("!!document.activeElement.closest('#content')")
+
+    menu = page.get_by_role("button", name="boss")
+    expect(menu).to_have_attribute("aria-expanded", "false")
+    for _ in range(80):
+        page.keyboard.press("Shift+Tab")
+        if menu.evaluate("each => each === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(menu).to_have_attribute("aria-expanded", "true")
+    page.keyboard.press("Shift+Tab")
+    expect(page.get_by_role("button", name="Log out")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Password")).to_be_visible()

@@ -103,6 +103,18 @@ def test_taking_the_state_verified_away_lowers_confidence(boss):
     assert (entry.state, entry.confidence) == ("needs_review", UNVERIFIED_CONFIDENCE)
 
 
+def test_who_saves_a_contradiction_as_verified_reads_that_it_is_not(boss):
+    make_entry("The gold card costs 72 euros a year.")
+    entry = make_entry("The gold card costs 72 euros a year, as ever.")
+
+    _save(boss, entry, text="The gold card costs 95 euros a year.")
+
+    entry.refresh_from_db()
+    assert entry.state == "needs_review"
+    shown = boss.get(LIST).content.decode()
+    assert "The entry is saved, but it is not verified" in shown
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [("verified", "retired"), ("retired", "verified"), ("retired", "draft")],

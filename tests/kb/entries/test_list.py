@@ -1,5 +1,6 @@
 """The admin's list of entries: what it shows, costs, finds and does to many at once."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -86,6 +87,19 @@ def test_restore_action_undoes_retirements(boss):
 
     entry.refresh_from_db()
     assert entry.state == "verified"
+
+
+def test_a_retirement_is_undone_from_its_message_and_no_earlier_one(boss):
+    live, earlier = make_entry("One."), make_entry("Two.", state="retired")
+
+    done = confirm(boss, "retire", [live, earlier]).content.decode()
+    offered = re.findall(
+        r'name="_selected_action" value="(\d+)">', done.partition("Undo")[0]
+    )
+
+    assert offered == [str(live.pk)]
+    confirm(boss, "restore", [live])
+    assert set(Entry.objects.values_list("state", flat=True)) == {"verified", "retired"}
 
 
 def test_list_is_searched_and_filtered(boss):
