@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from accounts.roles import Role
 from jobs.models import Job
@@ -58,6 +58,21 @@ class Desk:
     page: Page
     address: str
     complaints: list[str] = field(default_factory=list)
+    requests: set[Request] = field(default_factory=set)
+
+    def begin(self, request: Request) -> None:
+        self.requests.add(request)
+
+    def end(self, request: Request) -> None:
+        self.requests.discard(request)
+
+    def close(self) -> None:
+        """Close it once nothing is asked any more: the database is emptied after it."""
+        for _ in range(50):
+            if not self.requests:
+                break
+            self.page.wait_for_timeout(20)
+        self.page.context.close()
 
     def open(self, path: str) -> Page:
         self.page.goto(self.address + path)
@@ -95,13 +110,16 @@ def make_desk(live_server, browser):
                 else None
             ),
         )
+        desk.page.on("request", desk.begin)
+        desk.page.on("requestfinished", desk.end)
+        desk.page.on("requestfailed", desk.end)
         desk.page.on("pageerror", lambda error: desk.complaints.append(str(error)))
         desks.append(desk)
         return desk
 
     yield make
     for desk in desks:
-        desk.page.context.close()
+        desk.close()
     assert [desk.complaints for desk in desks] == [[] for _ in desks]
 
 

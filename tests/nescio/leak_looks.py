@@ -299,11 +299,21 @@ class Looks:
             self.hold(shown, least=marks, most=marks)
         status, shown = self.get(person, f"/admin/kb/entry/?q={mark}")
         if self.expect(status, 200 if person.has(Role.SME) else 302):
-            # The page repeats what it was asked for; a row links to its entry.
-            is_there = says_it and self.world.sees(person, fact)
-            if (f"/admin/kb/entry/{fact.key}/change/" in shown) != is_there:
-                self.wrong.append((self.surface, ("row", fact.key, not is_there)))
-            self.hold(shown, least=set(), most={mark})
+            # The page repeats what it was asked for; a row links to its entry. A word that
+            # no entry says finds those near in meaning.
+            may_be_there = self.world.sees(person, fact)
+            is_there = f"/admin/kb/entry/{fact.key}/change/" in shown
+            if is_there != may_be_there and (is_there or says_it):
+                self.wrong.append((self.surface, ("row", fact.key, is_there)))
+            facts = self.world.facts.values()
+            seen = {
+                each.said[-1].mark for each in facts if self.world.sees(person, each)
+            }
+            self.hold(
+                shown,
+                least=set(),
+                most={mark} | (set() if is_there and says_it else seen),
+            )
 
     # Questions.
 
