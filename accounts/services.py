@@ -158,7 +158,7 @@ def set_knowledge_roles(user: User, roles: Mapping[int, str]) -> None:
 
 
 def preferences_of(user: User) -> Preferences:
-    return Preferences.objects.filter(user=user).first() or Preferences(user=user)
+    return getattr(user, "preferences", None) or Preferences(user=user)
 
 
 def end_access(user: User) -> None:

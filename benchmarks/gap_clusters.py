@@ -6,7 +6,7 @@ Reads CLINC150 (Larson et al.: An Evaluation Dataset for Intent Classification a
 Out-of-Scope Prediction, EMNLP 2019), `{"train": [[question, intent], ...]}`, embeds a
 seeded sample with the configured embedding model, gathers it in batches as the job does,
 and prints for each radius the clusters, the adjusted Rand index, homogeneity (few unlike
-questions in one gap) and completeness (few gaps for one intent).
+questions in one gap), completeness (few gaps for one intent) and V-measure, their harmonic mean.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from sklearn.metrics import (
     adjusted_rand_score,
     completeness_score,
     homogeneity_score,
+    v_measure_score,
 )
 
 RADII = (0.7, 0.8, 0.85, 0.9, 0.95, 1.0, 1.05)
@@ -43,14 +44,15 @@ def main() -> None:
     vectors = load_embedder(settings.EMBEDDING_MODEL).encode([row[0] for row in chosen])
     intents = [row[1] for row in chosen]
     print(f"{len(chosen)} questions, {len(set(intents))} intents, seed {options.seed}")
-    print("radius  clusters  adjusted Rand  homogeneity  completeness")
+    print("radius  clusters  adjusted Rand  homogeneity  completeness  V-measure")
     for radius in RADII:
         found = labels(vectors, radius)
         print(
             f"{radius:6.2f}  {len(set(found)):8d}  "
             f"{adjusted_rand_score(intents, found):13.3f}  "
             f"{homogeneity_score(intents, found):11.3f}  "
-            f"{completeness_score(intents, found):12.3f}"
+            f"{completeness_score(intents, found):12.3f}  "
+            f"{v_measure_score(intents, found):9.3f}"
         )
 
 

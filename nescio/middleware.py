@@ -61,10 +61,16 @@ class ErrorPageMiddleware:
         return page
 
 
-class ClientErrorFilter(logging.Filter):
-    """Leaves a caller's mistake one line: Django adds a traceback to a 403 and a 400."""
+class ResponseFilter(logging.Filter):
+    """Leaves a caller's mistake one line: Django adds a traceback to a 403 and a 400.
+
+    A health check's 503 is its answer and no error: what fails logs itself.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        request = getattr(record, "request", None)
+        if getattr(request, "path", "").startswith("/healthz"):
+            return False
         if getattr(record, "status_code", 500) < 500:
             record.exc_info = record.exc_text = None
         return True
@@ -102,13 +108,13 @@ def logging_to_stderr(level: str, form: str = "line") -> dict[str, Any]:
         "formatters": {"line": {"format": line}, "json": {"()": JsonFormatter}},
         "filters": {
             "request_id": {"()": RequestIdFilter},
-            "client_error": {"()": ClientErrorFilter},
+            "response": {"()": ResponseFilter},
         },
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
                 "formatter": form,
-                "filters": ["request_id", "client_error"],
+                "filters": ["request_id", "response"],
             }
         },
         "root": {"handlers": ["stderr"], "level": level},

@@ -44,7 +44,7 @@ _QUESTION: dict[str, Any] = {
     "language": {
         "type": "string",
         "enum": KnowledgeBase.Language.values,
-        "description": "Of a refusal; by default the question's.",
+        "description": "Of the answer.",
     },
     "as_of": {
         "type": "string",

@@ -19,6 +19,7 @@ from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
 from kb.conflicts.background import enqueue_entries
+from kb.embedding.embedder import EmbedderUnavailableError
 from kb.entries.finding import related_to
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
@@ -104,12 +105,17 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         if not words or not isinstance(queryset, EntryQuerySet):
             return queryset, False
         said = queryset.saying(words, or_beginning=True)
-        if said.exists() or not any(map(str.isalnum, words)):
-            return said, False
-        related = related_to(words, queryset)
         place = request.resolver_match
-        if related and place and place.url_name == "kb_entry_changelist":
-            note = f"No entry has the words “{Truncator(words).chars(60)}”; these are near in meaning."
+        is_list = place is not None and place.url_name == "kb_entry_changelist"
+        if not is_list or said.exists() or not any(map(str.isalnum, words)):
+            return said, False
+        try:
+            related = related_to(words, queryset)
+        except EmbedderUnavailableError:  # it logs why
+            return said, False
+        if related and request.method == "GET":
+            shown = Truncator(words).chars(60)
+            note = f"No entry of this list has the words “{shown}”; these are near in meaning."
             self.message_user(request, note)
         places = [When(pk=key, then=number) for number, key in enumerate(related)]
         nearest_first = queryset.filter(pk__in=related).order_by(Case(*places))

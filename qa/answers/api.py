@@ -65,8 +65,8 @@ class QuestionSerializer(StrictSerializer):
         KnowledgeBase.Language.choices,
         default=None,
         allow_null=True,
-        help_text="Of a refusal's words; without it, the question's where it is clear, "
-        "or else the knowledge base's.",
+        help_text="Of the answer; without it, the knowledge base's, and a refusal is in the "
+        "question's where its words tell.",
     )
     as_of = StrictMomentField(
         default=None,

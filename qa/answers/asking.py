@@ -72,6 +72,7 @@ class QuestionFields(TypedDict, total=False):
     channel: Required[str]
     knowledge_base: KnowledgeBase | None
     language: str | None
+    refusal_language: str
     tags: Sequence[Tag]
     earlier: Sequence[str]
     conversation: UUID | None
@@ -283,6 +284,7 @@ def new_question(
     channel: str,
     knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
+    refusal_language: str = "",
     tags: Sequence[Tag] = (),
     earlier: Sequence[str] = (),
     conversation: UUID | None = None,
@@ -290,7 +292,9 @@ def new_question(
     """Return a question as a row that is not written yet.
 
     Args:
-        language: Two letters; None is the question's, or else the knowledge base's.
+        language: Two letters, of what is written; None is the knowledge base's.
+        refusal_language: The asker's choice for refusals; "" is the question's where its
+            words tell. An explicit `language` is that of refusals too.
         tags: What it is about, at most one of each facet; without one of a facet that
             follows from the evidence, some minutes later.
         earlier: The asker's own questions before it, the latest last, if a follow-up to
@@ -310,7 +314,9 @@ def new_question(
         question=question,
         typed=typed if question != typed else "",
         conversation=conversation,
-        language=_language(language or language_of(question) or base.language),
+        language=_language(language or base.language),
+        refusal_language=refusal_language
+        or ("" if language else _spoken(question, base)),
         **{tag.facet: tag for tag in tags},
     )
 
@@ -335,6 +341,13 @@ def _validated(text: str) -> str:
             f"The question {question[:80]!r} has no words; write what you want to know."
         )
     return question
+
+
+def _spoken(question: str, base: KnowledgeBase) -> str:
+    """Return the question's language where it is another one than its knowledge base's."""
+    found = language_of(question) or ""
+    is_told = base.language != KnowledgeBase.Language.OTHER and found != base.language
+    return found if is_told else ""
 
 
 def _language(code: str) -> str:

@@ -210,6 +210,13 @@ class Answer(models.Model):
         help_text="Id of the conversation's first answer; empty for a question of its own.",
     )
     language = models.CharField(max_length=2, default="en")
+    refusal_language = models.CharField(
+        max_length=2,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of a refusal, where it is not the answer's.",
+    )
     outcome = models.CharField(
         max_length=8, choices=Outcome.choices, default=Outcome.PENDING
     )

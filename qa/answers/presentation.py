@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kb.entries.models import SERVED_STATES, Entry
+from kb.text.terms import language_of
 from qa.answers.models import Answer, AnswerEvidence
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.policy import Policy
@@ -80,6 +81,7 @@ class Shading:
 class AnswerPage:
     answer: Answer
     view: AnswerView
+    language: str  # of what is shown as its text
     pieces: tuple[Piece, ...]
     is_verbatim: bool
     is_entry: bool
@@ -125,6 +127,9 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     return AnswerPage(
         answer=answer,
         view=shown,
+        language=answer.language
+        if answered
+        else language_of(shown.text) or answer.language,
         pieces=_emphasised(marked, shown.short_answer),
         is_verbatim=is_verbatim,
         is_entry=is_entry,

@@ -72,16 +72,18 @@ def shown_text(answer: Answer, outcome: Outcome) -> str:
     """
     if outcome.shown_reason is None:
         return outcome.answer
+    reason = outcome.shown_reason
+    languages = [answer.refusal_language or answer.language, answer.language]
     found = prefetched(answer.knowledge_base)
     if found:
-        return refusal_text(outcome.shown_reason, answer.language, found.wordings)
+        return refusal_text(reason, *languages, overrides=found.wordings)
     own = RefusalWording.objects.filter(
-        Q(reason=outcome.shown_reason.value) | Q(reason=""),
+        Q(reason=reason.value) | Q(reason=""),
         knowledge_base_id=answer.knowledge_base_id,
-        language=answer.language,
+        language__in=languages,
     ).values_list("language", "reason", "text")
-    overrides = {(language, reason): text for language, reason, text in own}
-    return refusal_text(outcome.shown_reason, answer.language, overrides)
+    overrides = {(language, name): text for language, name, text in own}
+    return refusal_text(reason, *languages, overrides=overrides)
 
 
 def _write(answer: Answer, fields: dict[str, Any]) -> None:

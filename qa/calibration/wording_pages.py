@@ -85,7 +85,7 @@ def _shown(chosen: dict[str, Any]) -> dict[str, Any]:
     lines = [
         {
             "words": words,
-            "text": refusal_text(reason, language, used),
+            "text": refusal_text(reason, language, overrides=used),
             "source": _source(reason, language, own, used),
         }
         for reason, words in REASONS.items()

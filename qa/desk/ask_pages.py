@@ -200,7 +200,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
             text,
             asker=user,
             knowledge_base=knowledge_base,
-            language=preferences_of(user).language or None,
+            refusal_language=preferences_of(user).language,
             channel=Answer.Channel.PAGE,
             earlier=conversation.questions if conversation and not as_it_stands else (),
             conversation=conversation.id if conversation else None,

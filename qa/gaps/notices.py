@@ -136,7 +136,9 @@ def shown_answer(notice: Notice) -> Answer | None:
 def send_late() -> None:
     """Try once more what the mail server didn't take within the last day."""
     late = Notice.objects.filter(created_at__gte=timezone.now() - _TRIED_FOR)
-    for notice in late.filter(mailed_at__isnull=True).select_related("user"):
+    for notice in late.filter(mailed_at__isnull=True).select_related(
+        "user__preferences"
+    ):
         _mail_later(notice)
 
 
@@ -150,8 +152,10 @@ def mail_notice(run: JobRun) -> dict[str, object]:
         rows = Notice.objects.filter(
             pk=run.parameters["notice"], mailed_at__isnull=True
         )
-        notice = rows.select_related("user", "answer", "entry", "repeat__after").first()
-        if notice is None or not (notice.user.is_active and notice.user.email):
+        notice = rows.select_related(
+            "user__preferences", "answer", "entry", "repeat__after"
+        ).first()
+        if notice is None or not _is_mailed(notice.user):
             return {"sent": False}
         if not Notice.objects.of(notice.user).filter(pk=notice.pk).exists():
             return {"sent": False}
@@ -172,12 +176,14 @@ def _send(**values: Any) -> None:  # noqa: ANN401  # a notice's
 
 
 def _mail_later(notice: Notice) -> None:
-    user = notice.user
-    if not (settings.MAIL_URL and user.is_active and user.email):
-        return
-    if preferences_of(user).mails_notices:
+    if settings.MAIL_URL and _is_mailed(notice.user):
         key = f"{MAIL_KIND} {notice.pk}"
         enqueue(MAIL_KIND, {"notice": notice.pk}, idempotency_key=key)
+
+
+def _is_mailed(user: User) -> bool:
+    has_address = bool(user.is_active and user.email)
+    return has_address and preferences_of(user).mails_notices
 
 
 def link(notice: Notice) -> str:

@@ -141,6 +141,7 @@ def _create(
         channel=Answer.Channel.REPEAT,
         knowledge_base=before.knowledge_base,
         language=before.language,
+        refusal_language=before.refusal_language,
     )
     with run.step():
         after.save(force_insert=True)

@@ -37,19 +37,21 @@ REASONS: Final = {
 
 def refusal_text(
     reason: Reason,
-    language: str,
+    *languages: str,
     overrides: Mapping[tuple[str, str], str] | None = None,
 ) -> str:
-    """Return what is shown for `reason` in `language` (two letters).
+    """Return what is shown for `reason` in the first of `languages` (two letters).
 
     Args:
-        language: A language without texts of its own is answered in English.
+        languages: The further ones count where the knowledge base has words of its own in
+            them and none in the first. One without texts of its own is answered in English.
         overrides: The knowledge base's own texts by (language, reason); the reason ""
             covers every reason without one.
     """
     own = overrides or {}
-    for key in ((language, reason.value), (language, "")):
-        if key in own:
-            return own[key]
+    for language in languages:
+        for key in ((language, reason.value), (language, "")):
+            if key in own:
+                return own[key]
     texts = REASONS[reason].asker
-    return texts.get(language, texts["en"])
+    return texts.get(languages[0], texts["en"])

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from accounts.acting import as_owner
 from accounts.exceptions import ConflictError, NotFoundError
-from accounts.models import ApiToken, AuditEntry, ProviderAccount
+from accounts.models import ApiToken, AuditEntry, Preferences, ProviderAccount
 from accounts.services import end_access
 from jobs.models import Job
 from jobs.run import JobRun
@@ -73,7 +73,7 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
     return {
         "questions": Answer.objects.filter(asker=person).order_by("created_at").values(
             "id", "knowledge_base__slug", "channel", "created_at", "question", "typed",
-            "conversation", "language", "outcome", "shown_reason", "text", "erased_at",
+            "conversation", "language", "refusal_language", "outcome", "shown_reason", "text", "erased_at",
         ),
         "votes": Vote.objects.filter(**mine).values(
             "answer_id", "is_up", "reasons", "comment", "expected_answer",
@@ -95,6 +95,9 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
         ),
         "inbox": InboxMark.objects.filter(**mine).values(
             "kind", "subject", "is_assigned", "snoozed_until", "changed_at"
+        ),
+        "preferences": Preferences.objects.filter(**mine).values(
+            "language", "mails_notices"
         ),
         "tokens": ApiToken.objects.filter(**mine).values("name", "created", "expiry"),
         "provider_accounts": ProviderAccount.objects.filter(**mine).values(
@@ -196,6 +199,7 @@ def _erase_names(person: User) -> None:
     Comment.objects.filter(author=person).delete()
     InboxMark.objects.filter(user=person).delete()
     Notice.objects.filter(user=person).delete()
+    Preferences.objects.filter(user=person).delete()
     Job.objects.filter(owner=person, finished_at__isnull=False).delete()
     person.groups.clear()
     person.knowledge_roles.all().delete()

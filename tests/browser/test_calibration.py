@@ -64,6 +64,28 @@ def test_a_slider_moved_by_keyboard_shows_its_effect_and_is_saved(desk, path):
     assert Policy.objects.latest("pk").alpha == 0.7
 
 
+def test_nothing_is_saved_before_its_effect_is_shown(desk, path):
+    desk.log_in("boss")
+    page = desk.open(path)
+    held = []
+    page.route("**/labelled?*", lambda route: held.append(route))
+    before = Policy.objects.count()
+    save = page.get_by_role("button", name="Save as a new version")
+
+    page.get_by_label("maximum distance", exact=True).fill("0.7")
+    expect(save).to_be_disabled()
+    save.click(force=True)
+    page.wait_for_timeout(400)
+    expect(save).to_be_disabled()  # asked for, and not there yet
+    assert Policy.objects.count() == before
+
+    held[0].continue_()
+    expect(save).to_be_enabled()
+    save.press("Enter")
+    expect(page.get_by_text("is made, set by hand")).to_be_visible()
+    assert Policy.objects.latest("pk").alpha == 0.7
+
+
 def test_a_number_moves_its_slider_and_a_switch_takes_a_gate_off(desk, path):
     desk.log_in("boss")
     page = desk.open(path)

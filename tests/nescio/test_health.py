@@ -104,7 +104,7 @@ def test_iterative_scan_that_did_not_take_is_found(client):
     assert "'off' instead of 'relaxed_order'" in found["detail"]
 
 
-def test_missing_migration_is_not_ready(client):
+def test_missing_migration_is_not_ready_and_no_error_of_the_log(client, capfd):
     health._all_applied.cache_clear()
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM django_migrations WHERE app = 'qa'")
@@ -113,6 +113,7 @@ def test_missing_migration_is_not_ready(client):
 
     assert response.status_code == 503
     assert "run manage.py migrate" in response.json()["checks"]["migrations"]["detail"]
+    assert "/healthz" not in capfd.readouterr().err
 
 
 def test_language_server_that_is_down_degrades(client, settings):

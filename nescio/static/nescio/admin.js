@@ -40,7 +40,10 @@ const CLICKED = "[x-on\\:click]:not(input, select, textarea, td, :empty)";
 const PRESSED_BY_KEYS = "button, a[href]";
 const ICON_NAMES = {
   close: "Close the navigation",
+  computer: "Theme",
+  dark_mode: "Theme",
   dock_to_right: "Navigation",
+  light_mode: "Theme",
   more_horiz: "Actions",
   more_vert: "Change what is chosen",
   search: "Search",
@@ -76,7 +79,7 @@ function nameIcons() {
 function press(event) {
   const at = event.target;
   if (!at.matches(`[data-button]:not(${PRESSED_BY_KEYS})`)) return;
-  if (event.key !== "Enter" && event.key !== " ") return;
+  if (event.repeat || (event.key !== "Enter" && event.key !== " ")) return;
   event.preventDefault();
   at.click();
 }

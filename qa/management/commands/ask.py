@@ -74,11 +74,7 @@ class Command(BaseCommand):
             "2026-06-01T09:00+02:00; nothing is kept. What entries said then is embedded "
             "where no vectors of it are left.",
         )  # fmt: skip
-        add(
-            "--language",
-            default=None,
-            help="Language of a refusal: en, de or xx; by default the question's.",
-        )
+        add("--language", default=None, help="Language of the answer: en, de or xx.")
         add("--json", action="store_true", help="Print the answer as REST returns it.")
 
     def handle(

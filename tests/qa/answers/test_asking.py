@@ -487,6 +487,9 @@ def test_a_refusal_speaks_the_asked_language_and_the_knowledge_bases_own_words()
     assert decided(question, language="de").text == "Nichts da."
     assert decided(question).text == "Nichts da."
     assert decided(question, language="en").text == refusal_text(Reason.NOTHING_KNOWN, "en")  # fmt: skip
+    own(knowledge_base=knowledge_base, language="en", reason="", text="Ask Berta.")
+    RefusalWording.objects.filter(language="de").delete()
+    assert decided(question).text == "Ask Berta."
 
 
 @pytest.mark.parametrize("language", ["en", "de", "xx"])

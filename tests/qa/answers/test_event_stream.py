@@ -276,7 +276,7 @@ def test_an_expired_entry_is_no_evidence(known):
 def test_asking_a_named_knowledge_base_in_a_named_language(known):
     make_knowledge_base("loans", language="de")
 
-    answer = ask(client_of(make_user()), "Gebühr", knowledge_base="loans").json()
+    answer = ask(client_of(make_user()), FEE, knowledge_base="loans").json()
     english = ask(client_of(make_user()), FEE, knowledge_base="loans", language="en")
 
     assert answer["answered"] is False

@@ -546,7 +546,11 @@ def test_a_refusal_is_in_the_chosen_language_or_the_questions(
 
     answer = Answer.objects.get()
     assert answer.outcome == Answer.Outcome.REFUSED
-    assert answer.language == language
+    assert answer.language == "en"  # of what would be written
+    assert answer.refusal_language == (
+        "" if language == "en" and not chosen else language
+    )
+    assert f'lang="{language}"' in shown
     said = refusal_text(Reason(answer.shown_reason), language).split(".")[0]
     assert said in unescape(shown)
 

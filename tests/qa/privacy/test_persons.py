@@ -265,7 +265,7 @@ ERASED_WITH_IT = {
 NO_WORDS = {
     # Measurements, names of models, choices.
     "answer.service", "answer.signals", "answer.milliseconds", "answer.confidence", "answer.channel",
-    "answer.language", "answer.outcome", "answer.gate", "answer.reason",
+    "answer.language", "answer.refusal_language", "answer.outcome", "answer.gate", "answer.reason",
     "answer.shown_reason", "answer.calibration", "answer.embedder",
     "answer.language_model", "answer.probes", "answer.scope", "review.state", "escalation.state",
     "pastquestion.language_model", "pastquestion.own_model", "gapquestion.why",
