@@ -150,7 +150,7 @@ class Year:
     def _verify(self, _at: datetime) -> None:
         from kb.entries.states import verify_entry
 
-        if entry := self._entry(state="needs_review"):
+        if entry := self._entry(state="needs_review", valid_until=None):
             verify_entry(entry_id=entry, by=self.author)
 
     def _move(self, _at: datetime) -> None:

@@ -62,6 +62,12 @@ class EntryRetiredError(ConflictError):
     code = "entry_retired"
 
 
+class EntryExpiredError(ConflictError):
+    """Verifying would leave the entry expired: its end of validity has passed."""
+
+    code = "entry_expired"
+
+
 class RevisionConflictError(ConflictError):
     """Somebody else changed the entry since it was read."""
 

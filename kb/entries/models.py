@@ -299,6 +299,9 @@ class Entry(models.Model):
         """The question, if any, and how the text begins: at most 120 characters."""
         return Truncator(f"{self.question} {self.text}".lstrip()).chars(SAID_LIMIT)
 
+    def has_expired(self, at: datetime) -> bool:
+        return self.valid_until is not None and self.valid_until <= at
+
 
 SERVED_STATES = (
     Entry.State.IN_REVIEW,

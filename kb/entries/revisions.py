@@ -10,7 +10,12 @@ from django.utils import timezone
 from accounts.roles import Role, refuse_elsewhere
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
-from kb.exceptions import EntryNotFoundError, EntryRetiredError, RevisionConflictError
+from kb.exceptions import (
+    EntryExpiredError,
+    EntryNotFoundError,
+    EntryRetiredError,
+    RevisionConflictError,
+)
 
 from .values import REVISED, UNVERIFIED_CONFIDENCE
 
@@ -112,6 +117,7 @@ def make_revision(
 
 def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:
     refuse_retired(entry)
+    refuse_expired(entry, at or timezone.now())
     again = entry.state == Entry.State.VERIFIED
     set_verified(entry, by, at=at)
     return "Verified again." if again else "Verified."
@@ -164,3 +170,13 @@ def withdraw_verification(entry: Entry, *, state: str) -> None:
 def refuse_retired(entry: Entry) -> None:
     if entry.state == Entry.State.RETIRED:
         raise EntryRetiredError(f"Entry {entry.pk} is retired; restore it first.")
+
+
+def refuse_expired(entry: Entry, at: datetime) -> None:
+    """Refuse what has expired: no answer would use it, verified or not."""
+    if entry.valid_until and entry.has_expired(at):
+        day = timezone.localtime(entry.valid_until)
+        raise EntryExpiredError(
+            f"Entry {entry.pk} was valid until {day:%Y-%m-%d}; give it a later end of "
+            "validity, or retire it."
+        )

@@ -64,7 +64,7 @@ class EntrySerializer(ReferringSerializer):
         return entry.upkeep.is_overdue(timezone.now())
 
     def get_expired(self, entry: Entry) -> bool:
-        return entry.valid_until is not None and entry.valid_until <= timezone.now()
+        return entry.has_expired(timezone.now())
 
 
 class DueReasonSerializer(serializers.Serializer[Any]):

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from django.utils import timezone
+
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import (
     SectionNode,
@@ -187,7 +189,11 @@ def _change(
         prepared=prepared,
         **changes,
     )
-    if of.verify_as is not None and entry.state != Entry.State.VERIFIED:
+    # What has expired stays unverified: its file says nothing of its validity.
+    is_verified = entry.state == Entry.State.VERIFIED
+    if of.verify_as is not None and not (
+        is_verified or entry.has_expired(timezone.now())
+    ):
         verify_entry(entry_id=entry.pk, by=of.verify_as, reason=_reason(of))
 
 

@@ -1,5 +1,7 @@
 """Writing entries over REST: creating, changing, verifying, retiring, preconditions."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from accounts.roles import Role
@@ -284,6 +286,18 @@ def test_verify_retire_and_restore_return_the_entry(api):
     assert refused.status_code == 409
     assert refused.json()["error"]["code"] == "entry_retired"
     assert (restored.json()["state"], restored["ETag"]) == ("verified", '"4"')
+
+
+def test_what_has_expired_is_not_verified(api):
+    past = datetime(2026, 3, 31, 9, tzinfo=UTC)
+    entry = make_entry("A fact.", state="in_review", valid_until=past)
+
+    refused = api(make_curator()).post(f"{ENTRIES}/{entry.pk}/verify")
+
+    assert refused.status_code == 409
+    assert refused.json()["error"]["code"] == "entry_expired"
+    entry.refresh_from_db()
+    assert entry.state == "in_review"
 
 
 def test_delete_retires_with_its_reason_and_again_changes_nothing(api):

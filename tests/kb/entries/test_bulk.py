@@ -1,5 +1,7 @@
 """One change of many entries: the same rules as for one, told entry by entry."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from accounts.roles import Role
@@ -76,9 +78,10 @@ def test_marking_takes_verifications_back():
 
 def test_what_cannot_be_changed_is_told_and_keeps_nothing_else_back():
     retired, draft = make_entry("A.", state="retired"), make_entry("B.", state="draft")
+    expired = make_entry("C.", valid_until=datetime(2026, 3, 31, 9, tzinfo=UTC))
 
     report = change_entries(
-        [retired.pk, draft.pk, 10**9],
+        [retired.pk, draft.pk, expired.pk, 10**9],
         BulkChange(Action.VERIFY),
         by=make_curator(),
         may_verify=True,
@@ -88,6 +91,11 @@ def test_what_cannot_be_changed_is_told_and_keeps_nothing_else_back():
     assert set(report.failures) == {
         Failure(10**9, f"There is no entry {10**9}."),
         Failure(retired.pk, f"Entry {retired.pk} is retired; restore it first."),
+        Failure(
+            expired.pk,
+            f"Entry {expired.pk} was valid until 2026-03-31; give it a later end of "
+            "validity, or retire it.",
+        ),
     }
 
 

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
 import psutil
 import pytest
@@ -137,6 +138,18 @@ def test_a_new_version_changes_only_what_changed():
     changed = Entry.objects.get(text__contains="15 euros")
     assert changed.pk == ids["A replacement card costs 12 euros."]
     assert changed.revisions.count() == 2
+
+
+def test_what_has_expired_is_changed_and_not_verified():
+    bring("id,text\n1,A card costs 12 euros.\n", "a.csv")
+    entry = Entry.objects.get()
+    past = timezone.now() - timedelta(days=1)
+    edit_entry(entry_id=entry.pk, author=None, may_verify=False, valid_until=past)
+
+    done = bring("id,text\n1,A card costs 13 euros.\n", "a.csv", verify=True)
+
+    assert counted(done) == {"changed": 1}
+    assert said() == {"A card costs 13 euros.": "in_review"}
 
 
 def test_what_comes_back_is_restored():

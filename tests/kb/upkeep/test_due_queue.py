@@ -1,7 +1,7 @@
 """The queue of what is due, in the admin and over REST: who sees what, and what they do."""
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -110,6 +110,18 @@ def test_still_true_verifies_with_one_click(curator):
     assert entry.verified_by == curator.user
     assert entry.revisions.latest("number").reason == "Verified again."
     assert page.context["rows"] == []
+
+
+def test_what_has_expired_is_not_still_true(curator):
+    entry = make_entry("An old fee.", valid_until=datetime(2026, 3, 31, 9, tzinfo=UTC))
+
+    assert 'value="verify"' not in curator.get(PAGE).content.decode()
+    refused = do(curator, entry, "verify").content.decode()
+
+    assert "was valid until 2026-03-31; give it a later end of validity" in refused
+    assert "Still true:" not in refused
+    assert shown(curator) == [entry]
+    assert entry.revisions.count() == 1
 
 
 def test_an_entry_that_changed_since_it_was_read_is_not_verified(curator):

@@ -154,6 +154,10 @@ def test_what_has_expired_is_not_confirmed_by_a_button(olga):
 
     assert "This has expired" in shown
     assert "Still true" not in shown
+    address = reverse("entry-still-true", args=[entry.pk])
+    refused = client.post(address, {"revision": 1})
+    assert refused.status_code == 409
+    assert "give it a later end of validity" in refused.content.decode()
 
 
 def test_an_entry_is_verified_retired_and_restored_on_its_own_page(olga):
