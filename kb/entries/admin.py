@@ -1,8 +1,9 @@
 from datetime import datetime
 from functools import partial
+from typing import ClassVar
 
 from django.contrib import admin, messages
-from django.db.models import Case, QuerySet, When
+from django.db.models import Case, DateTimeField, QuerySet, When
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -30,7 +31,7 @@ from kb.upkeep.pages import due_page
 
 from . import filters
 from .bulk_actions import ACTIONS, BulkActionsAdmin
-from .forms import EntryForm
+from .forms import EntryForm, ValidityField
 from .history_admin import HistoryPages, RevisionInline
 
 _COLOURS = {
@@ -57,6 +58,7 @@ _OTHERS = [name for name in EDITABLE if name not in _SAID + _PLACE]
 @admin.register(Entry)
 class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     form = EntryForm
+    formfield_overrides: ClassVar = {DateTimeField: {"form_class": ValidityField}}
     inlines = [RevisionInline]
     list_display = [
         "shown_said", "shown_state", "shown_origin", "verification", "review",

@@ -14,9 +14,23 @@ from kb.entries.models import Entry
 from kb.entries.revisions import lock_all
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import restore_entry, retire_entry, verify_entry
-from kb.entries.values import EDITABLE, REASON_LIMIT, UNVERIFIED_CONFIDENCE
+from kb.entries.values import (
+    EDITABLE,
+    REASON_LIMIT,
+    UNVERIFIED_CONFIDENCE,
+    end_of_day,
+)
 from kb.interface.admin import ServiceForm
 from kb.text.cleaning import TEXT_LIMIT
+
+
+class ValidityField(forms.SplitDateTimeField):
+    """A moment, or a date without a time, which is the end of that day."""
+
+    def compress(self, data_list: Any) -> Any:  # noqa: ANN401  # Django's
+        if data_list and data_list[0] and data_list[1] is None:
+            return end_of_day(data_list[0])
+        return super().compress(data_list)
 
 
 class EntryForm(ServiceForm):
@@ -39,6 +53,9 @@ class EntryForm(ServiceForm):
         super().__init__(*arguments, **options)
         self._limit_rows()
         self._limit_states()
+        if "valid_until" in self.fields:
+            said = "Never evidence from this moment on; without a time, from the end of the day."
+            self.fields["valid_until"].help_text = said
         if self.instance.pk:
             self.initial["revision"] = self.instance.revisions.values_list(
                 "number", flat=True

@@ -5,7 +5,7 @@ as it may be kept, or raises `InvalidKnowledgeError` with field, value and remed
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from functools import partial
 from typing import Any, Required, TypedDict
 
@@ -150,7 +150,31 @@ def _check_moment(value: datetime | None) -> datetime | None:
         raise InvalidKnowledgeError(
             "valid_until", f"valid_until {value} has no time zone; give it one."
         )
-    return value
+    try:
+        return value and value.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidKnowledgeError(
+            "valid_until",
+            f"valid_until {value} is outside of the years 1 to 9999; give another, or none.",
+        ) from error
+
+
+def end_of_day(day: date) -> datetime:
+    """Return the last second of a day in the deployment's time zone.
+
+    A validity that is given as a date alone ends then.
+    """
+    return timezone.make_aware(datetime.combine(day, time(23, 59, 59)))
+
+
+def read_validity(day: str) -> datetime | None:
+    """Return the end of a day such as 2027-03-31; of "" None, which is no end."""
+    try:
+        return end_of_day(date.fromisoformat(day)) if day else None
+    except ValueError as error:
+        raise InvalidKnowledgeError(
+            "valid_until", f"{day[:20]!r} is no day; give one as 2027-03-31, or none."
+        ) from error
 
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {

@@ -4,6 +4,8 @@ Each function is one transaction. Locks are taken in the order of `entries`: the
 model, the entries by id, then the conflict.
 """
 
+from datetime import datetime
+
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
@@ -162,6 +164,45 @@ def verify_undisputed(
     entry = verify_entry(
         entry_id=entry_id, by=by, expected_revision=expected_revision, reason=reason
     )
+    _refuse_contradicted(entry_id, by)
+    return entry
+
+
+@transaction.atomic
+def set_validity(
+    *,
+    entry_id: int,
+    by: User,
+    valid_until: datetime | None,
+    expected_revision: int | None = None,
+    reason: str = "",
+) -> Entry:
+    """Set until when an entry is valid, None for without end; a verified one is verified so.
+
+    Raises:
+        ConflictOpenError: It is verified, and an open conflict that `by` may see says
+            that it is contradicted.
+    """
+    if valid_until is not None and valid_until <= timezone.now():
+        raise InvalidKnowledgeError(
+            "valid_until",
+            f"{timezone.localtime(valid_until):%Y-%m-%d} has passed; give a later day, or "
+            "retire the entry.",
+        )
+    entry = edit_entry(
+        entry_id=entry_id,
+        author=by,
+        may_verify=True,
+        expected_revision=expected_revision,
+        reason=reason,
+        valid_until=valid_until,
+    )
+    if entry.state == Entry.State.VERIFIED:
+        _refuse_contradicted(entry_id, by)
+    return entry
+
+
+def _refuse_contradicted(entry_id: int, by: User) -> None:
     rows = Conflict.objects.open().of_entry(entry_id).visible_to(by)
     found = rows.filter(kind=Conflict.Kind.CONTRADICTION).order_by("pk").first()
     if found is not None:
@@ -169,7 +210,6 @@ def verify_undisputed(
             f"Entry {entry_id} contradicts entry {other_entry(found, entry_id)}; decide "
             f"conflict {found.pk} first."
         )
-    return entry
 
 
 def _contradictions(entry_id: int, by: User) -> list[Conflict]:

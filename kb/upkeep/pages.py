@@ -20,8 +20,9 @@ from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
 from kb.entries.states import restore_entry, retire_entry
+from kb.entries.values import read_validity
 from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
-from kb.upkeep.conflict_resolution import verify_undisputed
+from kb.upkeep.conflict_resolution import set_validity, verify_undisputed
 from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
 
 PAGE = 25
@@ -87,6 +88,7 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
         "may_change": may_change,
         "may_verify": has_role_somewhere(user, Role.CURATOR),
         "periods": PERIODS,
+        "today": timezone.localdate(now),
         "owners": _owners() if may_change else [],
         "retired": _retired(request, user) if may_change else None,
     }
@@ -157,11 +159,21 @@ def _find_entry(user: User, key: str) -> Entry:
 def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a QueryDict
     action = posted.get("action", "")
     expected = _number(posted.get("revision", ""), "revision")
+    is_curator = has_role_in(user, Role.CURATOR, entry.knowledge_base_id)
+    if action in {"verify", "set_validity"} and not is_curator:
+        raise InvalidKnowledgeError("action", "Verifying needs the role curator.")
     if action == "verify":
-        if not has_role_in(user, Role.CURATOR, entry.knowledge_base_id):
-            raise InvalidKnowledgeError("action", "Verifying needs the role curator.")
         verify_undisputed(entry_id=entry.pk, by=user, expected_revision=expected)
         return "Still true"
+    if action == "set_validity":
+        day = posted.get("valid_until", "")
+        set_validity(
+            entry_id=entry.pk,
+            by=user,
+            valid_until=read_validity(day),
+            expected_revision=expected,
+        )
+        return f"Valid until {day}" if day else "Valid without end"
     if action == "retire":
         retire_entry(entry_id=entry.pk, by=user, expected_revision=expected)
         return "Retired"

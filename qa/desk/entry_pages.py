@@ -1,6 +1,7 @@
 """An entry's own page: what it says and who answers for it, and what is done with it there."""
 
 from collections.abc import Callable
+from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponseBase
@@ -23,8 +24,9 @@ from kb.entries.comments import (
 from kb.entries.due import Reason
 from kb.entries.models import SERVED_STATES, Entry, Revision
 from kb.entries.states import restore_entry, retire_entry
+from kb.entries.values import read_validity
 from kb.exceptions import CommentNotFoundError, EntryNotFoundError
-from kb.upkeep.conflict_resolution import verify_undisputed
+from kb.upkeep.conflict_resolution import set_validity, verify_undisputed
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.gaps.notices import mark_entry_read
@@ -168,6 +170,18 @@ def still_true(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 
 @require_POST
 @parts.agents_only
+def validity(request: HttpRequest, entry_id: int) -> HttpResponseBase:
+    """Set until the end of which day an entry is valid, or that it is without end."""
+    day = request.POST.get("valid_until", "")
+
+    def change(**shown: Any) -> Entry:  # noqa: ANN401  # as `_change` calls it
+        return set_validity(valid_until=read_validity(day), **shown)
+
+    return _change(request, entry_id, change)
+
+
+@require_POST
+@parts.agents_only
 def retire(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Retire an entry; its page then offers to restore it."""
     return _change(request, entry_id, retire_entry)
@@ -184,7 +198,7 @@ def _change(
     request: HttpRequest, entry_id: int, change: Callable[..., Entry], reason: str = ""
 ) -> HttpResponseBase:
     """Change the revision that a curator was shown; `reason` is for a verified entry."""
-    refusal = "Only a curator can verify, retire or restore an entry."
+    refusal = "Only a curator can change an entry."
     if not has_role_somewhere(request.user, Role.CURATOR):
         raise PermissionDenied(refusal)
     found = _find_entry(request, entry_id)

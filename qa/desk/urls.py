@@ -53,6 +53,11 @@ urlpatterns = [
         name="entry-still-true",
     ),
     path(
+        "knowledge/entries/<int:entry_id>/validity",
+        entry_pages.validity,
+        name="entry-validity",
+    ),
+    path(
         "knowledge/entries/<int:entry_id>/retire",
         entry_pages.retire,
         name="entry-retire",

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.roles import Role
@@ -70,6 +71,24 @@ def test_an_entry_is_verified_and_retired_with_a_reason_and_that_is_undone(curat
     expect(restore).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_text("✓ Verified")).to_be_visible()
+
+
+def test_what_has_expired_gets_a_later_day_under_due_and_on_its_page(curator):
+    entry = make_entry("A lounge ticket costs 30 euros.", valid_until=timezone.now())
+    page = curator.open("/admin/kb/entry/due")
+    expect(page.get_by_role("button", name="Still true")).to_have_count(0)
+    day = page.get_by_label("Valid until")
+    expect(day).to_be_focused()
+    day.fill("2099-12-31")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Valid until 2099-12-31: A lounge ticket")).to_be_visible()
+
+    page = curator.open(f"/knowledge/entries/{entry.pk}")
+    day = page.get_by_label("Valid until")
+    expect(day).to_have_value("2099-12-31")
+    day.fill("")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("no date is set")).to_be_visible()
 
 
 def test_what_is_due_is_retired_and_that_is_undone_from_the_message(curator):

@@ -1,7 +1,10 @@
 """Writing entries in the admin: everything goes through the services."""
 
+from datetime import UTC, datetime
+
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from accounts.roles import Role
 from kb.entries.values import UNVERIFIED_CONFIDENCE
@@ -55,6 +58,12 @@ def _save(client, entry: Entry | None = None, **changes):
     return client.post(address, _form(entry, **changes))
 
 
+@pytest.fixture
+def in_vienna():
+    with timezone.override("Europe/Vienna"):
+        yield
+
+
 def test_the_only_knowledge_base_is_chosen_beforehand(boss):
     only = make_knowledge_base()
     chosen = [boss.get(f"{LIST}add/").context["adminform"].form["knowledge_base"]]
@@ -73,6 +82,20 @@ def test_entry_written_in_the_admin_has_revision_and_vector(boss):
     assert entry.embeddings.count() == 1
     revision = entry.revisions.get()
     assert (revision.author, revision.reason) == (boss.user, "New price list.")
+
+
+@pytest.mark.usefixtures("in_vienna")
+def test_a_date_without_a_time_is_the_end_of_that_day(boss):
+    _save(boss, valid_until_0="2031-01-31")
+    end = datetime(2031, 1, 31, 22, 59, 59, tzinfo=UTC)
+    entry = Entry.objects.get()
+    assert entry.valid_until == end
+
+    page = boss.get(f"{LIST}{entry.pk}/change/").content.decode()
+    assert 'value="23:59:59"' in page
+    _save(boss, entry, valid_until_0="2031-01-31", valid_until_1="12:00")
+    entry.refresh_from_db()
+    assert entry.valid_until == datetime(2031, 1, 31, 11, tzinfo=UTC)
 
 
 def test_choosing_the_state_verified_verifies(boss):

@@ -1,4 +1,4 @@
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -104,6 +104,10 @@ def test_verified_entry_is_certain_and_says_who_verified_it():
         ({"origin": "lost"}, "origin"),
         ({"language": "kl"}, "language"),
         ({"valid_until": datetime(2026, 1, 1)}, "valid_until"),  # noqa: DTZ001
+        (
+            {"valid_until": datetime.max.replace(tzinfo=timezone(-timedelta(hours=1)))},
+            "valid_until",
+        ),
         ({"audience": None}, "audience"),
         ({"author": None, "verify": True}, "verify"),
         ({"reason": "x" * 301}, "reason"),

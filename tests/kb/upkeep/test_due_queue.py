@@ -124,6 +124,21 @@ def test_what_has_expired_is_not_still_true(curator):
     assert entry.revisions.count() == 1
 
 
+def test_what_has_expired_gets_a_later_end_and_is_verified_with_it(curator):
+    entry = make_entry("An old fee.", valid_until=datetime(2026, 3, 31, 9, tzinfo=UTC))
+
+    for day, says in (("2020-01-31", "2020-01-31 has passed"), ("soon", "is no day")):
+        refused = do(curator, entry, "set_validity", valid_until=day)
+        assert says in refused.content.decode()
+    page = do(curator, entry, "set_validity", valid_until="2099-12-31")
+
+    assert "Valid until 2099-12-31: An old fee." in page.content.decode()
+    assert page.context["rows"] == []
+    entry.refresh_from_db()
+    assert entry.valid_until == datetime(2099, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert (entry.state, entry.verified_by) == ("verified", curator.user)
+
+
 def test_an_entry_that_changed_since_it_was_read_is_not_verified(curator):
     entry = make_overdue()
     body = {"entry": entry.pk, "revision": 0, "action": "verify"}

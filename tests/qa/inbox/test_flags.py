@@ -1,5 +1,7 @@
 """Flagging an entry as outdated: it is due, who looks after it hears of it once."""
 
+from datetime import UTC, datetime
+
 import pytest
 from django.test import Client
 from django.urls import reverse
@@ -158,6 +160,30 @@ def test_what_has_expired_is_not_confirmed_by_a_button(olga):
     refused = client.post(address, {"revision": 1})
     assert refused.status_code == 409
     assert "give it a later end of validity" in refused.content.decode()
+
+
+def test_a_curator_sets_and_clears_the_end_of_validity_on_the_page(olga):
+    entry = make_entry(state="in_review", valid_until=timezone.now())
+    client, agent = page_client(olga), page_client(make_user())
+    address = reverse("entry-validity", args=[entry.pk])
+
+    def send(day: str, revision: int) -> int:
+        given = {"valid_until": day, "revision": revision}
+        status = client.post(address, given).status_code
+        entry.refresh_from_db()
+        return status
+
+    assert agent.post(address, {"valid_until": "2099-12-31"}).status_code == 403
+    assert send("2099-12-31", 2) == 409
+    assert [send(day, 1) for day in ("2020-12-31", "soon", "31.12.2099")] == [400] * 3
+    assert send("2099-12-31", 1) == 302
+    assert entry.valid_until == datetime(2099, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert entry.state == "in_review"
+    page = reverse("entry", args=[entry.pk])
+    assert 'value="2099-12-31"' in client.get(page).content.decode()
+    assert "Valid until</label>" not in agent.get(page).content.decode()
+    assert send("", 2) == 302
+    assert entry.valid_until is None
 
 
 def test_an_entry_is_verified_retired_and_restored_on_its_own_page(olga):
