@@ -62,6 +62,7 @@ class EntryForm(ServiceForm):
             ).first()
             return
         self.initial.setdefault("confidence", UNVERIFIED_CONFIDENCE)
+        self.preselect_only("audience", Audience.objects.visible_to(self.user))
         for name in {"audience", "language", "confidence"} & self.fields.keys():
             self.fields[name].required = False
         for name, help_text in (

@@ -154,10 +154,14 @@ class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*arguments, **options)
-        if "knowledge_base" in self.fields and not self.instance.pk:
-            bases = bases_curated_by(self.user).values_list("pk", flat=True)[:2]
-            if len(bases) == 1:
-                self.initial.setdefault("knowledge_base", bases[0])
+        self.preselect_only("knowledge_base", bases_curated_by(self.user))
+
+    def preselect_only(self, name: str, rows: QuerySet[Any]) -> None:
+        """Choose beforehand what a new row's field has no other choice for."""
+        if name in self.fields and not self.instance.pk:
+            keys = rows.values_list("pk", flat=True)[:2]
+            if len(keys) == 1:
+                self.initial.setdefault(name, keys[0])
 
     def write(self) -> Any:  # noqa: ANN401  # a row of the form's model
         raise NotImplementedError

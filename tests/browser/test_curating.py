@@ -49,6 +49,24 @@ def test_an_entry_is_found_by_a_misspelt_word_edited_compared_and_restored(curat
     expect(restored).to_contain_text("cost 3 percent")
 
 
+def test_a_new_entry_is_written_and_found(curator):
+    page = curator.open("/admin/kb/entry/")
+    page.get_by_title("Add entry").press("Enter")
+    page.get_by_label("Text").fill("A lounge ticket costs 30 euros.")
+    chosen = page.get_by_label("Audience").locator("option:checked")
+    expect(chosen).to_have_text("Everyone")
+    page.get_by_role("button", name="Save", exact=True).press("Enter")
+    expect(page.get_by_text("was added successfully")).to_be_visible()
+
+    page.keyboard.press("/")
+    page.keyboard.type("lounge ticket")
+    page.keyboard.press("Enter")
+    rows = page.get_by_role("row")
+    expect(rows.filter(has_text="Cash withdrawals")).to_have_count(0)
+    expect(rows.filter(has_text="A lounge ticket")).to_be_visible()
+    assert Entry.objects.get(text__startswith="A lounge").audience.slug == "everyone"
+
+
 def test_an_entry_is_verified_and_retired_with_a_reason_and_that_is_undone(curator):
     entry = make_entry("A lounge ticket costs 30 euros.")
     mark_for_review(entry_id=entry.pk, by=make_curator())

@@ -73,6 +73,18 @@ def test_the_only_knowledge_base_is_chosen_beforehand(boss):
     assert [field.value() for field in chosen] == [only.pk, None]
 
 
+def test_the_only_audience_that_one_is_in_is_chosen_beforehand(boss):
+    def chosen():
+        page = boss.get(f"{LIST}add/")
+        return page.context["adminform"].form["audience"].value()
+
+    only = make_audience()
+    make_audience("vault", groups=["vault"])
+    assert chosen() == only.pk
+    make_audience("staff")
+    assert chosen() is None
+
+
 def test_entry_written_in_the_admin_has_revision_and_vector(boss):
     response = _save(boss, text="Cash costs 3 percent.", reason="New price list.")
 
