@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,13 +30,17 @@ from kb.exceptions import CommentNotFoundError, EntryNotFoundError
 from kb.upkeep.conflict_resolution import set_validity, verify_undisputed
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
+from qa.answers.models import Answer, AnswerEvidence
 from qa.gaps.notices import mark_entry_read
 from qa.inbox.services import flag_entry
+from qa.votes.models import Vote
 
 from . import parts
 from .knowledge_pages import SHOWN
 
 _COMMENTS = 100  # the newest of an entry that its page shows
+_ANSWERS = 10  # the newest that used an entry, among its newest citations
+_CITATIONS = 100
 
 
 @require_safe
@@ -87,7 +92,32 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "at": at,
         "may_curate": may_curate,
         "conflicts": _conflicts(request, found) if may_curate else [],
+        "answers": (
+            _answers(request, found)
+            if has_role_in(request.user, Role.SME, base)
+            else []
+        ),
     }
+
+
+def _answers(request: HttpRequest, found: Entry) -> QuerySet[Answer]:
+    """Return the newest answers that cite an entry and the reader may read whole.
+
+    With whether somebody's thumb was up (`is_up`) or down (`is_down`).
+    """
+    cited = AnswerEvidence.objects.filter(entry=found, role=AnswerEvidence.Role.CITED)
+    # By an expression, which no index serves: the entry's own rows are read, not all from
+    # the newest on until enough of it are met.
+    newest = cited.order_by((F("pk") + 0).desc()).values_list("answer", flat=True)
+    votes = Vote.objects.filter(answer=OuterRef("pk"))
+    rows = Answer.objects.visible_to(request.user).live()
+    rows = rows.filter(pk__in=list(newest[:_CITATIONS]), erased_at__isnull=True)
+    rows = rows.filter(is_withheld=False).annotate(
+        is_up=Exists(votes.filter(is_up=True)),
+        is_down=Exists(votes.filter(is_up=False)),
+    )
+    shown = rows.only("question", "outcome", "gate", "created_at")
+    return shown.order_by("-created_at")[:_ANSWERS]
 
 
 def _conflicts(request: HttpRequest, found: Entry) -> list[tuple[Conflict, Entry]]:

@@ -1,13 +1,16 @@
 """Looking knowledge up: search, the document as a reader, an entry's own page."""
 
+import re
 from datetime import timedelta
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.roles import Role
 from kb.entries.services import edit_entry
 from kb.models import Section
+from qa.votes.services import vote
 from tests.clients import page_client
 from tests.factories import (
     make_audience,
@@ -166,6 +169,33 @@ def test_cards_beside_an_answer_lead_to_the_entry(page, django_user_model):
 
     assert reverse("entry", args=[cited.pk]) in body
     assert reverse("entry", args=[gone.pk]) not in body  # the curators' alone
+
+
+def test_experts_see_the_newest_answers_that_used_an_entry(
+    page, django_assert_max_num_queries
+):
+    expert, asker = make_user(Role.SME), make_user()
+    entry, vault = make_entry(), make_audience("vault", groups=["vault"])
+    secret = make_entry("The secret limit is 900 euros.", audience=vault)
+    address = reverse("entry", args=[entry.pk])
+    reader = page_client(expert)
+    make_answer(asker, question="With a secret?", cited=(entry, secret))
+    make_answer(asker, question="Only near?", near_misses=(entry,))
+    make_answer(asker, question="Tried?", cited=(entry,), channel="evaluation")
+    made = [
+        make_answer(asker, question=f"Question {number:02}?", cited=(entry,))
+        for number in range(11)
+    ]
+    vote(made[-1].pk, user=asker, is_up=False)
+
+    with django_assert_max_num_queries(26):
+        body = reader.get(address).content.decode()
+
+    said = re.findall(r"(Question \d\d|With a secret|Only near|Tried)\?", body)
+    assert said == [f"Question {number:02}" for number in range(10, 0, -1)]
+    assert reverse("answer", args=[made[-1].pk]) in body
+    assert body.count("Thumb down") == 1
+    assert "Answers that used it" not in page.get(address).content.decode()
 
 
 def test_as_many_queries_for_many_as_for_few(page, django_assert_max_num_queries):
