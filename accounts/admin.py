@@ -12,24 +12,20 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.admin import StackedInline, TabularInline
 from unfold.decorators import action
-from unfold.forms import (
-    AdminPasswordChangeForm,
-    PaginationInlineFormSet,
-    UserChangeForm,
-    UserCreationForm,
-)
-from unfold.widgets import (
-    UnfoldAdminCheckboxSelectMultipleWidget,
-    UnfoldBooleanSwitchWidget,
-)
+from unfold.forms import PaginationInlineFormSet, UserChangeForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
+from accounts.account_forms import BY_LINK, NewAccountForm, PasswordForm
 from accounts.acting import SIGN_IN
-from accounts.admin_parts import ReadOnlyAdmin, table
+from accounts.admin_parts import ReadOnlyAdmin, confirmed, table
 from accounts.base_admin import BaseAdmin, nobody, superusers
+from accounts.ids import number_in
+from accounts.invitations import days_of_links, invite
 from accounts.models import (
     ApiToken,
     AuditEntry,
@@ -54,24 +50,6 @@ def _may_touch(
 ) -> bool:
     """Be a `may_touch` that leaves what makes superusers to superusers."""
     return request.user.is_superuser or not row.is_superuser
-
-
-class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
-    """A new password for a user; who has it to hand may have a token to hand too."""
-
-    revoke_tokens = forms.BooleanField(
-        label="Revoke their API tokens",
-        required=False,
-        initial=True,
-        widget=UnfoldBooleanSwitchWidget,
-        help_text="A token works without the password and would outlive the change.",
-    )
-
-    def save(self, commit: bool = True) -> User:
-        user: User = super().save(commit)
-        if self.cleaned_data["revoke_tokens"]:
-            ApiToken.objects.owned_by(user).delete()
-        return user
 
 
 class GroupBoxes:
@@ -151,13 +129,13 @@ class ProviderAccountInline(StackedInline):  # type: ignore[misc]  # unfold ship
 @admin.register(User)
 class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg]  # not subscriptable when it runs
     form = UserChangeForm
-    add_form = UserCreationForm
+    add_form = NewAccountForm
     change_password_form = PasswordForm
     change_user_password_template = "admin/change_password.html"  # noqa: S105  # a path
     list_display = ["username", "email", "roles", "is_active", "last_login"]
     list_filter = ["is_active", "groups"]
     actions = ["revoke_tokens"]
-    actions_detail: ClassVar = ["open_data"]
+    actions_detail: ClassVar = ["send_link", "open_data"]
     has_delete_permission = nobody
     has_open_data_permission = superusers
     may_touch = _may_touch
@@ -212,6 +190,51 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         update_staff(form.instance)
         if not form.instance.is_active:
             end_access(form.instance)
+
+    def response_add(
+        self, request: HttpRequest, obj: User, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        response = super().response_add(request, obj, post_url_continue)
+        is_by_link = request.POST.get("usable_password") == BY_LINK
+        if not (settings.LOCAL_SIGN_IN and is_by_link):
+            return response
+        return self._invite(request, obj) or response
+
+    def has_send_link_permission(
+        self, request: HttpRequest, object_id: int | str | None = None
+    ) -> bool:
+        user = User.objects.filter(pk=number_in(str(object_id)) or 0).first()
+        if not settings.LOCAL_SIGN_IN or (user is not None and not user.is_active):
+            return False
+        return self.has_change_permission(request, user)
+
+    @action(description="Send a new link", icon="mail", permissions=["send_link"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Make a link with which this person chooses a new password?")
+    def send_link(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        user = self.found(request, object_id)
+        page = redirect("admin:auth_user_change", user.pk)
+        return self._invite(request, user) or page
+
+    def _invite(self, request: HttpRequest, user: User) -> HttpResponse | None:
+        """Mail a link; return the page that shows it where it could not be mailed."""
+        made = invite(user)
+        self.log_change(request, user, "A link to choose a password was made.")
+        if made.is_mailed:
+            said = f"A link to choose a password was mailed to {user.email}."
+            self.message_user(request, said, messages.SUCCESS)
+            return None
+        is_refused = settings.MAIL_URL and user.email
+        said = f"The mail server took no mail to {user.email}."
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Link for {user}",
+            "said": said if is_refused else "",
+            "use": f"Pass this link on to {user}, who chooses a password by it: once, "
+            f"within {days_of_links()} days.",
+            "secret": made.link,
+            "back": reverse("admin:auth_user_change", args=[user.pk]),
+        }
+        return render(request, "admin/secret.html", context)
 
     @action(description="Data of this person", icon="policy", permissions=["open_data"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def open_data(self, request: HttpRequest, object_id: str) -> HttpResponse:

@@ -181,7 +181,7 @@ LOGOUT_REDIRECT_URL = "login"
 # --- Sign-in -------------------------------------------------------------------------
 # Whether passwords that are kept here open pages, admin and REST.
 LOCAL_SIGN_IN = env.bool("NESCIO_LOCAL_SIGN_IN", default=True)
-PASSWORD_RESET_TIMEOUT = 600  # of the links of manage.py sign_in_link, in seconds
+PASSWORD_RESET_TIMEOUT = 3 * 86_400  # of links to choose a password, in seconds
 # An OpenID Connect provider by its issuer, which its discovery document repeats. What
 # begins with OIDC_RP is read by the library, the rest of the names are ours.
 OIDC_ISSUER = env.str("NESCIO_OIDC_ISSUER", default="")

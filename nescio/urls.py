@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 
 from accounts import pages
 from accounts.api import TokenViewSet
+from accounts.invitations import ChoosePasswordPage
 from accounts.provider import pages as sign_in
 from accounts.provider.provisioning import UserViewSet
 from jobs.api import JobViewSet
@@ -57,6 +58,11 @@ urlpatterns = [
         name="login-provider-callback",
     ),
     path("login/link/<str:user_id>/<str:token>", sign_in.link, name="login-link"),
+    path(
+        "login/password/<str:uidb64>/<str:token>",
+        ChoosePasswordPage.as_view(),
+        name="choose-password",
+    ),
     path("logout", sign_in.SignOutPage.as_view(), name="logout"),
     path("profile", pages.profile, name="profile"),
     path("profile/preferences", pages.set_preferences, name="preferences"),

@@ -15,6 +15,7 @@ from django.core.exceptions import SuspiciousOperation
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.http import base36_to_int
 from django.views.decorators.cache import never_cache
 from jwt import PyJWTError
 from mozilla_django_oidc.views import (
@@ -125,7 +126,7 @@ def provider_start(request: HttpRequest) -> HttpResponseBase:
     """Send the browser to the provider, with state, nonce and PKCE's challenge."""
     if not settings.OIDC_ISSUER:
         return redirect("login")
-    _count(request)
+    count_attempt(request)
     response: HttpResponseBase = _Start.as_view()(request)
     return response
 
@@ -154,7 +155,8 @@ def provider_callback(request: HttpRequest) -> HttpResponseBase:
     return response
 
 
-def _count(request: HttpRequest) -> None:
+def count_attempt(request: HttpRequest) -> None:
+    """Raise `ThrottledError` where an address tries to sign in too often."""
     wait = seconds_to_wait("login_address", client_address(request))
     if wait is not None:
         raise ThrottledError(
@@ -164,10 +166,19 @@ def _count(request: HttpRequest) -> None:
         )
 
 
+_LINK_SECONDS = 600
+
+
 class _LinkTokens(PasswordResetTokenGenerator):
-    """Tokens that end with the next sign-in, or after `PASSWORD_RESET_TIMEOUT`."""
+    """Tokens that end with the next sign-in, or after `_LINK_SECONDS`."""
 
     key_salt = "accounts.provider.pages.sign_in_link"
+
+    def check_token(self, user: User | None, token: str | None) -> bool:
+        if not token or not super().check_token(user, token):
+            return False
+        made = base36_to_int(token.partition("-")[0])
+        return self._num_seconds(self._now()) - made <= _LINK_SECONDS
 
 
 def sign_in_path(user: User) -> str:
@@ -177,7 +188,7 @@ def sign_in_path(user: User) -> str:
 
 @never_cache
 def link(request: HttpRequest, user_id: str, token: str) -> HttpResponse:
-    _count(request)
+    count_attempt(request)
     user = find_user(pk=number_in(user_id) or 0, is_active=True)
     if user is None or not _LinkTokens().check_token(user, token):
         raise ForbiddenError(

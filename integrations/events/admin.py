@@ -202,7 +202,7 @@ class EndpointAdmin(BaseAdmin):
             "secret": endpoint.secret,
             "back": page,
         }
-        return render(request, "admin/integrations/secret.html", context)
+        return render(request, "admin/secret.html", context)
 
 
 class TypeFilter(ListFilter):

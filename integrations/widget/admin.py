@@ -121,4 +121,4 @@ class WidgetAdmin(UserFormAdmin):
             "secret": widget.secret,
             "back": reverse("admin:integrations_widget_change", args=[widget.pk]),
         }
-        return render(request, "admin/integrations/secret.html", context)
+        return render(request, "admin/secret.html", context)

@@ -2,21 +2,25 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from io import StringIO
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
 from django.contrib.auth.models import Group, User
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.core.management import call_command
 from django.db import connections
 from django.db.models.signals import pre_save
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.models import ApiToken, AuditEntry, ProviderAccount, ProviderGroup
 from accounts.provider.linking import sign_in_by_claims
+from accounts.provider.pages import sign_in_path
 from accounts.roles import Role
 from accounts.services import create_token
 from tests.accounts import identity_provider
@@ -368,6 +372,15 @@ def test_passwords_can_be_switched_off_and_an_operator_still_gets_in(client, set
     assert client.session.get_expiry_age() <= 12 * 3600
     assert client.get("/admin/").status_code == 200
     assert Client().get(path).status_code == 403  # once
+
+
+def test_a_link_of_an_operator_ends_after_ten_minutes(client, monkeypatch):
+    path = sign_in_path(User.objects.create_superuser("root", password=PASSWORD))
+    later = timezone.make_naive(timezone.now()) + timedelta(minutes=10, seconds=2)
+
+    monkeypatch.setattr(PasswordResetTokenGenerator, "_now", lambda _: later)
+
+    assert client.get(path).status_code == 403
 
 
 def test_after_sign_out_the_providers_own_is_offered(client, provider):

@@ -340,6 +340,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "token_id": ABSENT,
         "user_id": 1,
         "token": "x",
+        "uidb64": "x",
         "username": "x",
         "answer_id": ABSENT,
         "slug": "vault",

@@ -1,0 +1,64 @@
+"""The admin's forms for a new account and for another password."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.conf import settings
+from django.contrib.auth.models import User
+from unfold.forms import AdminPasswordChangeForm, UserCreationForm
+from unfold.widgets import UnfoldBooleanSwitchWidget
+
+from accounts.invitations import days_of_links
+from accounts.models import ApiToken
+
+
+class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
+    """A new password for a user; who has it to hand may have a token to hand too."""
+
+    revoke_tokens = forms.BooleanField(
+        label="Revoke their API tokens",
+        required=False,
+        initial=True,
+        widget=UnfoldBooleanSwitchWidget,
+        help_text="A token works without the password and would outlive the change.",
+    )
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)
+        if self.cleaned_data["revoke_tokens"]:
+            ApiToken.objects.owned_by(user).delete()
+        return user
+
+
+# Values of `usable_password`: what Django takes for none, and one of ours that it gets as that.
+BY_LINK, _NONE = "false", "none"
+
+
+class NewAccountForm(UserCreationForm):  # type: ignore[misc]  # unfold has no types
+    """A new account, whose password the person chooses by a link unless said otherwise."""
+
+    class Media:
+        css: ClassVar = {"all": ["admin/css/unusable_password_field.css"]}
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*arguments, **options)
+        if not settings.LOCAL_SIGN_IN:
+            return
+        field: Any = self.fields["usable_password"]
+        none = [(_NONE, f"none: they sign in with {settings.OIDC_NAME}")]
+        field.label, field.initial = "Password", BY_LINK
+        field.choices = [
+            (BY_LINK, "they choose it by a link: send an invitation"),
+            ("true", "I set it here and hand it over"),
+            *(none if settings.OIDC_ISSUER else ()),
+        ]
+        field.help_text = (
+            "The link is mailed where there is a mail server and an address; else it is "
+            f"shown to you once, to pass on. It works once, for {days_of_links()} days."
+        )
+
+    def clean(self) -> dict[str, Any] | None:
+        if self.cleaned_data.get("usable_password") == _NONE:
+            self.cleaned_data["usable_password"] = BY_LINK
+        cleaned: dict[str, Any] | None = super().clean()
+        return cleaned

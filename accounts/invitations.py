@@ -1,0 +1,117 @@
+"""Links with which somebody chooses a password: an invitation, or one after it was forgotten.
+
+A link is mailed, or shown once to the administrator who made it, and never logged. It works
+until a password is chosen by it, the person signs in, or it is too old.
+"""
+
+import logging
+from dataclasses import dataclass, field
+from smtplib import SMTPException
+from typing import Any, Final
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
+from django.contrib.auth.views import PasswordResetConfirmView
+from django.core.mail import EmailMessage
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
+from django.urls import reverse, reverse_lazy
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from accounts.acting import acting_for
+from accounts.authentication import ThrottledModelBackend
+from accounts.exceptions import ForbiddenError
+from accounts.provider.pages import count_attempt
+from accounts.services import refuse_local_sign_in
+
+logger = logging.getLogger(__name__)
+
+_SECONDS_OF_A_DAY: Final = 86_400
+
+
+class _Tokens(PasswordResetTokenGenerator):
+    key_salt = "accounts.invitations"
+
+
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """A new link, which is shown this once."""
+
+    link: str = field(repr=False)
+    is_mailed: bool
+
+
+def days_of_links() -> int:
+    seconds: int = settings.PASSWORD_RESET_TIMEOUT
+    return seconds // _SECONDS_OF_A_DAY
+
+
+def invite(user: User) -> Invitation:
+    """Make a link with which `user` chooses a password, and mail it where that can be done.
+
+    It is mailed within the request: its sender sees at once whether that failed, and no job
+    holds the link.
+    """
+    refuse_local_sign_in()
+    key = urlsafe_base64_encode(force_bytes(user.pk))
+    path = reverse("choose-password", args=[key, _Tokens().make_token(user)])
+    link = settings.PUBLIC_URL + path
+    if not (settings.MAIL_URL and user.email):
+        return Invitation(link=link, is_mailed=False)
+    values = {"person": user, "link": link, "days": days_of_links()}
+    message = EmailMessage(
+        subject="Choose your password for Nescio",
+        body=render_to_string("accounts/invitation.txt", values),
+        from_email=settings.DEFAULT_FROM_EMAIL,
+        to=[user.email],
+    )
+    try:
+        message.send()
+    except (SMTPException, OSError) as error:
+        logger.warning("The mail server refused a link for user %d: %r", user.pk, error)
+        return Invitation(link=link, is_mailed=False)
+    return Invitation(link=link, is_mailed=True)
+
+
+class ChoosePasswordPage(PasswordResetConfirmView):
+    """Where a link leads: the person chooses a password and is signed in."""
+
+    post_reset_login = True
+    post_reset_login_backend = (
+        f"{ThrottledModelBackend.__module__}.{ThrottledModelBackend.__qualname__}"
+    )
+    success_url = reverse_lazy("ask")
+    template_name = "accounts/choose_password.html"
+    token_generator = _Tokens()
+
+    def dispatch(
+        self,
+        request: HttpRequest,
+        *args: Any,  # noqa: ANN401  # Django's
+        **kwargs: Any,  # noqa: ANN401  # Django's
+    ) -> HttpResponseBase:
+        if not settings.LOCAL_SIGN_IN:
+            return redirect("login")
+        return super().dispatch(request, *args, **kwargs)
+
+    def get_user(self, uidb64: str) -> Any:  # noqa: ANN401  # Django's
+        user = super().get_user(uidb64)
+        return user if user is not None and user.is_active else None
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401  # Django's
+        if not self.validlink:
+            # Guesses alone: the address of a refused request is logged, and so no link is
+            # refused that still works.
+            count_attempt(self.request)
+            raise ForbiddenError(
+                "This link was used, is too old, or is nobody's. Ask an administrator for a "
+                "new one, or sign in with the password that you have."
+            )
+        return super().get_context_data(**kwargs)
+
+    def form_valid(self, form: Any) -> HttpResponse:  # noqa: ANN401  # Django's
+        with acting_for(form.user):  # so that the audit names them
+            return super().form_valid(form)
