@@ -4,7 +4,6 @@ from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
-from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.audiences.services import create_audience, edit_audience
 from kb.interface.admin import RefusedDeletionAdmin, ServiceAdmin, ServiceForm
@@ -44,9 +43,7 @@ class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
     fixed_fields = ["slug"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Audience]:
-        audiences = Audience.objects.all()
-        if not has_role(request.user, Role.ADMIN):
-            audiences = Audience.objects.visible_to(request.user)
+        audiences = Audience.objects.listed_for(request.user)
         return audiences.prefetch_related("groups").annotate(
             entry_count=Count("entries", distinct=True)
         )

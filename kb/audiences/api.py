@@ -7,7 +7,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import rest
-from accounts.roles import Role, has_role
 from kb.audiences.models import Audience, AudienceQuerySet
 from kb.audiences.services import SLUG_LIMIT, create_audience, edit_audience
 from kb.exceptions import AudienceNotFoundError
@@ -68,9 +67,7 @@ class AudienceViewSet(RetrieveModelMixin, rest.RowViewSet[Audience]):
 
     def get_queryset(self) -> AudienceQuerySet:
         audiences = Audience.objects.prefetch_related("groups")
-        if has_role(self.request.user, Role.ADMIN):
-            return audiences
-        return audiences.visible_to(self.request.user)
+        return audiences.listed_for(self.request.user)
 
     @extend_schema(
         summary="Make an audience",

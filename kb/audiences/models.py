@@ -4,6 +4,8 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, U
 from django.db import models
 from django.db.models import Q
 
+from accounts.roles import Role, has_role
+
 
 class AudienceQuerySet(models.QuerySet["Audience"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
@@ -14,6 +16,10 @@ class AudienceQuerySet(models.QuerySet["Audience"]):
         return self.filter(
             Q(everyone=True) | Q(groups__in=user.groups.all())
         ).distinct()
+
+    def listed_for(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Return all for an admin, who changes them, and else those that a user is of."""
+        return self if has_role(user, Role.ADMIN) else self.visible_to(user)
 
     def ids_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> tuple[int, ...]:
         return tuple(self.visible_to(user).order_by().values_list("pk", flat=True))

@@ -1,4 +1,5 @@
 from dataclasses import asdict
+from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
@@ -8,6 +9,7 @@ from django.db.models import QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import URLPattern, path, reverse
+from django.utils.functional import SimpleLazyObject
 from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods
 from unfold.dataclasses import UnfoldAction
@@ -24,6 +26,7 @@ from qa.calibration import versions as words
 from qa.calibration.activation_pages import activation
 from qa.calibration.admin import CalibrationPages
 from qa.calibration.forms import author_of
+from qa.calibration.set_elsewhere import set_elsewhere
 from qa.calibration.threshold_effects import has_drifted
 from qa.calibration.versions import Running, current_fingerprints
 from qa.calibration.wording_pages import preview
@@ -187,9 +190,16 @@ class PolicyAdmin(BaseAdmin):
     def get_fieldsets(
         self, request: HttpRequest, obj: Policy | None = None
     ) -> list[tuple[str | None, dict[str, Any]]]:
+        of = obj or self._source(request)
+        sections = [*self.fieldsets]
+        if of is not None:
+            base, (name, usual) = of.knowledge_base, sections[1]
+            # Django looks at the sections several times and shows them once.
+            said = SimpleLazyObject(partial(set_elsewhere, base, request.user))
+            sections[1] = name, {**usual, "description": said}
         if obj is None:
-            return self.fieldsets
-        return [*self.fieldsets, ("Record", {"fields": self._made_by_machine})]
+            return sections
+        return [*sections, ("Record", {"fields": self._made_by_machine})]
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: Policy | None = None
@@ -197,11 +207,15 @@ class PolicyAdmin(BaseAdmin):
         return [] if obj is None else [*_CHOSEN, *self._made_by_machine]
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        source_id = number_in(request.GET.get("source", ""))
-        source = Policy.objects.filter(pk=source_id or 0).first()
-        if source is None:
-            return {}
-        return {name: getattr(source, name) for name in _CHOSEN}
+        source = self._source(request)
+        return {name: getattr(source, name) for name in _CHOSEN} if source else {}
+
+    def _source(self, request: HttpRequest) -> Policy | None:
+        """Return the version that a new one is made from."""
+        key = number_in(request.GET.get("source", ""))
+        return (
+            Policy.objects.select_related("knowledge_base").filter(pk=key or 0).first()
+        )
 
     def save_model(
         self, request: HttpRequest, obj: Policy, form: PolicyForm, change: bool
