@@ -34,13 +34,14 @@ _MAX_EVENTS = 10_000  # events of one mail; what is beyond comes with the next
 def remind_owners(run: JobRun) -> dict[str, object]:
     """Send each owner one mail on what came due since the last, a step each.
 
-    The handler of jobs of the kind "kb.remind_owners". Owners without an address, and
-    what an owner may not see, are left out.
+    The handler of jobs of the kind "kb.remind_owners". Owners without an address or who
+    want no mails, and what an owner may not see, are left out.
     """
     after: int = run.cursor.get("after", 0)
     mails: int = run.cursor.get("mails", 0)
     reminded: int = run.cursor.get("reminded", 0)
     owners = User.objects.filter(is_active=True, pk__gt=after).exclude(email="")
+    owners = owners.exclude(preferences__mails_notices=False)
     owners = owners.filter(Exists(Entry.objects.filter(owner=OuterRef("pk"))))
     for owner in owners.order_by("pk"):
         with run.step() as step, acting_for(owner):

@@ -8,6 +8,7 @@ from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
 from django.utils import timezone
 
+from accounts.models import Preferences
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
@@ -78,6 +79,18 @@ def test_owner_gets_one_mail_on_all_that_is_due(olga, settings):
     assert "Fresh." not in sent.body
     assert "Somebody else's." not in sent.body
     assert "https://nescio.example.org/admin/kb/entry/due?whose=mine" in sent.body
+
+
+def test_who_wants_no_mails_gets_none_until_they_do_again(olga):
+    make_overdue("An old fee.", owner=olga)
+    chosen = Preferences.objects.create(user=olga, mails_notices=False)
+
+    assert run_once().result == {"mails": 0, "entries": 0}
+    assert mail.outbox == []
+    chosen.mails_notices = True
+    chosen.save()
+
+    assert run_once().result == {"mails": 1, "entries": 1}
 
 
 def test_each_event_is_told_once_and_a_new_one_again(olga):
