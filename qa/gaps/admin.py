@@ -21,7 +21,8 @@ from qa.gaps.services import SHOWN, Tried, assign, count_reasons, fetch_shown, r
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
-from .forms import GapForm, ReplyForm, is_curator_of
+from .expert_form import is_curator_of
+from .forms import GapForm, ReplyForm
 
 _STATES = {
     "open": "warning", "drafted": "info", "filled": "success", "dismissed": "info",
@@ -67,7 +68,7 @@ class GapAdmin(QueueFormAdmin):
             facts.append("reason")
         sections: Fieldsets = [(None, {"fields": facts})]
         if obj is not None and obj.is_open:
-            names = ["how", "asked", "said", "number", "audience"]
+            names = ["how", "asked", "said", "entry", "words", "audience"]
             names += ["verify"] if is_curator_of(request.user, obj) else []
             sections.append(("Fill it", {"fields": names}))
         return [
@@ -207,7 +208,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     ) -> Fieldsets:
         asked = ["asked", "asked_by", "note", "created_at", "assignee"]
         if obj is not None and obj.is_open:
-            reply = ["said", "how", "keep", "audience"]
+            reply = ["said", "how", "entry", "words", "keep", "audience"]
             reply += ["verify"] if is_curator_of(request.user, obj) else []
         else:
             reply = ["state", "reply", "replied_by", "replied_at", "kept_as"]

@@ -175,10 +175,19 @@ class EscalationViewSet(RowViewSet[Escalation]):
     )
     @action(detail=True, methods=["post"], permission_classes=[IsSMESomewhere])
     def reply(self, request: Request, escalation_id: int) -> Response:
-        """Reply to the asker, and keep the reply as an entry if `keep` says how."""
+        """Reply to the asker, and keep the reply as an entry if `keep` says how.
+
+        Or reply with the `entry` that answers it.
+        """
         given = self.validated(ReplySerializer)
         keep = EntryOptions(**given["keep"]) if given["keep"] else None
-        escalations.reply(escalation_id, by=self.user, text=given["text"], keep=keep)
+        escalations.reply(
+            escalation_id,
+            by=self.user,
+            text=given["text"],
+            keep=keep,
+            entry_id=given["entry"],
+        )
         return self.row_response()
 
     @extend_schema(

@@ -2,11 +2,12 @@
 
 from uuid import UUID
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.utils import timezone
 
 from accounts.roles import Role, has_role_in
+from kb.entries.models import Entry
 from qa.answers.models import Answer
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import (
@@ -64,15 +65,32 @@ def assign(escalation_id: int, *, to: User | None, by: User) -> Escalation:
 
 @transaction.atomic
 def reply(
-    escalation_id: int, *, by: User, text: str, keep: EntryOptions | None = None
+    escalation_id: int,
+    *,
+    by: User,
+    text: str = "",
+    keep: EntryOptions | None = None,
+    entry_id: int | None = None,
 ) -> Escalation:
     """Answer the asker, and keep the answer as a question-and-answer entry if wanted.
 
-    Once that entry is verified, the question is asked again on behalf of its asker.
+    Or answer with `entry_id`, an entry that is there: its text where `text` is empty.
+    Once the entry is verified, the question is asked again on behalf of its asker.
+
+    Raises:
+        InvalidEscalationError: The reply is empty, or both is wanted, or the entry is none
+            that is verified and that `by` and the asker may see.
     """
     escalation = _open(escalation_id, by)
-    said = _said(text)
     answer = escalation.answer
+    if entry_id is not None:
+        if keep is not None:
+            raise InvalidEscalationError(
+                f"Entry {entry_id} answers it already; keep no second entry, or name none."
+            )
+        escalation.entry = _answering(entry_id, answer, by)
+        text = text.strip() or escalation.entry.text
+    said = _said(text)
     if keep is not None:
         escalation.entry = create_reviewed_entry(
             keep,
@@ -84,7 +102,7 @@ def reply(
             reason=f"Reply to escalated question {answer.pk}.",
         )
     ended = _ended(escalation, Escalation.State.ANSWERED, said, by)
-    if keep is not None:
+    if ended.entry is not None:
         adopt_replies([ended.answer_id])
         start_asking_again()
     return ended
@@ -116,6 +134,35 @@ def _open(escalation_id: int, by: User) -> Escalation:
             f"Escalation {escalation_id} is {found.get_state_display()} already."
         )
     return found
+
+
+def _answering(entry_id: int, answer: Answer, by: User) -> Entry:
+    """Return an entry that may be passed on as the answer: what its asker would get."""
+    seen = Entry.objects.visible_to(by).filter(knowledge_base=answer.knowledge_base)
+    entry = seen.defer("search_vector").filter(pk=entry_id).first()
+    if entry is None:
+        raise InvalidEscalationError(
+            f"There is no entry {entry_id} in {answer.knowledge_base.name}; name another."
+        )
+    if entry.state == Entry.State.RETIRED:
+        raise InvalidEscalationError(
+            f"Entry {entry_id} is retired; restore and verify it first, or choose another."
+        )
+    if entry.state != Entry.State.VERIFIED:
+        raise InvalidEscalationError(
+            f"Entry {entry_id} is {entry.get_state_display()}, not verified; have it "
+            "verified first, choose another or write the reply."
+        )
+    rows = Entry.objects.filter(pk=entry_id)
+    if not rows.current(timezone.now()).exists():
+        raise InvalidEscalationError(
+            f"Entry {entry_id} has expired; renew it first, or choose another."
+        )
+    if not rows.visible_to(answer.asker or AnonymousUser()).exists():
+        raise InvalidEscalationError(
+            f"The asker may not see entry {entry_id}; choose another or write the reply."
+        )
+    return entry
 
 
 def _said(text: str) -> str:

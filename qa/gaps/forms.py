@@ -1,64 +1,24 @@
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser
 from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidget
 
-from accounts.admin_parts import style
-from accounts.roles import Role, has_role_in
-from kb.audiences.models import Audience
-from kb.interface.admin import ServiceForm
-from qa.answers.submitted_text import EntryOptions
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import REPLY_LIMIT, close, reply
 from qa.gaps.models import Gap
+from qa.gaps.near_entries import (
+    Readers,
+    choosable,
+    entries_near,
+    entries_of,
+    nearest_entries,
+)
 from qa.gaps.services import TEXT_LIMIT, dismiss, draft, expected_answers, link, propose
 
-
-def is_curator_of(
-    user: AbstractBaseUser | AnonymousUser, row: Gap | Escalation
-) -> bool:
-    of = row if isinstance(row, Gap) else row.answer
-    return has_role_in(user, Role.CURATOR, of.knowledge_base_id)
-
-
-class ExpertForm(ServiceForm):
-    """An expert's words and how they become an entry; `user` is set by the admin."""
-
-    user: User
-
-    audience = forms.ModelChoiceField(
-        Audience.objects.none(),
-        required=False,
-        help_text="Who may see the entry.",
-    )
-    verify = forms.BooleanField(
-        label="Verify now",
-        required=False,
-        help_text="For curators; those who asked get the answer and a notice.",
-    )
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
-        super().__init__(*arguments, **options)
-        style(self)
-        audience = self.fields["audience"]
-        if isinstance(audience, forms.ModelChoiceField):
-            audience.queryset = Audience.objects.visible_to(self.user)
-            everyone = audience.queryset.filter(everyone=True).first()
-            self.initial.setdefault("audience", everyone and everyone.pk)
-        if not self.is_curator:
-            del self.fields["verify"]
-
-    @property
-    def is_curator(self) -> bool:
-        return is_curator_of(self.user, self.instance)
-
-    @property
-    def entry_options(self) -> EntryOptions:
-        """How the entry is made; the form is clean and has an audience."""
-        given = self.cleaned_data
-        return EntryOptions(given["audience"], verify=given.get("verify", False))
-
+from .expert_form import ExpertForm
 
 _DRAFT, _LINK, _PROPOSE, _DISMISS = "draft", "link", "propose", "dismiss"
 _WAYS = {
@@ -70,6 +30,8 @@ _WAYS = {
 
 
 class GapForm(ExpertForm):
+    linking = _LINK
+
     how = forms.ChoiceField(
         label="How",
         choices=[],
@@ -90,13 +52,6 @@ class GapForm(ExpertForm):
         help_text="Word for word what will be answered. Filled in with what a thumb "
         "down expected.",
     )
-    number = forms.IntegerField(
-        label="Entry number",
-        required=False,
-        min_value=1,
-        max_value=2**63 - 1,
-        help_text="One of the nearest below, or any other that you may see.",
-    )
 
     class Meta:
         model = Gap
@@ -113,20 +68,28 @@ class GapForm(ExpertForm):
         if expected is not None:
             self.initial.setdefault("said", expected.expected_answer)
 
+    def nearest(self) -> list[Entry]:
+        gap: Gap = self.instance
+        hits = nearest_entries(gap, self.user)
+        return entries_of(hits, choosable(self.knowledge_base, self.readers))
+
+    @property
+    def knowledge_base(self) -> KnowledgeBase:
+        base: KnowledgeBase = self.instance.knowledge_base
+        return base
+
     def clean(self) -> dict[str, Any]:
-        how = self.cleaned_data.get("how")
-        needed = {_DRAFT: "audience", _LINK: "number", _PROPOSE: "audience"}.get(
-            str(how)
-        )
-        if needed and not self.cleaned_data.get(needed) and needed not in self.errors:
-            label = (self.fields[needed].label or needed).lower()
-            self.add_error(needed, f"This needs the {label}.")
+        given = self.cleaned_data
+        needs_audience = given.get("how") in {_DRAFT, _PROPOSE}
+        is_empty = not given.get("audience") and "audience" not in self.errors
+        if needs_audience and is_empty:
+            self.add_error("audience", "This needs the audience.")
         return super().clean()
 
     def write(self) -> Gap:
         given, key = self.cleaned_data, self.instance.pk
         if given["how"] == _LINK:
-            return link(key, by=self.user, entry_id=given["number"])
+            return link(key, by=self.user, entry_id=given["entry"].pk)
         if given["how"] == _PROPOSE:
             return propose(key, by=self.user, audience=given["audience"])
         if given["how"] == _DISMISS:
@@ -140,19 +103,27 @@ class GapForm(ExpertForm):
         )
 
 
-_ANSWER, _CLOSE = "answer", "close"
+_ANSWER, _ENTRY, _CLOSE = "answer", "entry", "close"
 
 
 class ReplyForm(ExpertForm):
+    linking = _ENTRY
+
     said = forms.CharField(
         label="Reply",
         max_length=2 * REPLY_LIMIT,
+        required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
-        help_text="The asker reads it word for word.",
+        help_text="The asker reads it word for word. May be empty with an existing entry, "
+        "whose text they then read.",
     )
     how = forms.ChoiceField(
         label="What it is",
-        choices=[(_ANSWER, "the answer"), (_CLOSE, "why there is no answer")],
+        choices=[
+            (_ANSWER, "the answer"),
+            (_ENTRY, "an existing entry that answers it"),
+            (_CLOSE, "why there is no answer"),
+        ],
         initial=_ANSWER,
         widget=UnfoldAdminRadioSelectWidget,
     )
@@ -167,6 +138,20 @@ class ReplyForm(ExpertForm):
         model = Escalation
         fields: ClassVar[list[str]] = []
 
+    def nearest(self) -> list[Entry]:
+        question = self.instance.answer.question
+        return entries_near(question, self.knowledge_base, self.readers)
+
+    @property
+    def knowledge_base(self) -> KnowledgeBase:
+        base: KnowledgeBase = self.instance.answer.knowledge_base
+        return base
+
+    @property
+    def readers(self) -> Readers:
+        """The expert and the asker, who reads the entry's text."""
+        return [self.user, self.instance.answer.asker or AnonymousUser()]
+
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
         if self._keeps and not given.get("audience") and "audience" not in self.errors:
@@ -177,8 +162,11 @@ class ReplyForm(ExpertForm):
         given = self.cleaned_data
         if given["how"] == _CLOSE:
             return close(self.instance.pk, by=self.user, reason=given["said"])
+        key, said = self.instance.pk, given["said"]
+        if given["how"] == _ENTRY:
+            return reply(key, by=self.user, text=said, entry_id=given["entry"].pk)
         keep = self.entry_options if self._keeps else None
-        return reply(self.instance.pk, by=self.user, text=given["said"], keep=keep)
+        return reply(key, by=self.user, text=said, keep=keep)
 
     @property
     def _keeps(self) -> bool:

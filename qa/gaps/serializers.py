@@ -153,9 +153,16 @@ class NoteSerializer(StrictSerializer):
 
 
 class ReplySerializer(StrictSerializer):
-    """An expert's reply."""
+    """An expert's reply: words, an entry that is there, or both."""
 
-    text = StrictCharField(max_length=REPLY_LIMIT)
+    text = StrictCharField(
+        max_length=REPLY_LIMIT, default="", allow_blank=True,
+        help_text="The asker reads it word for word; empty with `entry`: the entry's text.",
+    )  # fmt: skip
+    entry = StrictIntegerField(
+        min_value=1, max_value=2**63 - 1, default=None, allow_null=True,
+        help_text="A verified entry that answers it and that the asker may see; not with `keep`.",
+    )  # fmt: skip
     keep = KeptSerializer(
         default=None, allow_null=True, help_text="null: it becomes no entry."
     )

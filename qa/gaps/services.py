@@ -5,7 +5,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -20,14 +19,13 @@ from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
 from kb.enrichment.proposals import Plan, proposed_keys, question_key
 from kb.entries.models import Entry
 from kb.exceptions import EntryRetiredError
-from kb.search import search
-from kb.types import Evidence, QuestionVector, Scope
 from qa.answers.models import Answer, readable_reason
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.gaps.models import Gap, GapQuestion, Repeat
 from qa.votes.models import Vote
 
+from .near_entries import nearest_entries
 from .repeats import start_asking_again
 
 TEXT_LIMIT: Final = 8_000
@@ -237,9 +235,6 @@ def _lock(gap_id: int, by: User) -> Gap:
 
 
 SHOWN = 50
-_NEAREST = 5
-# Whatever its confidence: an unsure entry near a gap is worth a look.
-_ANY_CONFIDENCE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,24 +290,3 @@ def count_reasons(gap: Gap, viewer: User) -> Counter[str]:
     return Counter(
         reason if why == GapQuestion.Why.REFUSED else why for why, reason in newest
     )
-
-
-def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
-    if gap.embedding_model is None:
-        return ()
-    vector = QuestionVector(
-        text=gap.question,
-        values=np.array(gap.vector, dtype=np.float32),
-        model_id=gap.embedding_model.pk,
-        fingerprint=gap.embedding_model.fingerprint,
-        milliseconds=0.0,
-    )
-    scope = Scope(
-        knowledge_base_id=gap.knowledge_base_id,
-        audience_ids=Audience.objects.ids_visible_to(viewer),
-        unverified_floor=_ANY_CONFIDENCE,
-        enriched_floor=_ANY_CONFIDENCE,
-        at=timezone.now(),
-    )
-    found = search(vector, "", scope=scope, top_k=_NEAREST)
-    return tuple(sorted(found.hits, key=lambda hit: hit.distance))

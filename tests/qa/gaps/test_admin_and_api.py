@@ -13,7 +13,14 @@ from qa.gaps import finding as gap_finding
 from qa.models import Gap, Repeat
 from qa.votes.services import vote
 from tests.clients import rest_client
-from tests.factories import make_audience, make_entry, make_staff, make_user
+from tests.factories import (
+    make_audience,
+    make_entries,
+    make_entry,
+    make_knowledge_base,
+    make_staff,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
@@ -87,8 +94,10 @@ def test_an_expert_drafts_an_answer_and_a_thumb_down_has_said_it_already(client)
     [
         ({"how": "draft", "said": " "}, "The answer is empty"),
         ({"how": "draft", "said": "5", "audience": ""}, "This needs the audience"),
-        ({"how": "link"}, "This needs the entry number"),
-        ({"how": "link", "number": "4711"}, "There is no entry 4711"),
+        ({"how": "link"}, "Choose an entry, or find others by words."),
+        ({"how": "link", "entry": "4711"}, "Select a valid choice"),
+        ({"how": "link", "entry": "four"}, "Select a valid choice"),
+        ({"how": "link", "words": "zebra"}, "No entry is found for “zebra”"),
         ({"how": "dismiss", "said": ""}, "The reason is empty"),
         ({"how": "propose"}, "Select a valid choice"),
     ],
@@ -103,6 +112,55 @@ def test_what_cannot_be_done_is_said_and_nothing_changes(client, given, said):
     assert said in page.content.decode()
     gap.refresh_from_db()
     assert gap.state == "open"
+
+
+def test_a_gap_is_filled_by_an_entry_that_is_chosen_and_no_number_is_typed(client):
+    gap = make_gaps(QUESTION)
+    near = make_entry("It costs 5 <euros>.", question="How much is a wire transfer?")
+    hidden = make_entry(
+        "A wire transfer is free.", audience=make_audience("vault", groups=["vault"])
+    )
+    elsewhere = make_entry(
+        "A wire transfer costs 9.", knowledge_base=make_knowledge_base("loans")
+    )
+    client.force_login(make_staff(Role.SME))
+    address = reverse("admin:qa_gap_change", args=[gap.pk])
+
+    page = client.get(address).content.decode()
+    refused = client.post(address, {"how": "link", "entry": hidden.pk})
+    client.post(address, {"how": "link", "entry": near.pk})
+
+    assert f'name="entry" value="{near.pk}"' in page
+    assert "How much is a wire transfer? It costs 5 &lt;euros&gt;. (verified)" in page
+    for unseen in (hidden, elsewhere):
+        assert f'value="{unseen.pk}"' not in page
+        assert unseen.text not in page
+    assert "Select a valid choice" in refused.content.decode()
+    gap.refresh_from_db()
+    assert (gap.state, gap.entry) == ("drafted", near)
+
+
+def test_entries_far_from_a_gap_are_found_by_words(client):
+    gap = make_gaps(QUESTION)
+    make_entries([f"A wire transfer takes {days} days." for days in range(2, 9)])
+    far = make_entry("Our lounge opens at nine.")
+    vault = make_audience("vault", groups=["vault"])
+    hidden = make_entry("The lounge of the board opens at six.", audience=vault)
+    client.force_login(make_staff(Role.SME))
+    address = reverse("admin:qa_gap_change", args=[gap.pk])
+    given = {"how": "link", "words": "lounge"}
+
+    first = client.get(address).content.decode()
+    found = client.post(address, given).content.decode()
+    client.post(address, {**given, "entry": far.pk})
+
+    assert f'name="entry" value="{far.pk}"' not in first
+    assert f'name="entry" value="{far.pk}"' in found
+    assert "Choose one of those found for “lounge”." in found
+    assert f'value="{hidden.pk}"' not in found
+    assert hidden.text not in found
+    gap.refresh_from_db()
+    assert gap.entry == far
 
 
 def test_gaps_are_taken_given_back_and_reopened_in_bulk(client):

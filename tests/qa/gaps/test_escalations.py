@@ -1,11 +1,14 @@
 """From a refusal to an expert, and back as an answer and as knowledge."""
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.roles import Role
+from jobs.models import Job
 from kb.models import Entry
 from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import (
@@ -16,9 +19,16 @@ from qa.exceptions import (
     InvalidEscalationError,
 )
 from qa.gaps.escalations import assign, close, escalate, mark_read, reply
+from qa.gaps.repeats import due_escalations
 from qa.models import Answer, Escalation
 from tests.clients import rest_client
-from tests.factories import make_audience, make_entry, make_staff, make_user
+from tests.factories import (
+    make_audience,
+    make_entry,
+    make_knowledge_base,
+    make_staff,
+    make_user,
+)
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
@@ -100,6 +110,67 @@ def test_a_curator_may_vouch_for_it_at_once(sent):
 
     assert done.entry is not None
     assert (done.entry.state, done.entry.verified_by) == ("verified", curator)
+
+
+def test_an_entry_that_is_there_is_the_reply_and_the_question_is_asked_again(
+    sent, asker
+):
+    entry = make_entry("A wire transfer costs five euros.")
+
+    done = reply(sent.pk, by=make_user(Role.SME), entry_id=entry.pk)
+
+    assert (done.state, done.reply) == ("answered", entry.text)
+    assert done.entry == entry
+    assert Entry.objects.count() == 1
+    assert list(Escalation.objects.unread_by(asker)) == [done]
+    assert list(due_escalations()) == [done]
+    assert Job.objects.filter(kind="qa.ask_again").count() == 1
+
+
+def test_an_expert_may_say_an_entry_in_their_own_words(sent):
+    entry = make_entry("A wire transfer costs five euros.")
+
+    done = reply(sent.pk, by=make_user(Role.SME), text="Five.", entry_id=entry.pk)
+
+    assert (done.reply, done.entry) == ("Five.", entry)
+
+
+def test_what_would_answer_nobody_is_no_reply_and_the_message_says_what_to_do(sent):
+    expert = make_user(Role.SME)
+    retired = make_entry("One.", state="retired")
+    waiting = make_entry("Two.", state="in_review")
+    past = timezone.now() - timedelta(days=1)
+    expired = make_entry("Three.")
+    Entry.objects.filter(pk=expired.pk).update(valid_until=past)
+    elsewhere = make_entry("Four.", knowledge_base=make_knowledge_base("loans"))
+    entry = make_entry("Five.")
+
+    for chosen, said in (
+        (retired, "is retired; restore and verify it first"),
+        (waiting, "is in review, not verified; have it verified first"),
+        (expired, "has expired; renew it first"),
+        (elsewhere, "There is no entry"),
+    ):
+        with pytest.raises(InvalidEscalationError, match=said):
+            reply(sent.pk, by=expert, entry_id=chosen.pk)
+    keep = EntryOptions(make_audience())
+    with pytest.raises(InvalidEscalationError, match="keep no second entry"):
+        reply(sent.pk, by=expert, entry_id=entry.pk, keep=keep)
+    with pytest.raises(InvalidEscalationError, match="The reply is empty"):
+        reply(sent.pk, by=expert)
+    sent.refresh_from_db()
+    assert sent.is_open
+
+
+def test_no_entry_is_passed_on_that_the_expert_or_the_asker_may_not_see(sent):
+    vault = make_audience("vault", groups=["vault"])
+    hidden = make_entry("The limit is 900 euros.", audience=vault)
+
+    with pytest.raises(InvalidEscalationError, match=f"no entry {hidden.pk}"):
+        reply(sent.pk, by=make_user(Role.SME), entry_id=hidden.pk)
+    insider = make_user(Role.SME, groups=["vault"])
+    with pytest.raises(InvalidEscalationError, match="The asker may not see"):
+        reply(sent.pk, by=insider, entry_id=hidden.pk)
 
 
 def test_an_end_without_an_answer_tells_why_and_becomes_no_entry(sent):
@@ -217,6 +288,44 @@ def test_experts_reply_in_the_admin(client, sent):
     assert Escalation.objects.get().entry == Entry.objects.get()
     assert "Five." in after
     assert 'name="said"' not in after
+
+
+def test_experts_choose_among_entries_that_the_asker_may_see_too(client, sent):
+    near = make_entry("A wire transfer costs five euros.")
+    vault = make_audience("vault", groups=["vault"])
+    hidden = make_entry("A wire transfer is free for the board.", audience=vault)
+    client.force_login(make_staff(Role.SME, groups=["vault"]))
+    url = reverse("admin:qa_escalation_change", args=[sent.pk])
+    given = {"how": "entry", "said": "", "keep": "on"}
+
+    shown = client.get(url).content.decode()
+    nothing = client.post(url, given).content.decode()
+    refused = client.post(url, {**given, "entry": hidden.pk}).content.decode()
+    written = {**given, "how": "answer", "said": "Six.", "keep": "", "entry": near.pk}
+    unclear = client.post(url, written).content.decode()
+    client.post(url, {**given, "entry": near.pk})
+
+    assert f'name="entry" value="{near.pk}"' in shown
+    assert "choose “an existing entry that answers it”" in unclear
+    assert f'name="entry" value="{hidden.pk}"' not in shown
+    assert "Choose an entry, or find others by words." in nothing
+    assert "Select a valid choice" in refused
+    sent.refresh_from_db()
+    assert (sent.state, sent.reply, sent.entry) == ("answered", near.text, near)
+
+
+def test_over_rest_an_entry_is_the_reply(sent):
+    entry = make_entry("A wire transfer costs five euros.")
+    waiting = make_entry("It is free.", state="in_review")
+    expert = rest_client(make_user(Role.SME))
+    url = f"/api/v1/escalations/{sent.pk}/reply"
+
+    refused = expert.post(url, {"entry": waiting.pk}, format="json")
+    done = expert.post(url, {"entry": entry.pk}, format="json")
+
+    assert refused.status_code == 400
+    assert "not verified" in str(refused.json())
+    assert (done.json()["reply"], done.json()["entry"]) == (entry.text, entry.pk)
 
 
 def test_agents_have_no_queue(client, sent):

@@ -1,0 +1,149 @@
+"""What both forms of experts have: words that become an entry, or an entry that is there."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.text import Truncator
+from unfold.widgets import UnfoldAdminRadioSelectWidget
+
+from accounts.admin_parts import style
+from accounts.roles import Role, has_role_in
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
+from kb.interface.admin import ServiceForm
+from qa.answers.submitted_text import EntryOptions
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.models import Gap
+from qa.gaps.near_entries import Readers, choosable, entries_saying
+
+_SHOWN = 240
+
+
+def is_curator_of(
+    user: AbstractBaseUser | AnonymousUser, row: Gap | Escalation
+) -> bool:
+    of = row if isinstance(row, Gap) else row.answer
+    return has_role_in(user, Role.CURATOR, of.knowledge_base_id)
+
+
+def wrapping(text: str, then: str = "") -> SafeString:
+    """Return the label of a choice, which unfold would cut at the end of a line."""
+    said = Truncator(text).chars(_SHOWN)
+    return format_html('<span class="whitespace-normal">{}{}</span>', said, then)
+
+
+class EntryField(forms.ModelChoiceField):  # type: ignore[type-arg]  # not at run time
+    def label_from_instance(self, obj: Entry) -> SafeString:  # type: ignore[override]  # of entries alone
+        said = f"{obj.question} {obj.text}".lstrip()
+        return wrapping(said, f" ({obj.get_state_display()})")
+
+
+class ExpertForm(ServiceForm):
+    """An expert's words and how they become an entry, or an entry that says them.
+
+    `user` is set by the admin.
+    """
+
+    user: User
+    linking: ClassVar[str]
+    """The way, a value of the field `how`, that takes an existing entry."""
+
+    entry = EntryField(
+        Entry.objects.none(),
+        label="Existing entry",
+        required=False,
+        widget=UnfoldAdminRadioSelectWidget,
+        help_text="The nearest in meaning.",
+    )
+    words = forms.CharField(
+        label="Find other entries",
+        max_length=200,
+        required=False,
+        help_text="Words of the entry. Save shows what is found, to choose from.",
+    )
+    audience = forms.ModelChoiceField(
+        Audience.objects.none(),
+        required=False,
+        help_text="Who may see the entry.",
+    )
+    verify = forms.BooleanField(
+        label="Verify now",
+        required=False,
+        help_text="For curators; those who asked get the answer and a notice.",
+    )
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*arguments, **options)
+        style(self)
+        audience = self.fields["audience"]
+        if isinstance(audience, forms.ModelChoiceField):
+            audience.queryset = Audience.objects.visible_to(self.user)
+            everyone = audience.queryset.filter(everyone=True).first()
+            self.initial.setdefault("audience", everyone and everyone.pk)
+        if not self.is_curator:
+            del self.fields["verify"]
+        if self.instance.is_open:
+            self._offer(self.nearest())
+
+    def nearest(self) -> list[Entry]:
+        raise NotImplementedError
+
+    @property
+    def knowledge_base(self) -> KnowledgeBase:
+        raise NotImplementedError
+
+    @property
+    def readers(self) -> Readers:
+        """Who must be able to see an entry that is offered, the user first."""
+        return [self.user]
+
+    def _offer(self, entries: list[Entry]) -> None:
+        """Offer entries; any other that may be chosen is taken, for what is near changes."""
+        field = self.fields["entry"]
+        if isinstance(field, EntryField):
+            field.queryset = choosable(self.knowledge_base, self.readers)
+            widget: Any = field.widget
+            shown = [(each.pk, field.label_from_instance(each)) for each in entries]
+            widget.choices = [("", "none of these"), *shown]
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        is_read = self.errors.keys().isdisjoint({"entry", "words"})
+        if given.get("how") == self.linking and is_read:
+            self._check_choice(given["entry"], given["words"])
+        elif given.get("entry") and "how" in given:
+            how: Any = self.fields["how"]
+            way = dict(how.choices)[self.linking]
+            said = f"An entry is chosen: choose “{way}”, or “none of these” below."
+            self.add_error("how", said)
+        return super().clean()
+
+    def _check_choice(self, entry: Entry | None, words: str) -> None:
+        """Offer what the words find; with an entry that they find, it is chosen."""
+        found = []
+        if words:
+            found = entries_saying(words, self.knowledge_base, self.readers)
+        if entry is not None and (not found or entry in found):
+            return
+        if found:
+            self._offer(found)
+            self.add_error("entry", f"Choose one of those found for “{words}”.")
+        elif words:
+            said = f"No entry is found for “{words}”; try other words."
+            self.add_error("words", said)
+        else:
+            self.add_error("entry", "Choose an entry, or find others by words.")
+
+    @property
+    def is_curator(self) -> bool:
+        return is_curator_of(self.user, self.instance)
+
+    @property
+    def entry_options(self) -> EntryOptions:
+        """How the entry is made; the form is clean and has an audience."""
+        given = self.cleaned_data
+        return EntryOptions(given["audience"], verify=given.get("verify", False))

@@ -1,0 +1,86 @@
+"""The entries that may answer a gap or an escalated question, for an expert to choose from."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.utils import timezone
+
+from kb.audiences.models import Audience
+from kb.documents.models import KnowledgeBase
+from kb.embedding.services import embed_question
+from kb.entries.finding import found_by
+from kb.entries.models import Entry, EntryQuerySet
+from kb.search import search
+from kb.types import Evidence, QuestionVector, Scope
+from qa.gaps.models import Gap
+
+Readers = Sequence[AbstractBaseUser | AnonymousUser]
+
+MAX_FOUND = 10
+_NEAREST = 5
+# Whatever its confidence: an unsure entry near a gap is worth a look.
+_ANY_CONFIDENCE = 0.01
+
+
+def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
+    if gap.embedding_model is None:
+        return ()
+    vector = QuestionVector(
+        text=gap.question,
+        values=np.array(gap.vector, dtype=np.float32),
+        model_id=gap.embedding_model.pk,
+        fingerprint=gap.embedding_model.fingerprint,
+        milliseconds=0.0,
+    )
+    return _nearest(vector, gap.knowledge_base_id, [viewer])
+
+
+def entries_near(
+    question: str, knowledge_base: KnowledgeBase, readers: Readers
+) -> list[Entry]:
+    """Return the nearest entries that each of the readers may see, the nearest first."""
+    hits = _nearest(embed_question(question), knowledge_base.pk, readers)
+    return entries_of(hits, choosable(knowledge_base, readers))
+
+
+def entries_of(hits: Sequence[Evidence], entries: EntryQuerySet) -> list[Entry]:
+    found = entries.in_bulk([hit.entry_id for hit in hits])
+    return [found[hit.entry_id] for hit in hits if hit.entry_id in found]
+
+
+def entries_saying(
+    words: str, knowledge_base: KnowledgeBase, readers: Readers
+) -> list[Entry]:
+    """Return entries by words, then by meaning, that each of the readers may see."""
+    found = found_by(
+        words,
+        choosable(knowledge_base, readers),
+        reader=readers[0],
+        knowledge_base=knowledge_base,
+    )
+    return [*found.by_words, *found.related][:MAX_FOUND]
+
+
+def choosable(knowledge_base: KnowledgeBase, readers: Readers) -> EntryQuerySet:
+    """Return what the first of the readers may look up and the others see."""
+    entries = Entry.objects.filter(knowledge_base=knowledge_base)
+    entries = entries.exclude(state=Entry.State.RETIRED).readable_by(readers[0])
+    for reader in readers[1:]:
+        entries = entries.visible_to(reader)
+    return entries.defer("search_vector")
+
+
+def _nearest(
+    vector: QuestionVector, knowledge_base_id: int, readers: Readers
+) -> tuple[Evidence, ...]:
+    seen = [set(Audience.objects.ids_visible_to(reader)) for reader in readers]
+    scope = Scope(
+        knowledge_base_id=knowledge_base_id,
+        audience_ids=tuple(sorted(set.intersection(*seen))),
+        unverified_floor=_ANY_CONFIDENCE,
+        enriched_floor=_ANY_CONFIDENCE,
+        at=timezone.now(),
+    )
+    found = search(vector, "", scope=scope, top_k=_NEAREST)
+    return tuple(sorted(found.hits, key=lambda hit: hit.distance))
