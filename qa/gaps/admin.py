@@ -1,9 +1,10 @@
 from typing import Any, ClassVar
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import render
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -11,6 +12,7 @@ from django.utils.timesince import timesince
 from unfold.decorators import display
 
 from accounts.admin_parts import EstimatingPaginator, QueueFormAdmin, change_each, table
+from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, where_role
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
@@ -23,6 +25,7 @@ from qa.policies.wording import REASONS
 
 from .expert_form import is_curator_of
 from .forms import GapForm, ReplyForm
+from .regrouping import MAX_MERGED, merge, to_merge
 
 _STATES = {
     "open": "warning", "drafted": "info", "filled": "success", "dismissed": "info",
@@ -46,7 +49,7 @@ class GapAdmin(QueueFormAdmin):
     list_select_related = ["owner", "knowledge_base"]
     search_fields = ["question"]
     ordering: ClassVar = ["-impact_score", "-pk"]
-    actions: ClassVar = [*QueueFormAdmin.actions, "reopen"]
+    actions: ClassVar = [*QueueFormAdmin.actions, "reopen", "merge_chosen"]
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> Gap:
         return assign(key, by=by, owner=user)
@@ -68,7 +71,7 @@ class GapAdmin(QueueFormAdmin):
             facts.append("reason")
         sections: Fieldsets = [(None, {"fields": facts})]
         if obj is not None and obj.is_open:
-            names = ["how", "asked", "said", "entry", "words", "audience"]
+            names = ["how", "asked", "said", "entry", "words", "audience", "moved"]
             names += ["verify"] if is_curator_of(request.user, obj) else []
             sections.append(("Fill it", {"fields": names}))
         return [
@@ -90,6 +93,41 @@ class GapAdmin(QueueFormAdmin):
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
         user = caller(request)
         change_each(self, request, chosen, lambda key: reopen(key, by=user), "reopened")
+
+    @admin.action(description="Merge", permissions=["change"])
+    def merge_chosen(
+        self, request: HttpRequest, chosen: QuerySet[Gap]
+    ) -> HttpResponse | None:
+        """Name what is merged, or once confirmed merge it."""
+        user = caller(request)
+        keys = list(chosen.values_list("pk", flat=True)[: MAX_MERGED + 1])
+        try:
+            kept, others = to_merge(keys, by=user)
+            if "confirm" not in request.POST:
+                return self._ask_to_merge(request, kept, others)
+            kept = merge(keys, by=user)
+        except NescioError as error:
+            self.message_user(request, str(error), messages.ERROR)
+            return None
+        names = ", ".join(f"“{gap}”" for gap in others)
+        self.log_change(request, kept, f"Merged with it: {names}.")
+        said = (
+            f"{len(others) + 1} gaps merged: “{kept}” has {kept.questions} questions."
+        )
+        self.message_user(request, said, messages.SUCCESS)
+        return None
+
+    def _ask_to_merge(
+        self, request: HttpRequest, kept: Gap, others: list[Gap]
+    ) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": f"Merge {len(others) + 1} gaps",
+            "kept": kept,
+            "others": others,
+            "back": request.get_full_path(),
+        }
+        return render(request, "admin/qa/gap/merge.html", context)
 
     @admin.display(description="question", ordering="question")
     def shown_question(self, gap: Gap) -> str:

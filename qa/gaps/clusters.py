@@ -80,7 +80,7 @@ def moved(middle: np.ndarray, members: int, joined: np.ndarray) -> np.ndarray:
     Args:
         middle: Of shape (dimensions,), of unit length.
         members: How many it stands for; at least 0.
-        joined: Of shape (k, dimensions), of unit length.
+        joined: Of shape (k, dimensions), of unit length, or sums of such vectors.
     """
     total = members * middle.astype(np.float64) + joined.sum(axis=0, dtype=np.float64)
     length = float(np.linalg.norm(total))

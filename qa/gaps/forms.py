@@ -2,7 +2,11 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import AnonymousUser
-from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidget
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminRadioSelectWidget,
+    UnfoldAdminTextareaWidget,
+)
 
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
@@ -16,15 +20,27 @@ from qa.gaps.near_entries import (
     entries_of,
     nearest_entries,
 )
-from qa.gaps.services import TEXT_LIMIT, dismiss, draft, expected_answers, link, propose
+from qa.gaps.services import (
+    SHOWN,
+    TEXT_LIMIT,
+    dismiss,
+    draft,
+    expected_answers,
+    link,
+    propose,
+)
 
-from .expert_form import ExpertForm
+from .expert_form import ExpertForm, wrapping
+from .regrouping import split
 
-_DRAFT, _LINK, _PROPOSE, _DISMISS = "draft", "link", "propose", "dismiss"
+_DRAFT, _LINK, _PROPOSE, _SPLIT, _DISMISS = (
+    "draft", "link", "propose", "split", "dismiss",
+)  # fmt: skip
 _WAYS = {
     _DRAFT: "write the answer as a new entry",
     _LINK: "link an existing entry that answers it",
     _PROPOSE: "let a language model propose entries",
+    _SPLIT: "move the chosen questions to a gap of their own",
     _DISMISS: "dismiss it; say why",
 }
 
@@ -53,6 +69,15 @@ class GapForm(ExpertForm):
         "down expected.",
     )
 
+    moved = forms.TypedMultipleChoiceField(
+        label="Questions to move",
+        coerce=int,
+        choices=[],
+        required=False,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text=f"To a gap of their own; its newest questions, up to {SHOWN}.",
+    )
+
     class Meta:
         model = Gap
         fields: ClassVar[list[str]] = []
@@ -63,6 +88,13 @@ class GapForm(ExpertForm):
         if isinstance(how, forms.ChoiceField):
             ways = _WAYS.items()
             how.choices = [way for way in ways if self.is_curator or way[0] != _PROPOSE]
+        moved = self.fields["moved"]
+        if isinstance(moved, forms.MultipleChoiceField) and self.instance.is_open:
+            newest = self.instance.members.visible_to(self.user).newest()
+            moved.choices = [
+                (each.pk, wrapping(each.answer.question))
+                for each in newest.select_related("answer")[:SHOWN]
+            ]
         self.initial.setdefault("asked", self.instance.question)
         expected = expected_answers(self.instance, self.user).first()
         if expected is not None:
@@ -92,6 +124,8 @@ class GapForm(ExpertForm):
             return link(key, by=self.user, entry_id=given["entry"].pk)
         if given["how"] == _PROPOSE:
             return propose(key, by=self.user, audience=given["audience"])
+        if given["how"] == _SPLIT:
+            return split(key, by=self.user, question_ids=given["moved"])
         if given["how"] == _DISMISS:
             return dismiss(key, by=self.user, reason=given["said"])
         return draft(
