@@ -37,7 +37,7 @@ def wrapping(text: str, then: str = "") -> SafeString:
 
 
 class EntryField(forms.ModelChoiceField):  # type: ignore[type-arg]  # not at run time
-    def label_from_instance(self, obj: Entry) -> SafeString:  # type: ignore[override]  # of entries alone
+    def label_from_instance(self, obj: Entry) -> SafeString:
         said = f"{obj.question} {obj.text}".lstrip()
         return wrapping(said, f" ({obj.get_state_display()})")
 

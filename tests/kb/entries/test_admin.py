@@ -73,9 +73,9 @@ def test_the_only_knowledge_base_is_chosen_beforehand(boss):
     assert [field.value() for field in chosen] == [only.pk, None]
 
 
-def test_the_only_audience_that_one_is_in_is_chosen_beforehand(boss):
+def test_the_only_audience_that_one_is_in_is_chosen_beforehand(curator):
     def chosen():
-        page = boss.get(f"{LIST}add/")
+        page = curator.get(f"{LIST}add/")
         return page.context["adminform"].form["audience"].value()
 
     only = make_audience()
