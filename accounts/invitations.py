@@ -101,6 +101,9 @@ class ChoosePasswordPage(PasswordResetConfirmView):
         user = super().get_user(uidb64)
         return user if user is not None and user.is_active else None
 
+    def get_form_kwargs(self) -> dict[str, Any]:
+        return {**super().get_form_kwargs(), "label_suffix": ""}
+
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401  # Django's
         if not self.validlink:
             # Guesses alone: the address of a refused request is logged, and so no link is
