@@ -115,10 +115,11 @@ def test_guesses_at_a_password_are_counted_as_those_at_the_sign_in(client, user)
     user.save()
     client.force_login(user)
 
-    codes = [change_password(client, "a guess").status_code for _ in range(21)]
+    # Twice as many as a minute takes: another may begin in between.
+    codes = [change_password(client, "a guess").status_code for _ in range(42)]
 
     assert codes[0] == 400
-    assert codes[-1] == 429
+    assert 429 in codes
 
 
 def test_language_and_mails_are_kept_and_shown(client, user):
