@@ -58,6 +58,10 @@ def test_one_sees_that_a_question_is_being_tried(desk, expert):
     page.get_by_label("Question").press("Enter")
 
     expect(working).to_be_visible()
+    for _ in range(50):  # it is seen before the request reaches the route
+        if held:
+            break
+        page.wait_for_timeout(20)
     held[0].continue_()
     expect(page.locator("#tried article").first).to_be_visible()
     expect(working).to_be_hidden()
