@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -30,7 +30,7 @@ from kb.exceptions import CommentNotFoundError, EntryNotFoundError
 from kb.upkeep.conflict_resolution import set_validity, verify_undisputed
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
-from qa.answers.models import Answer, AnswerEvidence, withholds
+from qa.answers.models import Answer, AnswerEvidence
 from qa.gaps.notices import mark_entry_read
 from qa.inbox.services import flag_entry
 from qa.votes.models import Vote
@@ -112,11 +112,12 @@ def _answers(request: HttpRequest, found: Entry) -> QuerySet[Answer]:
     votes = Vote.objects.filter(answer=OuterRef("pk"))
     rows = Answer.objects.visible_to(request.user).live()
     rows = rows.filter(pk__in=list(newest[:_CITATIONS]), erased_at__isnull=True)
-    rows = rows.filter(~Q(withholds(request.user, "pk"))).annotate(
+    whole = rows.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `visible_to`
+    marked = whole.annotate(
         is_up=Exists(votes.filter(is_up=True)),
         is_down=Exists(votes.filter(is_up=False)),
     )
-    shown = rows.only("question", "outcome", "gate", "created_at")
+    shown = marked.only("question", "outcome", "gate", "created_at")
     return shown.order_by("-created_at")[:_ANSWERS]
 
 
