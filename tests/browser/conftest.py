@@ -163,6 +163,13 @@ def work(*kinds: str) -> None:
     assert not jobs.exclude(state=Job.State.SUCCEEDED).exists()
 
 
+@pytest.fixture
+def curator(desk: Desk, knowledge: None) -> Desk:
+    make_signed_up(Role.CURATOR, "carla")
+    desk.log_in("carla")
+    return desk
+
+
 OURS_IN_ADMIN = ".cal"
 
 

@@ -3,26 +3,18 @@
 import pytest
 from playwright.sync_api import expect
 
-from accounts.roles import Role
 from kb.conflicts.background import KIND
 from kb.conflicts.finding import find_entry_conflicts
 from kb.entries.states import mark_for_review
 from kb.models import Conflict, Entry
 from tests.factories import make_curator, make_entry
 
-from .conftest import Desk, make_signed_up, violations, work
+from .conftest import violations, work
 
 FIVE = "The Savings account costs 5 euros a month."
 SEVEN = "The Savings account costs 7 euros a month."
 
 pytestmark = pytest.mark.usefixtures("knowledge")
-
-
-@pytest.fixture
-def curator(desk: Desk) -> Desk:
-    make_signed_up(Role.CURATOR, "carla")
-    desk.log_in("carla")
-    return desk
 
 
 def test_a_contradiction_is_found_and_decided_and_the_losing_entry_says_why(curator):

@@ -6,21 +6,11 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from accounts.roles import Role
 from kb.entries.states import mark_for_review
 from kb.models import Entry
 from tests.factories import make_curator, make_entry
 
-from .conftest import Desk, make_signed_up
-
 pytestmark = pytest.mark.usefixtures("knowledge")
-
-
-@pytest.fixture
-def curator(desk: Desk) -> Desk:
-    make_signed_up(Role.CURATOR, "carla")
-    desk.log_in("carla")
-    return desk
 
 
 def test_an_entry_is_found_by_a_misspelt_word_edited_compared_and_restored(curator):
