@@ -1,9 +1,10 @@
-"""The admin's forms for a new account and for another password."""
+"""Forms for a new account and for another password, one's own or somebody's."""
 
 from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
+from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import User
 from unfold.forms import AdminPasswordChangeForm, UserCreationForm
 from unfold.widgets import UnfoldBooleanSwitchWidget
@@ -12,8 +13,31 @@ from accounts.invitations import days_of_links
 from accounts.models import ApiToken
 
 
-class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
-    """A new password for a user; who has it to hand may have a token to hand too."""
+class RevokesTokens:
+    """Saves a password, and revokes its owner's tokens where `revoke_tokens` is ticked.
+
+    Who has the password to hand may have a token to hand too.
+    """
+
+    cleaned_data: dict[str, Any]
+
+    def save(self, commit: bool = True) -> User:
+        user: User = super().save(commit)  # type: ignore[misc]  # the form's
+        if self.cleaned_data["revoke_tokens"]:
+            ApiToken.objects.owned_by(user).delete()
+        return user
+
+
+class OwnPasswordForm(RevokesTokens, PasswordChangeForm):
+    revoke_tokens = forms.BooleanField(
+        label="Revoke my API tokens too",
+        required=False,
+        help_text="They work without the password and would outlive the change.",
+    )
+
+
+class PasswordForm(RevokesTokens, AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
+    """A new password for a user."""
 
     revoke_tokens = forms.BooleanField(
         label="Revoke their API tokens",
@@ -22,12 +46,6 @@ class PasswordForm(AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has
         widget=UnfoldBooleanSwitchWidget,
         help_text="A token works without the password and would outlive the change.",
     )
-
-    def save(self, commit: bool = True) -> User:
-        user: User = super().save(commit)
-        if self.cleaned_data["revoke_tokens"]:
-            ApiToken.objects.owned_by(user).delete()
-        return user
 
 
 # Values of `usable_password`: what Django takes for none, and one of ours that it gets as that.

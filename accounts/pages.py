@@ -10,12 +10,12 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
+from accounts.account_forms import OwnPasswordForm
 from accounts.exceptions import ThrottledError, TokenNotFoundError
 from accounts.models import ApiToken, Preferences
 from accounts.roles import caller
@@ -38,14 +38,6 @@ class TokenForm(forms.Form):
         min_value=1,
         max_value=MAX_TOKEN_DAYS,
         initial=lambda: settings.TOKEN_DAYS or None,
-    )
-
-
-class OwnPasswordForm(PasswordChangeForm):
-    revoke_tokens = forms.BooleanField(
-        label="Revoke my API tokens too",
-        required=False,
-        help_text="They work without the password and would outlive the change.",
     )
 
 
@@ -77,8 +69,6 @@ def profile(request: HttpRequest) -> HttpResponse:
             )
         if has_password and form.is_valid():
             form.save()
-            if form.cleaned_data["revoke_tokens"]:
-                ApiToken.objects.owned_by(user).delete()
             update_session_auth_hash(request, user)
             messages.success(request, "Your password is changed.")
             return redirect("profile")

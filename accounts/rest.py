@@ -96,14 +96,17 @@ MAX_REPORTED = 20
 """Errors of one request that are named; a caller who sends thousands gets no more."""
 
 
-def no_such_row(rows: QuerySet[Any], slug_field: str, slug: str) -> str:
-    """Say that none of `rows` has this slug, and which slugs there are."""
+def listed_slugs(rows: QuerySet[Any], slug_field: str) -> str:
+    """Return the slugs of rows, at most `MAX_REPORTED`, or "none yet"."""
     found = rows.order_by(slug_field).values_list(slug_field, flat=True)
     known = list(found[: MAX_REPORTED + 1])
-    listed = ", ".join(known[:MAX_REPORTED]) or "none yet"
-    if len(known) > MAX_REPORTED:
-        listed += " and others"
-    noun = rows.model._meta.verbose_name
+    others = " and others" if len(known) > MAX_REPORTED else ""
+    return (", ".join(known[:MAX_REPORTED]) or "none yet") + others
+
+
+def no_such_row(rows: QuerySet[Any], slug_field: str, slug: str) -> str:
+    """Say that none of `rows` has this slug, and which slugs there are."""
+    noun, listed = rows.model._meta.verbose_name, listed_slugs(rows, slug_field)
     return f"There is no {noun} {slug[:80]!a}; available: {listed}."
 
 

@@ -13,11 +13,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from accounts.rest import (
-    MAX_REPORTED,
     StrictFilterSet,
     StrictModelSerializer,
     StrictPrimaryKeyField,
     StrictSlugField,
+    listed_slugs,
     no_such_row,
 )
 from accounts.roles import HasRole, Role
@@ -148,9 +148,10 @@ def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
     document = attrs.get("document") or (section.document if section else None)
     if document is not None:
         return document.knowledge_base  # type: ignore[no-any-return]  # a Document's
-    found = list(KnowledgeBase.objects.all()[:MAX_REPORTED])
+    bases = KnowledgeBase.objects.all()
+    found = list(bases[:2])
     if len(found) != 1:
-        slugs = ", ".join(each.slug for each in found)
+        slugs = listed_slugs(bases, "slug")
         said = (
             f"There are several; name the one it belongs to: {slugs}."
             if found
