@@ -256,7 +256,7 @@ def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
         changes.append("Retired since")
     elif getattr(row, "latest_number", revision.number) > revision.number:
         changes.append("Edited since")
-    if entry.valid_until is not None and entry.valid_until <= at:
+    if entry.has_expired(at):
         changes.append("Expired since")
     if entry.upkeep.is_overdue(at):
         changes.append("Review overdue")

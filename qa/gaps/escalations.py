@@ -153,12 +153,12 @@ def _answering(entry_id: int, answer: Answer, by: User) -> Entry:
             f"Entry {entry_id} is {entry.get_state_display()}, not verified; have it "
             "verified first, choose another or write the reply."
         )
-    rows = Entry.objects.filter(pk=entry_id)
-    if not rows.current(timezone.now()).exists():
+    if entry.has_expired(timezone.now()):
         raise InvalidEscalationError(
             f"Entry {entry_id} has expired; renew it first, or choose another."
         )
-    if not rows.visible_to(answer.asker or AnonymousUser()).exists():
+    asked = Entry.objects.visible_to(answer.asker or AnonymousUser())
+    if not asked.filter(pk=entry_id).exists():
         raise InvalidEscalationError(
             f"The asker may not see entry {entry_id}; choose another or write the reply."
         )
