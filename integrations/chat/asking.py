@@ -124,8 +124,14 @@ def lines(shown: dict[str, Any]) -> Iterator[Line]:
         yield Line(said, is_head=True)
     yield Line(shown["text"])
     pieces = shown["citations"] if is_answered else shown["near_misses"]
-    kind = "Evidence" if is_answered else "Related, but no answer"
+    meant = shown["meanings"]
+    if meant:
+        yield Line("Which of these do you mean? Ask again and name it.")
+        pieces = sorted(pieces, key=lambda piece: piece["entry"] not in meant)
     for piece in [each for each in pieces if not each["withheld"]][:MAX_SHOWN]:
+        kind = "Evidence" if is_answered else "Related, but no answer"
+        if piece["entry"] in meant:
+            kind = "This one"
         place = ", ".join(filter(None, (piece["document"], piece["section"])))
         state = "verified" if piece["verified"] else "not verified"
         head = ", ".join(filter(None, (place, state)))

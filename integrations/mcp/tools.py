@@ -33,7 +33,7 @@ _INSTRUCTIONS = """\
 Nescio answers from verified knowledge, or refuses and says why. Use `ask` for questions; \
 where `answered` is false, tell the user that it is not known and the reason, and do not \
 answer it from elsewhere. Name the citations of an answer. `near_misses` are close, and no \
-answer."""
+answer; where `meanings` names several of them by their `entry`, ask which is meant."""
 
 _QUESTION: dict[str, Any] = {
     "question": {"type": "string", "description": "One question, complete in itself."},
@@ -122,7 +122,7 @@ _OPERATIONS = (
         {},
         (
             "id", "conversation", "question", "answered", "text", "short_answer", "gate", "reason", "unsourced",
-            "citations", "near_misses", "disagreements", "as_of",
+            "citations", "near_misses", "meanings", "disagreements", "as_of",
         ),
     ),
     _Operation(

@@ -184,17 +184,23 @@ class VoteView(WidgetView):
 def for_reader(shown: dict[str, Any]) -> dict[str, Any]:
     """Return what a page shows of an answer: no threshold, signal or model."""
     names = ("id", "question", "language", "answered", "text", "unsourced", "reason")
-    reason = shown["reason"]
+    reason, meant = shown["reason"], shown["meanings"]
+    near = shown["near_misses"]
+    pieces = {
+        "citations": shown["citations"],
+        "meanings": [piece for piece in near if piece["entry"] in meant],
+        "near_misses": [piece for piece in near if piece["entry"] not in meant],
+    }
     return {
         **{name: shown[name] for name in names},
         "title": REASONS[reason].title if reason else "",
         **{
             kind: [
                 {name: piece[name] for name in _PIECE}
-                for piece in shown[kind]
+                for piece in found
                 if not piece["withheld"]
             ]
-            for kind in ("citations", "near_misses")
+            for kind, found in pieces.items()
         },
         "disagreements": [
             [

@@ -145,11 +145,13 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
         rests_on_unreviewed=any(card.shown.row.is_machine_written for card in cards),
         is_stale=answer.calibration == Calibration.STALE,
         is_hand_set=answer.calibration == Calibration.HAND_SET,
-        announcement=_announcement(answer, reason, len(cards)),
+        announcement=_announcement(answer, reason, len(cards), len(shown.meanings)),
     )
 
 
-def _announcement(answer: Answer, reason: ReasonWords | None, citations: int) -> str:
+def _announcement(
+    answer: Answer, reason: ReasonWords | None, citations: int, meanings: int
+) -> str:
     match answer.outcome:
         case Answer.Outcome.ANSWERED if answer.is_unsourced:
             return f"Answered without a source. {answer.shown_text}"
@@ -158,7 +160,8 @@ def _announcement(answer: Answer, reason: ReasonWords | None, citations: int) ->
             return f"Answered, with {sources}. {answer.shown_text}"
         case Answer.Outcome.REFUSED:
             why = f"{reason.title}. " if reason else ""
-            return f"Not answered. {why}{answer.shown_text}"
+            asks = f" Which of {meanings} entries do you mean?" if meanings else ""
+            return f"Not answered. {why}{answer.shown_text}{asks}"
         case Answer.Outcome.FAILED:
             return "The question is saved, but could not be decided."
         case _:

@@ -310,6 +310,11 @@ class AnswerSerializer(AnswerSummarySerializer):
         help_text="What was near a refused question, and no reason to answer it; where "
         "the language model was called, it is in `evidence` too.",
     )
+    meanings = serializers.SerializerMethodField(
+        help_text="Ids of the entries, of `near_misses`, that a refused question may mean "
+        "and does not tell apart: say which by asking again, or by a vote with "
+        "`answering_entry`."
+    )
     disagreements = DisagreementSerializer(
         source="view.disagreements",
         many=True,
@@ -334,6 +339,10 @@ class AnswerSerializer(AnswerSummarySerializer):
         instance.view = view(instance)
         shown: dict[str, Any] = super().to_representation(instance)
         return shown
+
+    def get_meanings(self, answer: Answer) -> list[int]:
+        ids = (piece.row.entry_id for piece in answer.view.meanings)
+        return [pk for pk in ids if pk is not None]
 
     @extend_schema_field(EffectiveSerializer(allow_null=True))
     def get_effective(self, answer: Answer) -> dict[str, Any] | None:

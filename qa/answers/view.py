@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kb.documents.models import Document, Section
 from qa.answers.models import Answer, AnswerEvidence
-from qa.pipeline.gates import CONFIDENCES, NOT_COMPARED, Gate
+from qa.pipeline.gates import COMPETING, CONFIDENCES, NOT_COMPARED, Gate, Reason
 from qa.pipeline.replay import flat
 
 Role = AnswerEvidence.Role
@@ -18,6 +18,18 @@ Role = AnswerEvidence.Role
 _NAMED = re.compile(
     r"(\b(?:number|nummer|piece|passage|evidence|source|beleg) |\[)(\d{1,2})\b",
     re.IGNORECASE,
+)
+
+# Why a question is refused that could be answered if it said which entry it means.
+_ASKS_BACK = frozenset(
+    {
+        Reason.NOT_ANSWERED,
+        Reason.MODEL_DECLINED,
+        Reason.MALFORMED_OUTPUT,
+        Reason.UNSUPPORTED,
+        Reason.LOW_CONFIDENCE,
+        Reason.NO_PROBE,
+    }
 )
 
 
@@ -91,6 +103,9 @@ class AnswerView:
     citations: tuple[ShownPiece, ...]
     evidence: tuple[ShownPiece, ...]
     near_misses: tuple[ShownPiece, ...]
+    meanings: tuple[
+        ShownPiece, ...
+    ]  # of the near misses, which the asker may choose of
     segments: tuple[ShownSegment, ...]
     disagreements: tuple[Disagreement, ...]
     not_compared: int
@@ -106,6 +121,7 @@ def view(answer: Answer) -> AnswerView:
     evidence.sort(key=lambda row: row.role != Role.CITED)  # by rank below
     cited = [row for row in evidence if row.role == Role.CITED and is_answered]
     numbered = _numbered(evidence)
+    near = _numbered(r for r in answer.pieces if r.role == Role.NEAR_MISS)
     return AnswerView(
         answer=answer,
         text=answer.shown_text,
@@ -113,7 +129,8 @@ def view(answer: Answer) -> AnswerView:
         reasoning=_renumbered(answer.shown_reasoning, numbered),
         citations=_numbered(cited),
         evidence=numbered,
-        near_misses=_numbered(r for r in answer.pieces if r.role == Role.NEAR_MISS),
+        near_misses=near,
+        meanings=_meanings(answer, near),
         segments=_segments(answer)
         if is_answered and not answer.is_draft_withheld
         else (),
@@ -123,6 +140,15 @@ def view(answer: Answer) -> AnswerView:
             answer, token_confidences(answer) if is_readable else ()
         ),
     )
+
+
+def _meanings(answer: Answer, near: Sequence[ShownPiece]) -> tuple[ShownPiece, ...]:
+    """Return the verified entries between which a refused question does not decide."""
+    if answer.shown_reason not in _ASKS_BACK:
+        return ()
+    count = int(flat(answer.signals).get(COMPETING) or 0)
+    able = [each for each in near if each.row.is_verified and not each.row.is_withheld]
+    return tuple(able[:count]) if count > 1 < len(able) else ()
 
 
 def _renumbered(reasoning: str, pieces: Iterable[ShownPiece]) -> str:

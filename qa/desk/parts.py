@@ -162,7 +162,7 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
     return {
         "page": page,
         "near": _near_part(page, voted["vote"]),
-        "meanings": _meanings(request, answer),
+        "meanings": () if page.view.meanings else _meanings(request, answer),
         "turns": _turns(request, answer),
         "may_curate": may_curate(request, answer.knowledge_base_id),
         "is_own": answer.asker_id == request.user.pk,
@@ -209,16 +209,19 @@ def _meanings(request: HttpRequest, answer: Answer) -> tuple[Entry, ...]:
 
 
 def _near_part(page: AnswerPage, vote: Vote | None) -> dict[str, object]:
-    """Return the near misses of a refusal; the chosen one is among the first."""
+    """Return the near misses of a refusal, first those that may be meant and the chosen."""
     chosen = vote.answering_entry_id if vote else None
     rows = [(card, card.shown.row) for card in page.near_misses]
+    meanings = page.view.meanings
     first = [
         card
         for at, (card, row) in enumerate(rows)
-        if at < _NEAREST or (row.entry_id and row.entry_id == chosen)
+        if (card.shown in meanings if meanings else at < _NEAREST)
+        or (row.entry_id and row.entry_id == chosen)
     ]
     return {
         "nearest": first,
+        "asks_back": bool(meanings),
         "further": [card for card in page.near_misses if card not in first],
         "is_chosen": any(row.entry_id and row.entry_id == chosen for _, row in rows),
         "can_be_chosen": any(

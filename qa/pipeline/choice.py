@@ -111,16 +111,27 @@ def choose(
         found: Log-odds of each passage against none.
         able: Places of those that may be shown, at least one.
     """
+    near = nearly_as_likely(found, texts, able)
+    competition = COMPETITION if len(near) <= most else 1.0
+    shown = near[:most]
+    return shown, chance_of(found, texts, shown, competition=competition)
+
+
+def nearly_as_likely(
+    found: Sequence[float], texts: Sequence[str], able: Sequence[int]
+) -> list[int]:
+    """Return the likeliest passage, and behind it those that may be meant as well.
+
+    They are nearly as likely as that and say something else. For the arguments see
+    `choose`.
+    """
     first, *others = sorted(able, key=lambda at: -found[at])
-    near = [first] + [
+    return [first] + [
         at
         for at in others
         if found[at] >= found[first] + math.log(_BESIDE)
         and _said(texts[at]) != _said(texts[first])
     ]
-    competition = COMPETITION if len(near) <= most else 1.0
-    shown = near[:most]
-    return shown, chance_of(found, texts, shown, competition=competition)
 
 
 def chance_of(

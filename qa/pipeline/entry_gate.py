@@ -20,9 +20,10 @@ from .choice import (
     chance_of_any,
     choose,
     log_odds,
+    nearly_as_likely,
     sentences_of,
 )
-from .gates import Decision, Gate, judge
+from .gates import COMPETING, Decision, Gate, judge
 from .hard_gate import covers
 from .policy import Policy
 from .retrieve import keep
@@ -33,6 +34,9 @@ _MIN_CONTENT, _MIN_WORDS = 2, 4
 # A sentence tells the answer if it is likelier to than not and its odds are three times
 # those of any other: right in 138 of 146 paragraphs so marked of SQuAD's thirteen articles.
 _TELLS, _STANDS_OUT = 0.5, math.log(3)
+# Which entry is meant is a question to the asker once it is likelier than not that any of
+# them answers.
+_ASKS_BACK = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +70,12 @@ def verify(
     by = verifier()
     weighed = weigh(question, found.evidence, by)
     chance, own = answering(question, weighed, policy)
-    values = {
+    values: dict[str, float | None] = {
         "answerability": weighed.answerability,
         "entry_answers": chance if own else None,
     }
+    if competing := count_competing(question, weighed, policy):
+        values[COMPETING] = competing
     decision = judge(Gate.ENTRY, values, policy)
     is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
     matches = own if is_match and not decision.refused else ()
@@ -132,6 +138,25 @@ def answering(
         most=min(MOST, policy.top_k),
     )
     return chance, tuple(rivals[at][1] for at in shown)
+
+
+def count_competing(question: Question, weighed: Weighed, policy: Policy) -> int:
+    """Return how many verified entries may be meant, 0 where the question tells it.
+
+    They are the likeliest of those that hard refusal lets pass.
+    """
+    rivals = [pair for pair in weighed.pieces if pair[1].is_verified]
+    able = [
+        at
+        for at, (_, piece) in enumerate(rivals)
+        if covers(piece, policy) and not _is_opposite(question, piece)
+    ]
+    if not able or (weighed.answerability or 0.0) < _ASKS_BACK:
+        return 0
+    near = nearly_as_likely(
+        [odds for odds, _ in rivals], [piece.text for _, piece in rivals], able
+    )
+    return len(near) if len(near) > 1 else 0
 
 
 def may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:

@@ -81,6 +81,7 @@ class Decision:
 DISAGREEING = "disagreeing_sources"
 NEAREST_OBSTACLE = "nearest_obstacle"
 NOT_COMPARED = "sources_not_compared"
+COMPETING = "competing_entries"
 EARLY = "early_confidence"
 _RATIOS = (0.0, 2.0)
 _IS, _AT_LEAST, _AT_MOST = Comparison.IS, Comparison.AT_LEAST, Comparison.AT_MOST
@@ -178,6 +179,10 @@ SIGNALS: Mapping[str, SignalRow] = {
         Gate.ENTRY, "Probability that a verified entry answers by itself",
         comparison=_AT_LEAST, threshold="min_entry_answer", switch="verification",
         missing=Missing.FAILS, trust=Trust.HIGH, limits=(0.0, 1.01),
+    ),
+    # Stored where there are several.
+    COMPETING: SignalRow(
+        Gate.ENTRY, "Verified entries that may be meant", Kind.COUNT
     ),
     "readable": SignalRow(
         Gate.SOFT_REFUSAL, "The model's output is readable", Kind.YES_NO,

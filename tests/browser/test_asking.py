@@ -90,6 +90,36 @@ def test_agent_says_by_keyboard_which_entry_answers_a_refusal(desk):
     assert not Vote.objects.exists()
 
 
+def test_agent_chooses_by_keyboard_which_product_is_meant(desk):
+    prices = {"Gold": 72, "Business": 96, "Cash": 4}
+    near = [
+        make_entry(f"{name} costs {price} euros.") for name, price in prices.items()
+    ]
+    signal = {"gate": "entry", "name": "competing_entries", "value": 2.0}
+    desk.log_in("agent")
+    refused = make_answer(
+        User.objects.get(username="agent"),
+        question="How much is the yearly fee?",
+        near_misses=tuple(near),
+        reason="not_answered",
+        shown_reason="not_answered",
+        signals=[{**signal, "threshold": None, "passed": None}],
+    )
+    page = desk.open(f"/answers/{refused.pk}")
+    expect(page.locator("#near-title")).to_have_text("Which of these do you mean?")
+    expect(page.get_by_role("button", name="I mean this one")).to_have_count(2)
+    assert violations(page) == []
+
+    page.get_by_role("link", name="these entries").press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="I mean this one").first).to_be_focused()
+    meant = page.locator(".card", has_text="Business")
+    meant.get_by_role("button", name="I mean this one").press("Enter")
+
+    expect(page.locator("#near-title")).to_have_text("You chose an entry")
+    expect(meant).to_contain_text("Your choice")
+
+
 def test_who_never_asked_is_shown_questions_that_are_answered(desk):
     page = desk.log_in("agent")
     expect(page.locator(".examples button")).to_have_count(1)

@@ -99,7 +99,7 @@ def test_a_reader_gets_no_threshold_signal_or_model(widget):
         answer = call("ask", {"question": question}, token=token).json()
         assert answer.keys() == {
             "id", "question", "language", "answered", "text", "unsourced", "reason",
-            "title", "citations", "near_misses", "disagreements",
+            "title", "citations", "meanings", "near_misses", "disagreements",
         }  # fmt: skip
         for piece in answer["citations"] + answer["near_misses"]:
             assert not piece.keys() & {"entry", "revision", "distance", "confidence"}

@@ -152,6 +152,31 @@ def test_a_refusal_shows_near_misses_apart(client, asker):
 
 
 @pytest.mark.parametrize(
+    ("reason", "count", "is_asked"),
+    [
+        ("not_answered", 2, True),
+        ("model_declined", 2, True),
+        ("sources_disagree", 2, False),
+        ("not_answered", None, False),
+    ],
+)
+def test_a_refusal_names_the_entries_between_which_it_does_not_decide(
+    client, asker, reason, count, is_asked
+):
+    near = [make_entry("Blue is free."), make_entry("Red is not.")]
+    signal = {"gate": "entry", "name": "competing_entries", "value": count}
+    signals = [{**signal, "threshold": None, "passed": None}] if count else []
+    answer = make_answer(
+        asker, near_misses=(*near, make_entry("Cash.")), signals=signals,
+        reason=reason, shown_reason=reason,
+    )  # fmt: skip
+
+    shown = client.get(f"/api/v1/answers/{answer.pk}").json()
+
+    assert shown["meanings"] == ([each.pk for each in near] if is_asked else [])
+
+
+@pytest.mark.parametrize(
     ("outcome", "text"), [("pending", "still being decided"), ("failed", "ask again")]
 )
 def test_what_is_not_decided_has_a_text_all_the_same(client, asker, outcome, text):

@@ -17,7 +17,7 @@ from tests.factories import make_audience, make_entry, make_knowledge_base, make
 
 KEYS = {
     "id", "conversation", "question", "typed", "language", "asker", "service", "outcome", "answered", "gate", "reason",
-    "text", "withheld", "unsourced", "segments", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "disagreements", "not_compared", "signals",
+    "text", "withheld", "unsourced", "segments", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "meanings", "disagreements", "not_compared", "signals",
     "effective", "milliseconds", "vote", "created_at", "as_of",
 }  # fmt: skip
 PIECE_KEYS = {

@@ -385,6 +385,39 @@ def test_one_word_asks_back_which_entry_is_meant(page, user):
     assert "Which of these" not in other
 
 
+def test_entries_that_compete_are_a_question_back(page, user):
+    gold, business = make_entry("Gold costs 72 euros."), make_entry("96 for Business.")
+    near = (make_entry("Nobody checked.", state="in_review"), gold, business)
+    answer = make_answer(
+        user,
+        question="How much is the yearly fee?",
+        near_misses=(*near, make_entry("Cash costs 4 euros.")),
+        gate="entry",
+        reason="not_answered",
+        shown_reason="not_answered",
+        signals=[
+            {
+                "gate": "entry",
+                "name": "competing_entries",
+                "value": 2.0,
+                "threshold": None,
+                "passed": None,
+            }
+        ],
+    )
+
+    body = page.get(reverse("answer", args=[answer.pk])).content.decode()
+    path = reverse("answer-choose", args=[answer.pk])
+    page.post(path, {"entry": str(business.pk)})
+    chosen = page.get(reverse("answer", args=[answer.pk])).content.decode()
+
+    assert body.count("Which of these do you mean?") == 1
+    assert body.count("I mean this one") == 2
+    assert body.index(business.text) < body.index("2 more") < body.index("Cash costs")
+    assert Vote.objects.get().answering_entry == business
+    assert "Your choice" in chosen
+
+
 def test_a_follow_up_is_shown_as_it_was_asked_and_can_be_edited(page, knowledge):
     first = page.post("/", {"question": knowledge.question}).url.rpartition("/")[2]
     typed = "and a new card?"

@@ -39,12 +39,13 @@ POLICY = {
 def outcome_of(
     scores: Sequence[float],
     *pieces: Any,
+    question: str = "How much is a new card?",
     opposed: Sequence[Contradiction] = (),
     **changes: Any,
 ) -> Outcome:
     """Ask with these probabilities; a model answers where it is asked."""
     *_, outcome = run_pipeline(
-        "How much is a new card?",
+        question,
         retriever=GivenRetriever(make_retrieval(*pieces), opposed=opposed),
         language_model=lambda: GivenModel(make_generation()),
         probes=lambda _model: NoProbes(),
@@ -69,6 +70,28 @@ def test_a_verified_entry_that_answers_is_the_answer_word_for_word():
     assert [citation.entry_id for citation in outcome.citations] == [1]
     assert outcome.generation is None
     assert outcome.probes == SCORER
+
+
+@pytest.mark.parametrize(
+    ("scores", "question", "count"),
+    [
+        ([0.6, 0.55, 0.01], "How much is a card?", 2),
+        ([0.6, 0.55, 0.5], "How much is a card?", 2),  # the third is not verified
+        ([0.6, 0.55, 0.5], "Card?", 2),  # of one word nothing answers, but is meant
+        ([0.6, 0.05, 0.5], "How much is a card?", None),
+        ([0.3, 0.3, 0.01], "How much is a card?", None),  # likelier that none answers
+    ],
+)
+def test_it_is_counted_how_many_verified_entries_may_be_meant(scores, question, count):
+    outcome = outcome_of(scores, ONE, TWO, UNSURE, question=question)
+    found = {each.name: each.value for each in outcome.signals}
+    assert found.get("competing_entries") == count
+
+
+def test_entries_that_say_the_same_do_not_compete():
+    same = make_evidence(ONE.text, entry_id=5)
+    outcome = outcome_of([0.6, 0.59], ONE, same, question="How much is a card?")
+    assert "competing_entries" not in {each.name for each in outcome.signals}
 
 
 def test_no_language_model_is_loaded_for_it():
