@@ -75,6 +75,7 @@ def _page(
     request: HttpRequest, policy: Policy, site: dict[str, Any], reason: str = ""
 ) -> HttpResponse:
     check, active = check_of(policy), active_policy(policy.knowledge_base)
+    is_live = request.headers.get("HX-Request") == "true"
     rows = policy_rows([active, policy]) if active != policy else ()
     visible = set(
         SavedCase.objects.visible_to(request.user)
@@ -95,11 +96,17 @@ def _page(
         "hidden_failed": sum(each.passes is False for each in hidden),
         "changed": sum(each.has_changed for each in check.cases),
         "is_asking": check.state is CaseState.RUNNING,
+        # Once, as the page is opened: what can't be asked is not asked again and again.
+        "asks_itself": check.state is CaseState.UNASKED
+        and not (policy.is_active or is_live),
         "is_blocked": is_blocked(policy, check),
         "reason": reason[:_MAX_REASON],
         "back": reverse("admin:qa_policy_change", args=[policy.pk]),
     }
-    return render(request, "admin/qa/policy/activate.html", site | context)
+    response = render(request, "admin/qa/policy/activate.html", site | context)
+    if is_live and check.state in (CaseState.PASSED, CaseState.FAILED):
+        response["HX-Refresh"] = "true"  # whether a reason is needed has changed, too
+    return response
 
 
 def _in_words(checked: CheckedCase) -> dict[str, Any]:

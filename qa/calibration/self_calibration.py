@@ -7,9 +7,10 @@ How is said in `own_questions`, and when in `self_calibration_jobs`.
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import transaction
 
 from kb.documents.models import KnowledgeBase
@@ -18,7 +19,7 @@ from kb.enrichment.forms import Writer
 from kb.search import METHOD
 from qa.answers.sources import configured_verifier
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
-from qa.evaluation.activation import check_of
+from qa.evaluation.activation import ask_cases_now, check_of
 from qa.exceptions import CalibrationError
 from qa.pipeline.gates import CONFIDENCES, THRESHOLDED
 from qa.pipeline.policy import default
@@ -101,7 +102,7 @@ def calibrate_itself(
     Args:
         target: Largest share of wrong ones among the shown; the knowledge base's if None.
         unanswerable: Assumed share of questions that nothing answers, half of them foreign.
-        mode: `Mode.ACTIVATE` lets the version decide at once; the knowledge base's if None,
+        mode: `Mode.ACTIVATE` lets the version decide once its test cases pass; the knowledge base's if None,
             which then spares what a person set.
         by: Who asked for it.
         load_writer: Loads what asks for facts; they are asked for in key words if None.
@@ -146,10 +147,14 @@ def calibrate_itself(
     kept.named = sum(question.is_named for question in questions)
     kept.verifier, kept.embedder, kept.retrieval = running()
     kept.notes = _notes(choice, own_trades)
-    kept.policy = base
-    _write(
-        kept, choice, mode=mode or wanted.calibrates_itself, is_asked=bool(mode), by=by
+    why_not = partial(
+        _why_not, base, choice, mode or wanted.calibrates_itself, is_asked=bool(mode)
     )
+    kept.policy = _version(base, choice, by)
+    if not (why_not() or kept.policy.is_active):
+        asker = by if isinstance(by, User) else None
+        ask_cases_now(kept.policy, by=asker, on_progress=on_progress)
+    _write(kept, why_not, by=by)
     return kept
 
 
@@ -188,23 +193,15 @@ def running() -> tuple[str, str, str]:
 
 
 def _write(
-    kept: SelfCalibration,
-    choice: Choice,
-    *,
-    mode: str,
-    is_asked: bool,
-    by: AbstractBaseUser | None,
+    kept: SelfCalibration, why_not: Callable[[], str], *, by: AbstractBaseUser | None
 ) -> None:
-    """Make the version of the policy that was measured; activate it where it may be."""
+    """Keep what was measured, and activate the version made where it may be."""
     with transaction.atomic():
         # From here on nobody activates another one.
         KnowledgeBase.objects.select_for_update(no_key=True).get(
             pk=kept.knowledge_base_id
         )
-        base = kept.policy
-        base.refresh_from_db(fields=["is_active"])
-        kept.not_activated = _why_not(base, choice, mode, is_asked=is_asked)
-        kept.policy = _version(base, choice, by)
+        kept.not_activated = why_not()
         if not (kept.not_activated or kept.policy.is_active):
             check = check_of(kept.policy)
             kept.not_activated = check.in_words if check.needs_reason else ""
@@ -239,6 +236,7 @@ def _why_not(base: Policy, choice: Choice, mode: str, *, is_asked: bool) -> str:
     """Return why the version is only proposed; "" where it may decide."""
     if mode != Mode.ACTIVATE:
         return "It was only to be proposed."
+    base.refresh_from_db(fields=["is_active"])
     if not base.is_active:
         return f"Another version was activated while {base} was measured."
     if own_knowledge_uncalibrated(base):

@@ -1,12 +1,14 @@
 """What a version does with the saved test cases, looked at before it is activated."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.exceptions import NescioError
 from jobs.models import Job
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
@@ -17,9 +19,12 @@ from qa.policies.services import activate, active_policy
 from .cases import Case
 from .knowledge import asked_of
 from .models import EvaluationResult, EvaluationRun, SavedCase
-from .runs import KIND
+from .runs import KIND, begin, finish, go_on
 from .saved_cases import cases_of, digest_of_cases
 from .suites.own import OWN_NAME
+from .suites.registry import open_suite
+
+logger = logging.getLogger(__name__)
 
 
 class CaseState(StrEnum):
@@ -137,6 +142,26 @@ def ask_cases(policy: Policy, *, by: User | None) -> Job:
     if active != policy and _newest(active, data) is None:
         _enqueue(active, data, by)
     return _enqueue(policy, data, by)
+
+
+def ask_cases_now(
+    policy: Policy, *, by: User | None, on_progress: Callable[[int, int], None]
+) -> None:
+    """Ask the test cases under a version before this returns, if nobody has or does.
+
+    What keeps them from being asked is logged: then they were not asked.
+    """
+    if check_of(policy).state not in (CaseState.UNASKED, CaseState.STOPPED):
+        return
+    base = policy.knowledge_base.slug
+    try:
+        suite = open_suite(OWN_NAME, knowledge_base=base, policy=policy, by=by)
+        run = begin(suite, by=by)
+        for _ in go_on(run, suite):
+            on_progress(run.results.count(), run.total)
+        finish(run)
+    except NescioError as error:
+        logger.warning("The test cases were not asked under %s: %s", policy, error)
 
 
 @transaction.atomic

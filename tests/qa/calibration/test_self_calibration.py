@@ -22,6 +22,8 @@ from qa.calibration.self_calibration import (
     set_settings,
 )
 from qa.calibration.wording import LABELLED, words_of
+from qa.evaluation.models import SavedCase
+from qa.evaluation.saved_cases import save_case
 from qa.exceptions import CalibrationError
 from qa.models import Policy, Review, SelfCalibration, SelfCalibrationSettings
 from qa.pipeline.policy import default
@@ -97,6 +99,22 @@ def test_it_makes_a_version_with_what_it_was_measured_on_and_lets_it_decide(base
     assert not is_set_by_hand(made)
     # The same again is no new version.
     assert calibrate_itself(base, target=0.1).policy == made
+
+
+@pytest.mark.slow
+def test_it_asks_the_test_cases_before_it_lets_a_version_decide(base):
+    person = make_user(Role.ADMIN)
+    question = "Who won the chess game of 1974?"
+    kept = {"knowledge_base": base, "entries": [], "asker": person, "by": person}
+    case = save_case(question, expects_answer=True, **kept)
+    failed = calibrate_itself(base, target=0.1)
+    save_case(question, expects_answer=False, **kept)
+    passed = calibrate_itself(base, target=0.1)
+
+    assert failed.not_activated == "1 of 1 test cases fail."
+    assert not failed.policy.is_active
+    assert (passed.not_activated, passed.policy.is_active) == ("", True)
+    assert SavedCase.objects.get().pk == case.pk
 
 
 @pytest.mark.slow

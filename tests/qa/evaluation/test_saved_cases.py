@@ -47,6 +47,9 @@ def policy(entry):
     return active_policy(make_knowledge_base())
 
 
+LIVE = {"HX-Request": "true"}
+
+
 @pytest.fixture
 def boss():
     return make_user(Role.ADMIN, username="boss")
@@ -273,10 +276,16 @@ def test_the_activation_page_shows_what_changes_and_what_fails(policy, entry, bo
     strict = new_version(policy, by=None, alpha=0.0, verbatim_distance=0.0)
     address = reverse("admin:qa_policy_activate_this", args=[strict.pk])
 
+    itself = 'hx-trigger="load"'
+    assert itself in page.get(address).content.decode()
+    assert itself not in page.get(address, headers=LIVE).content.decode()
     page.post(address, {"then": "ask"})
     waiting = page.get(address).content.decode()
+    assert "HX-Refresh" not in page.get(address, headers=LIVE)
     ask_all(strict)
+    assert page.get(address, headers=LIVE)["HX-Refresh"] == "true"
     shown = page.get(address).content.decode()
+    assert itself not in waiting + shown
     refused = page.post(address, {"reason": ""}).content.decode()
 
     assert "wait for a worker" in waiting
