@@ -126,7 +126,7 @@ def lines(shown: dict[str, Any]) -> Iterator[Line]:
     pieces = shown["citations"] if is_answered else shown["near_misses"]
     meant = shown["meanings"]
     if meant:
-        yield Line("Which of these do you mean? Ask again and name it.")
+        yield Line("Do you mean one of these? Ask again and name it.")
         pieces = sorted(pieces, key=lambda piece: piece["entry"] not in meant)
     for piece in [each for each in pieces if not each["withheld"]][:MAX_SHOWN]:
         kind = "Evidence" if is_answered else "Related, but no answer"

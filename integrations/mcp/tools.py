@@ -203,6 +203,12 @@ _OPERATIONS = (
                 },
                 "comment": {"type": "string"},
                 "expected_answer": {"type": "string"},
+                "answering_entry": {
+                    "type": "integer",
+                    "description": "With a thumb down on a refusal: the entry, of its "
+                    "`near_misses`, that answers it, such as the one of `meanings` that "
+                    "was meant.",
+                },
             },
             ["answer", "rating"],
         ),

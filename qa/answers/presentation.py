@@ -160,7 +160,7 @@ def _announcement(
             return f"Answered, with {sources}. {answer.shown_text}"
         case Answer.Outcome.REFUSED:
             why = f"{reason.title}. " if reason else ""
-            asks = f" Which of {meanings} entries do you mean?" if meanings else ""
+            asks = f" Do you mean one of {meanings} entries?" if meanings else ""
             return f"Not answered. {why}{answer.shown_text}{asks}"
         case Answer.Outcome.FAILED:
             return "The question is saved, but could not be decided."

@@ -106,7 +106,7 @@ def test_agent_chooses_by_keyboard_which_product_is_meant(desk):
         signals=[{**signal, "threshold": None, "passed": None}],
     )
     page = desk.open(f"/answers/{refused.pk}")
-    expect(page.locator("#near-title")).to_have_text("Which of these do you mean?")
+    expect(page.locator("#near-title")).to_have_text("Do you mean one of these?")
     expect(page.get_by_role("button", name="I mean this one")).to_have_count(2)
     assert violations(page) == []
 
@@ -183,7 +183,7 @@ def test_a_question_of_one_word_is_answered_by_choosing_what_is_meant(desk):
     make_entry("It costs 9 euros.", question="How do I block a stolen phone?")
     desk.log_in("agent")
     page = desk.ask("block?")
-    meant = page.get_by_role("form", name="Which of these do you mean?")
+    meant = page.get_by_role("form", name="Do you mean one of these?")
     expect(meant.get_by_role("button", name="a stolen phone")).to_be_visible()
     assert violations(page) == []
 

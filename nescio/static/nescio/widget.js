@@ -183,7 +183,7 @@
       answer.unsourced ? make("p", { class: "muted" }, "A language model wrote it from its own knowledge. Check it before you rely on it.") : null,
       ...answer.disagreements.map((sides) => disagreement(sides, language)),
       pieces("Evidence", answer.citations, language),
-      answer.answered ? null : pieces("Which of these do you mean? Ask again and name it.", answer.meanings, language),
+      answer.answered ? null : pieces("Do you mean one of these? Ask again and name it.", answer.meanings, language),
       answer.answered ? null : pieces("Related, but no answer", answer.near_misses, language),
       vote(answer, fail),
     );

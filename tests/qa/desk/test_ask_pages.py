@@ -378,11 +378,11 @@ def test_one_word_asks_back_which_entry_is_meant(page, user):
         for each in (word, sentence)
     )
 
-    assert "Which of these do you mean?" in body
+    assert "Do you mean one of these?" in body
     assert f'name="question" value="{change}"' in body
     assert body.index(change) < body.index("four digits")
     assert not any(said in body for said in ("vault", "longer", "12 euros"))
-    assert "Which of these" not in other
+    assert "Do you mean one" not in other
 
 
 def test_entries_that_compete_are_a_question_back(page, user):
@@ -411,7 +411,7 @@ def test_entries_that_compete_are_a_question_back(page, user):
     page.post(path, {"entry": str(business.pk)})
     chosen = page.get(reverse("answer", args=[answer.pk])).content.decode()
 
-    assert body.count("Which of these do you mean?") == 1
+    assert body.count("Do you mean one of these?") == 1
     assert body.count("I mean this one") == 2
     assert body.index(business.text) < body.index("2 more") < body.index("Cash costs")
     assert Vote.objects.get().answering_entry == business
