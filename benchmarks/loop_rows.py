@@ -22,7 +22,7 @@ from benchmarks.loop_work import WRITTEN, write_work
 from kb.embedding.services import active_model
 from kb.embedding.vector_index import build_where_it_pays
 from kb.models import KnowledgeBase, Tag
-from qa.dashboard.traffic import count_days
+from qa.dashboard.counting import count_days
 from qa.models import (
     Answer,
     AnswerEvidence,

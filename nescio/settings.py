@@ -400,6 +400,28 @@ PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 # once. What needs no model never waits behind them.
 LANGUAGE_QUEUE = _of_one_process(env.int("NESCIO_LANGUAGE_QUEUE", default=8))
 
+
+def _token_prices(texts: list[str]) -> dict[str, tuple[float, float]]:
+    """Read {model: (price of a million tokens read, and written)}."""
+    prices = {}
+    for text in texts:
+        name, _, price = text.rpartition("=")
+        try:
+            read, written = (float(each) for each in price.split("/"))
+        except ValueError:
+            read = written = math.nan
+        if not (name and read >= 0 and written >= 0):
+            raise ImproperlyConfigured(
+                f"NESCIO_TOKEN_PRICES has {text!r}; write MODEL=READ/WRITTEN, the prices of "
+                "a million tokens, such as gpt-4o-mini=0.15/0.60, and commas between several."
+            )
+        prices[name.strip()] = (read, written)
+    return prices
+
+
+# What tokens of a language model cost; the dashboard shows no cost of a model without.
+TOKEN_PRICES = _token_prices(env.list("NESCIO_TOKEN_PRICES", default=[]))
+
 # Where the admin finds data sets to evaluate; empty offers those that come along.
 EVALUATION_DATA = env.str("NESCIO_EVALUATION_DATA", default="")
 

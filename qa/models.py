@@ -8,7 +8,14 @@ from qa.calibration.models import (
     SelfCalibration,
     SelfCalibrationSettings,
 )
-from qa.dashboard.models import ChangedDay, CountedDay, DailyCount, DailyLatency
+from qa.dashboard.models import (
+    ChangedDay,
+    CountedDay,
+    DailyCount,
+    DailyLatency,
+    DailyModel,
+    DailyShadow,
+)
 from qa.evaluation.models import EvaluationResult, EvaluationRun, SavedCase
 from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Gap, GapCursor, GapQuestion, Repeat
@@ -29,6 +36,8 @@ __all__ = [
     "CountedDay",
     "DailyCount",
     "DailyLatency",
+    "DailyModel",
+    "DailyShadow",
     "DriftReading",
     "Escalation",
     "EvaluationResult",

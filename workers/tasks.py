@@ -31,7 +31,7 @@ from kb.sources import services as followed
 from kb.upkeep import reminders
 from kb.upkeep import services as upkeep
 from qa.answers.asking import fail_abandoned
-from qa.dashboard import traffic
+from qa.dashboard import counting
 from qa.gaps import notices, repeats
 from qa.gaps import services as gaps
 from qa.privacy import scrubbing
@@ -163,7 +163,7 @@ def doubt_entries() -> None:
 @shared_task(name="workers.count_days")
 def count_days() -> None:
     """Bring what dashboards read up to date: today's counts, and what changed since."""
-    traffic.count_days()
+    counting.count_days()
 
 
 @shared_task(name="workers.ask_again")

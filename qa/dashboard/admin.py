@@ -22,7 +22,7 @@ from qa.dashboard.services import Dashboard, base_shown_to, read_dashboard
 from qa.dashboard.traffic import Scope, make_scope
 from qa.reviews.sample_plan import Estimate
 
-from . import charts
+from . import charts, tables
 
 PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 _DEFAULT_DAYS = 30
@@ -88,6 +88,7 @@ def dashboard_page(request: HttpRequest) -> HttpResponse:
         "shown": shown,
         "tiles": _tiles(shown),
         "charts": _charts(shown),
+        "tables": _tables(shown),
     }
     return TemplateResponse(request, "admin/qa/answer/dashboard.html", context)
 
@@ -163,3 +164,8 @@ def _charts(shown: Dashboard) -> list[charts.Chart]:
         charts.drift_chart(shown.drift or ()),
     ]
     return [chart for chart in found if chart is not None]
+
+
+def _tables(shown: Dashboard) -> list[tables.Table]:
+    found = [tables.shadow_table(shown.shadows), tables.model_table(shown.models)]
+    return [table for table in found if table is not None]

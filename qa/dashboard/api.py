@@ -109,6 +109,45 @@ class QualitySerializer(serializers.Serializer[object]):
     agreement = KappaSerializer()
 
 
+class ShadowGateSerializer(serializers.Serializer[object]):
+    """A gate in shadow: of the answers that it judged, those that it would have refused."""
+
+    gate = serializers.CharField()
+    answers = serializers.IntegerField(help_text="Shown, and judged by it.")
+    refused = serializers.IntegerField(
+        help_text="Of these, it would have refused so many."
+    )
+    share = serializers.FloatField(help_text="refused / answers, in [0, 1].")
+    right = serializers.IntegerField(
+        help_text="Of what it would have refused, right as reviewed."
+    )
+    wrong = serializers.IntegerField(
+        help_text="Of what it would have refused, wrong as reviewed."
+    )
+    up = serializers.IntegerField(help_text="Votes on what it would have refused.")
+    down = serializers.IntegerField()
+
+
+class ModelUseSerializer(serializers.Serializer[object]):
+    """How much a model worked, by its fingerprint."""
+
+    kind = serializers.CharField(
+        help_text="embedder, verifier, language_model or own_knowledge."
+    )
+    fingerprint = serializers.CharField()
+    name = serializers.CharField(
+        allow_blank=True, help_text="Empty where only the fingerprint is known."
+    )
+    answers = serializers.IntegerField(help_text="Answers and refusals it worked on.")
+    latency = PercentilesSerializer()
+    tokens_read = serializers.IntegerField()
+    tokens_written = serializers.IntegerField()
+    cost = serializers.FloatField(
+        allow_null=True,
+        help_text="Of its tokens, by NESCIO_TOKEN_PRICES; null without a price.",
+    )
+
+
 class SignalDriftSerializer(serializers.Serializer[object]):
     """How far a signal is from where it was when its policy was certified."""
 
@@ -128,6 +167,8 @@ class DashboardSerializer(serializers.Serializer[object]):
     counted_at = serializers.DateTimeField(allow_null=True)
     traffic = TrafficSerializer()
     quality = QualitySerializer()
+    shadows = ShadowGateSerializer(many=True)
+    models = ModelUseSerializer(many=True)
     drift = SignalDriftSerializer(
         many=True, allow_null=True, help_text="Null below the role admin."
     )

@@ -34,7 +34,6 @@ class Daily(models.Model):
         KnowledgeBase, on_delete=models.CASCADE, related_name="+"
     )
     tag = models.ForeignKey(Tag, on_delete=models.CASCADE, null=True, related_name="+")
-    outcome = models.CharField(max_length=8, choices=Answer.Outcome.choices)
     answers = models.PositiveIntegerField()
 
     objects = DailyQuerySet.as_manager()
@@ -46,6 +45,7 @@ class Daily(models.Model):
 class DailyCount(Daily):
     """How many answers of a day were decided alike, and how they were voted on."""
 
+    outcome = models.CharField(max_length=8, choices=Answer.Outcome.choices)
     gate = models.CharField(max_length=12, blank=True)
     reason = models.CharField(max_length=20, blank=True)
     up = models.PositiveIntegerField(
@@ -69,6 +69,7 @@ class DailyCount(Daily):
 class DailyLatency(Daily):
     """How many answers of a day took about as long; see `qa.dashboard.traffic`."""
 
+    outcome = models.CharField(max_length=8, choices=Answer.Outcome.choices)
     bucket = models.SmallIntegerField()
 
     class Meta:
@@ -82,6 +83,62 @@ class DailyLatency(Daily):
 
     def __str__(self) -> str:
         return f"{self.day}: {self.answers} {self.outcome} in bucket {self.bucket}"
+
+
+class DailyShadow(Daily):
+    """How many shown answers of a day a gate in shadow judged, and would have refused.
+
+    What experts and voters said is of those that it would have refused.
+    """
+
+    gate = models.CharField(max_length=12)
+    refused = models.PositiveIntegerField(help_text="It would have refused these.")
+    right = models.PositiveIntegerField(help_text="Of these, right as reviewed.")
+    wrong = models.PositiveIntegerField(help_text="Of these, wrong as reviewed.")
+    up = models.PositiveIntegerField(help_text="Thumbs up on these.")
+    down = models.PositiveIntegerField(help_text="Thumbs down on these.")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tag", "day", "knowledge_base", "gate"],
+                name="daily_shadow_unique",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.gate} would have refused {self.refused} of {self.answers}"
+
+
+class DailyModel(Daily):
+    """How many answers of a day a model took about as long for, and its tokens."""
+
+    class Kind(models.TextChoices):
+        EMBEDDER = "embedder", "Embedding model"
+        VERIFIER = "verifier", "Verifier"
+        LANGUAGE_MODEL = "language_model", "Language model"
+        OWN_KNOWLEDGE = "own_knowledge", "Language model, own knowledge"
+
+    kind = models.CharField(max_length=14, choices=Kind.choices)
+    fingerprint = models.CharField(max_length=200)
+    bucket = models.SmallIntegerField()
+    tokens_read = models.PositiveBigIntegerField()
+    tokens_written = models.PositiveBigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=[
+                    "tag", "day", "knowledge_base", "kind", "fingerprint", "bucket",
+                ],
+                name="daily_model_unique",
+                nulls_distinct=False,
+            )
+        ]  # fmt: skip
+
+    def __str__(self) -> str:
+        return f"{self.day}: {self.answers} by {self.kind} {self.fingerprint[:12]}"
 
 
 class CountedDayQuerySet(models.QuerySet["CountedDay"]):

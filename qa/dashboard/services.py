@@ -21,6 +21,8 @@ from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewStratum
 from qa.reviews.sample_plan import Estimate, Stratum, estimate
 
+from .model_use import ModelUse, read_model_use
+from .shadows import ShadowGate, read_shadows
 from .traffic import Scope, Traffic, read_traffic
 
 _TOP_GAPS = 5
@@ -177,6 +179,8 @@ class Dashboard:
     counted_at: datetime | None
     traffic: Traffic
     quality: Quality
+    shadows: tuple[ShadowGate, ...]
+    models: tuple[ModelUse, ...]
     drift: tuple[SignalDrift, ...] | None
     waiting: Waiting
 
@@ -199,12 +203,14 @@ def base_shown_to(reader: User, wanted: KnowledgeBase | None) -> KnowledgeBase |
 
 
 def read_dashboard(scope: Scope, *, reader: User) -> Dashboard:
-    """Read everything (ten queries); gaps and escalations are of all tags."""
+    """Read everything (14 queries); gaps and escalations are of all tags."""
     return Dashboard(
         scope,
         CountedDay.objects.aggregate(at=Max("counted_at"))["at"],
         read_traffic(scope),
         read_quality(scope),
+        read_shadows(scope),
+        read_model_use(scope),
         _drift(scope) if reader.has_perm("qa.view_driftreading") else None,
         _waiting(scope, reader),
     )

@@ -1,9 +1,4 @@
-"""Counting decided answers by day, and reading what was asked in a period.
-
-Nothing is written while a question is answered, and no page counts a million answers. A day
-is counted as a whole, in one transaction: today's at each run, an ended one until it was
-counted an hour after its end, when no transaction of that day is still open, and again
-when a trigger noted that its answers or votes changed since.
+"""Reading what was asked in a period from the counts of its days.
 
 How long answering took is kept as counts in buckets that grow by a constant factor. A
 percentile read from them is off by at most 2.5 % of itself, however many days are added
@@ -16,91 +11,16 @@ References:
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from django.db import connection, transaction
-from django.db.models import F, Max, Min, Model, QuerySet, Sum
+from django.db.models import F, Model, QuerySet, Sum
 from django.db.models.functions import TruncWeek
 from django.utils import timezone
 
-from qa.answers.models import Answer
-from qa.dashboard.models import (
-    ChangedDay,
-    CountedDay,
-    DailyCount,
-    DailyLatency,
-    DailyQuerySet,
-)
-
-_DAY = timedelta(days=1)
-# How long a transaction that wrote an answer may last beyond its day.
-_SETTLED_AFTER = _DAY + timedelta(hours=1)
-_DAYS_A_RUN = 400  # a year of history within minutes
-_LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
-_LOCK_KEY = 0x6E657363  # any number that nothing else of this database locks
-
-# An answer is counted once without a tag and once under each of its tags.
-_COUNT: Final = Path(__file__).with_name("daily_counts.sql").read_text(encoding="utf-8")
-
-
-def count_days(*, at: datetime | None = None, most: int = _DAYS_A_RUN) -> int:
-    """Count up to `most` days that are due, the earliest first; return how many.
-
-    Safe to run twice at the same time: the second run stops.
-    """
-    now = at or timezone.now()
-    done = 0
-    for day in _due(now)[:most]:
-        if not _count(day, now):
-            break
-        done += 1
-    return done
-
-
-def _due(now: datetime) -> list[date]:
-    """Return the days to be counted; none of a system that was never asked anything."""
-    changed = set(ChangedDay.objects.values_list("day", flat=True).distinct())
-    settled = CountedDay.objects.settled(_SETTLED_AFTER).aggregate(last=Max("day"))
-    first = settled["last"] and settled["last"] + _DAY
-    if first is None:
-        earliest = Answer.objects.aggregate(first=Min("created_at"))["first"]
-        first = earliest and earliest.astimezone(UTC).date()
-    return sorted(changed.union(_days(first, now) if first else ()))
-
-
-def _days(first: date, now: datetime) -> Iterator[date]:
-    today = now.astimezone(UTC).date()
-    return (first + _DAY * n for n in range((today - first).days + 1))
-
-
-@transaction.atomic
-def _count(day: date, now: datetime) -> bool:
-    """Count one day again; return whether nobody else was counting."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK, [_LOCK_KEY])
-        if not cursor.fetchone()[0]:
-            return False
-        # What is noted after this is seen by the count, or counted at the next run.
-        ChangedDay.objects.filter(day=day).delete()
-        DailyCount.objects.filter(day=day).delete()
-        DailyLatency.objects.filter(day=day).delete()
-        begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        values: dict[str, Any] = {
-            "day": day,
-            "begin": begin,
-            "end": begin + _DAY,
-            "channels": list(Answer.LIVE_CHANNELS),
-            "least": MIN_MILLISECONDS,
-            "growth": GROWTH,
-        }
-        cursor.execute(_COUNT, values)
-    CountedDay.objects.update_or_create(day=day, defaults={"counted_at": now})
-    return True
-
+from qa.dashboard.models import Daily, DailyCount, DailyLatency, DailyQuerySet
 
 ACCURACY = 0.025
 GROWTH = (1 + ACCURACY) / (1 - ACCURACY)
@@ -110,7 +30,7 @@ MAX_DAYS = 731
 _MAX_STEPS = 35  # of more days a chart shows weeks
 
 _Rows = TypeVar("_Rows", bound=QuerySet[Any])
-_Daily = TypeVar("_Daily", DailyCount, DailyLatency)
+_Daily = TypeVar("_Daily", bound=Daily)
 
 
 def quantile(counts: Mapping[int, int], share: float) -> float | None:
@@ -233,7 +153,7 @@ _SUMS = ("answered", "refused", "failed", "up", "down")
 def read_traffic(scope: Scope) -> Traffic:
     """Add up what was asked in the period (two queries)."""
     begin = TruncWeek("day") if scope.period.is_weekly else F("day")
-    counted = _in_scope(DailyCount.objects.all(), scope).values_list(
+    counted = in_scope(DailyCount.objects.all(), scope).values_list(
         begin, "outcome", "gate", "reason"
     )
     sums: Counter[tuple[date, str]] = Counter()
@@ -242,14 +162,14 @@ def read_traffic(scope: Scope) -> Traffic:
         day, outcome, gate, reason, answers, up, down = row
         sums.update({(day, outcome): answers, (day, "up"): up, (day, "down"): down})
         decided[outcome, gate, reason] += answers
-    timed = _in_scope(DailyLatency.objects.all(), scope).values_list(
+    timed = in_scope(DailyLatency.objects.all(), scope).values_list(
         begin, "outcome", "bucket"
     )
     buckets: dict[date | str, Counter[int]] = {}
     for day, outcome, bucket, answers in timed.annotate(Sum("answers")):
         for key in (day, outcome, ""):
             buckets.setdefault(key, Counter())[bucket] += answers
-    latency = {key: _percentiles(counts) for key, counts in buckets.items()}
+    latency = {key: percentiles(counts) for key, counts in buckets.items()}
     steps = tuple(
         Step(
             begin=day,
@@ -270,13 +190,13 @@ def read_traffic(scope: Scope) -> Traffic:
     )
 
 
-def _percentiles(counts: Mapping[int, int]) -> Percentiles | None:
+def percentiles(counts: Mapping[int, int]) -> Percentiles | None:
     found = [quantile(counts, share) for share in (0.5, 0.95, 0.99)]
     known = [each for each in found if each is not None]
     return Percentiles(*known) if len(known) == len(found) else None
 
 
-def _in_scope(rows: "DailyQuerySet[_Daily]", scope: Scope) -> "DailyQuerySet[_Daily]":
+def in_scope(rows: "DailyQuerySet[_Daily]", scope: Scope) -> "DailyQuerySet[_Daily]":
     """Narrow counts to the scope, without the order that would keep rows apart."""
     period = rows.between(scope.period.first, scope.period.last)
     chosen = period.about(knowledge_base=scope.knowledge_base, tag=scope.tag)

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.utils import timezone
 
 from accounts.roles import Role
-from qa.dashboard.traffic import count_days
+from qa.dashboard.counting import count_days
 from qa.models import Escalation, Gap, GapQuestion, Review, Vote
 from tests.clients import page_client
 from tests.factories import make_knowledge_base, make_staff, make_user

@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 
 from kb.models import Tag
-from qa.dashboard.traffic import Scope, count_days, last_days, read_traffic
+from qa.dashboard.counting import count_days
+from qa.dashboard.traffic import Scope, last_days, read_traffic
 from qa.models import Answer, ChangedDay, CountedDay, DailyCount, DailyLatency, Vote
 from tests.factories import make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer

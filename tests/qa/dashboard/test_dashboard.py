@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from accounts.roles import Role
 from kb.models import Tag
+from qa.dashboard.counting import count_days
 from qa.dashboard.services import read_quality
-from qa.dashboard.traffic import Scope, count_days, last_days
+from qa.dashboard.traffic import Scope, last_days
 from qa.models import Answer, DriftReading, Review, ReviewSample, ReviewStratum, Vote
 from qa.policies.services import activate, ensure_default_policy
 from tests.factories import (
