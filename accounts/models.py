@@ -3,6 +3,7 @@ from typing import Any, Self, TypeVar
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Coalesce, Now
 from knox.models import AbstractAuthToken, AuthTokenManager
@@ -90,6 +91,17 @@ class Preferences(models.Model):
         ENGLISH = "en", "English"
         GERMAN = "de", "German"
 
+    class Alert(models.TextChoices):
+        """What who runs or owns a knowledge base may be mailed about."""
+
+        FAILURES = "failures", "background work, followed sources or webhooks fail"
+        DRIFT = (
+            "drift",
+            "live questions drift from those that thresholds were certified on",
+        )
+        ESCALATIONS = "escalations", "questions wait for an expert"
+        GAPS = "gaps", "new gaps are found (once a day)"
+
     user = models.OneToOneField(
         User, models.CASCADE, primary_key=True, related_name="preferences"
     )
@@ -98,6 +110,11 @@ class Preferences(models.Model):
     )
     mails_notices = models.BooleanField(
         "send my notices by e-mail as well", default=True, db_default=True
+    )
+    alerts = ArrayField(
+        models.CharField(max_length=11, choices=Alert.choices),
+        null=True,
+        help_text="Empty: the defaults of one's role, see `alerts_of`.",
     )
 
     class Meta:

@@ -3,6 +3,7 @@
 import math
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django import forms
@@ -10,6 +11,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -21,6 +23,8 @@ from accounts.models import ApiToken, Preferences
 from accounts.roles import caller
 from accounts.services import (
     MAX_TOKEN_DAYS,
+    alerts_of,
+    alerts_open_to,
     create_token,
     preferences_of,
     refuse_local_sign_in,
@@ -48,9 +52,28 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscri
         required=False,
     )
 
+    alerts = forms.MultipleChoiceField(
+        label="Mail me when",
+        choices=Preferences.Alert.choices,
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
     class Meta:
         model = Preferences
-        fields = ("language", "mails_notices")
+        fields = ("language", "mails_notices", "alerts")
+
+    def __init__(self, data: Any = None, *, user: User) -> None:  # noqa: ANN401  # a QueryDict
+        super().__init__(
+            data,
+            instance=preferences_of(user),
+            initial={"alerts": alerts_of(user)},
+            label_suffix="",
+        )
+        offered = [(alert.value, alert.label) for alert in alerts_open_to(user)]
+        self.fields["alerts"].choices = offered  # type: ignore[attr-defined]  # a choice field
+        if not offered:
+            del self.fields["alerts"]
 
 
 @never_cache
@@ -74,7 +97,7 @@ def profile(request: HttpRequest) -> HttpResponse:
             return redirect("profile")
     shown = {
         "form": form if has_password else None,
-        "preferences": PreferencesForm(instance=preferences_of(user), label_suffix=""),
+        "preferences": PreferencesForm(user=user),
         "roles": user.groups.order_by("name"),
         "is_mailed": bool(user.email and settings.MAIL_URL),
         "provider": settings.OIDC_NAME if settings.OIDC_ISSUER else "",
@@ -86,8 +109,8 @@ def profile(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def set_preferences(request: HttpRequest) -> HttpResponse:
-    """Keep the language of one's refusals, and whether notices are mailed."""
-    form = PreferencesForm(request.POST, instance=preferences_of(caller(request)))
+    """Keep the language of one's refusals, and what one is mailed about."""
+    form = PreferencesForm(request.POST, user=caller(request))
     if form.is_valid():
         form.save()
         messages.success(request, "Saved.")

@@ -1,7 +1,7 @@
 """Writes: the tokens, groups and sessions of users."""
 
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,6 +25,7 @@ from accounts.exceptions import (
 from accounts.models import ApiToken, KnowledgeRole, Preferences
 from accounts.roles import Role, has_role, has_role_somewhere, holders
 
+Alert = Preferences.Alert
 MAX_TOKEN_DAYS = 3650
 # None never expires; "default" is as long as NESCIO_TOKEN_DAYS says.
 Lifetime = timedelta | None | Literal["default"]
@@ -159,6 +160,40 @@ def set_knowledge_roles(user: User, roles: Mapping[int, str]) -> None:
 
 def preferences_of(user: User) -> Preferences:
     return getattr(user, "preferences", None) or Preferences(user=user)
+
+
+ALERT_ROLES: Mapping[Alert, Role] = {
+    Alert.FAILURES: Role.CURATOR,
+    Alert.DRIFT: Role.ADMIN,
+    Alert.ESCALATIONS: Role.SME,
+    Alert.GAPS: Role.SME,
+}
+"""The role, if only in one knowledge base, whose holders may choose an alert."""
+_ALERTS_OF_ADMINS = (Alert.FAILURES, Alert.DRIFT)
+
+
+def alerts_open_to(user: User) -> tuple[Alert, ...]:
+    return tuple(
+        alert for alert, role in ALERT_ROLES.items() if has_role_somewhere(user, role)
+    )
+
+
+def alerts_of(user: User) -> tuple[Alert, ...]:
+    """Return what a user is mailed about; admins who chose nothing, of what breaks."""
+    chosen: Collection[str] | None = preferences_of(user).alerts
+    if chosen is None:
+        chosen = _ALERTS_OF_ADMINS if has_role(user, Role.ADMIN) else ()
+    return tuple(alert for alert in alerts_open_to(user) if alert in chosen)
+
+
+def users_alerted(alert: Alert) -> QuerySet[User]:
+    """Return the users with an address of whom `alerts_of` has this one (one query)."""
+    wanted = Q(preferences__alerts__contains=[alert])
+    if alert in _ALERTS_OF_ADMINS:
+        admins = holders(Role.ADMIN).values("pk")
+        wanted |= Q(preferences__alerts__isnull=True, pk__in=admins)
+    role = ALERT_ROLES[alert]
+    return holders(role, somewhere=True).exclude(email="").filter(wanted)
 
 
 def end_access(user: User) -> None:

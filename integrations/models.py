@@ -1,4 +1,4 @@
-from integrations.events.models import Delivery, Endpoint, Event
+from integrations.events.models import Alert, Delivery, Endpoint, Event
 from integrations.widget.models import Widget
 
-__all__ = ["Delivery", "Endpoint", "Event", "Widget"]
+__all__ = ["Alert", "Delivery", "Endpoint", "Event", "Widget"]

@@ -39,6 +39,8 @@ def schedules() -> dict[str, dict[str, object]]:
         "find_gaps": (timedelta(minutes=10), 600),
         "ask_again": (timedelta(minutes=1), 60),
         "deliver_events": (timedelta(seconds=5), 5),
+        "mail_alerts": (timedelta(minutes=5), 300),
+        "mail_new_gaps": (crontab(hour=6, minute=40), 6 * 3600),
         "note_expired_entries": (timedelta(minutes=5), 300),
         "send_notices": (timedelta(hours=1), 3600),
         "keep_past_questions": (crontab(minute=40), 1800),

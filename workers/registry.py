@@ -3,6 +3,7 @@
 from functools import partial
 
 from integrations.chat import background as chat
+from integrations.events.alerts import mail_alerts
 from jobs.run import Handler, JobRun
 from kb.archive.exports import export_in_background
 from kb.conflicts.background import find_conflicts
@@ -54,6 +55,7 @@ def follow_and_calibrate(run: JobRun) -> dict[str, object]:
 
 HANDLERS: dict[str, Handler] = {
     chat.KIND: chat.answer_in_slack,
+    "integrations.mail_alerts": mail_alerts,
     "kb.change_entries": change_in_background,
     "kb.embed": embed_and_switch,
     "kb.enrich": partial(enrich_in_background, load_writer=load_writer),

@@ -16,7 +16,7 @@ from django.conf import settings
 
 from accounts.acting import unrestricted
 from accounts.request_ids import NONE, named
-from integrations.events import delivery
+from integrations.events import alerts, delivery
 from integrations.events import services as events
 from integrations.traces.spans import job_span
 from jobs.models import Job
@@ -184,6 +184,18 @@ def deliver_events() -> None:
     posted = delivery.deliver_due()
     if posted:
         logger.info("Posted %d events to webhook endpoints.", posted)
+
+
+@shared_task(name="workers.mail_alerts")
+def mail_alerts() -> None:
+    """Have what failed, drifted or waits mailed to who wants to know, together."""
+    alerts.enqueue_mails(alerts.SOON)
+
+
+@shared_task(name="workers.mail_new_gaps")
+def mail_new_gaps() -> None:
+    """Have the day's new gaps mailed to who wants to know."""
+    alerts.enqueue_mails(alerts.DAILY)
 
 
 @shared_task(name="workers.note_expired_entries")

@@ -22,6 +22,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from integrations.events.alerts import note_alerts
 from integrations.events.models import Delivery, Endpoint, Event
 from integrations.events.payloads import body_for
 from integrations.events.posting import Message, Result, post
@@ -91,7 +92,10 @@ def attempt_fields(result: Result, at: datetime) -> dict[str, Any]:
 
 @transaction.atomic
 def _route() -> int:
-    """Write the deliveries of new events, for those who may see them; return the events."""
+    """Write the deliveries and alerts of new events, for those who may see them.
+
+    Returns the number of events.
+    """
     fresh = Event.objects.filter(routed_at__isnull=True).order_by("pk")
     locked = fresh.select_for_update(skip_locked=True, of=("self",), no_key=True)
     events = list(locked.select_related("knowledge_base")[:_MAX_ROUTED])
@@ -105,6 +109,7 @@ def _route() -> int:
         ],
         ignore_conflicts=True,
     )
+    note_alerts(events)
     Event.objects.filter(pk__in=[each.pk for each in events]).update(routed_at=now)
     return len(events)
 

@@ -1,11 +1,13 @@
 """The outbox: who wants which events, what happened, and what was sent where.
 
 Events are written by triggers (`integrations/migrations/events.sql`), so in the transaction
-of what they report, whichever path it took; only those that some endpoint wants.
+of what they report, whichever path it took; only those that some endpoint wants, or that
+somebody may be mailed about.
 """
 
 import base64
 import secrets
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
@@ -16,7 +18,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.crypto import salted_hmac
 
-from accounts.models import optional_row, optional_user
+from accounts.models import Preferences, optional_row, optional_user
 from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 
@@ -39,6 +41,8 @@ class EventType(StrEnum):
     DRIFT_FOUND = "drift.found"
     POLICY_ACTIVATED = "policy.activated"
     JOB_FAILED = "job.failed"
+    SOURCE_FAILED = "source.failed"
+    DELIVERY_FAILED = "delivery.failed"
     NOTICE_SENT = "notice.sent"
 
 
@@ -54,6 +58,8 @@ MEANINGS = {
     EventType.DRIFT_FOUND: "live questions differ from those of a calibration",
     EventType.POLICY_ACTIVATED: "a version of a policy began to decide",
     EventType.JOB_FAILED: "background work failed",
+    EventType.SOURCE_FAILED: "a followed source can't be read any more",
+    EventType.DELIVERY_FAILED: "a message to a webhook endpoint was given up",
     EventType.NOTICE_SENT: "a user got a notice on the page",
 }
 
@@ -269,3 +275,36 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return f"{self.event} to {self.endpoint}"
+
+
+class AlertQuerySet(models.QuerySet["Alert"]):
+    def pending(self, kinds: Collection[str]) -> Self:
+        return self.filter(mailed_at__isnull=True, kind__in=kinds)
+
+
+class Alert(models.Model):
+    """One event that a user is to be mailed about, or was."""
+
+    user = models.ForeignKey(
+        User, on_delete=models.CASCADE, related_name="alerts", db_index=False
+    )
+    event = models.ForeignKey(Event, on_delete=models.CASCADE, related_name="alerts")
+    kind = models.CharField(max_length=11, choices=Preferences.Alert.choices)
+    mailed_at = models.DateTimeField(null=True)
+
+    objects = AlertQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "event"], name="alert_once_a_user")
+        ]
+        indexes = [
+            models.Index(
+                fields=["user", "kind"],
+                name="alert_pending",
+                condition=Q(mailed_at__isnull=True),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} to {self.user_id}"

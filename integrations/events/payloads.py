@@ -13,11 +13,12 @@ from django.db.models import QuerySet
 from django.urls import reverse
 
 from accounts.acting import acting_for
-from accounts.roles import Role, has_role
-from integrations.events.models import TEST, Event, EventType
+from accounts.roles import Role, has_role, where_role
+from integrations.events.models import TEST, Delivery, Event, EventType
 from jobs.models import Job
 from kb.conflicts.models import Conflict
 from kb.entries.models import Entry
+from kb.sources.models import FollowedSource
 from qa.answers.models import Answer, readable_reason
 from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Gap
@@ -78,6 +79,12 @@ def _row(
 def _conflicts(owner: User) -> QuerySet[Conflict]:
     rows = Conflict.objects.visible_to(owner)
     return rows if has_role(owner, Role.SME) else rows.none()
+
+
+def sources_seen_by(user: User) -> QuerySet[FollowedSource]:
+    """Those that a curator of their knowledge base sees."""
+    mine = where_role(user, Role.CURATOR)
+    return FollowedSource.objects.visible_to(user).filter(mine)
 
 
 def _policy(owner: User, data: _Data) -> Fields | None:
@@ -143,6 +150,12 @@ _READERS: Mapping[str, Callable[[User, _Data], Fields | None]] = {
     EventType.DRIFT_FOUND: _policy,
     EventType.POLICY_ACTIVATED: _policy,
     EventType.JOB_FAILED: _row("job", "admin:jobs_job_change", Job.objects.visible_to),
+    EventType.SOURCE_FAILED: _row(
+        "source", "admin:kb_followedsource_change", sources_seen_by
+    ),
+    EventType.DELIVERY_FAILED: _row(
+        "delivery", "admin:integrations_delivery_change", Delivery.objects.visible_to
+    ),
     EventType.NOTICE_SENT: _notice,
     TEST: _test,
 }

@@ -97,8 +97,9 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
             "kind", "subject", "is_assigned", "snoozed_until", "changed_at"
         ),
         "preferences": Preferences.objects.filter(**mine).values(
-            "language", "mails_notices"
+            "language", "mails_notices", "alerts"
         ),
+        "alerts": person.alerts.values("kind", "mailed_at"),
         "tokens": ApiToken.objects.filter(**mine).values("name", "created", "expiry"),
         "provider_accounts": ProviderAccount.objects.filter(**mine).values(
             "issuer", "subject"
@@ -200,6 +201,7 @@ def _erase_names(person: User) -> None:
     InboxMark.objects.filter(user=person).delete()
     Notice.objects.filter(user=person).delete()
     Preferences.objects.filter(user=person).delete()
+    person.alerts.all().delete()
     Job.objects.filter(owner=person, finished_at__isnull=False).delete()
     person.groups.clear()
     person.knowledge_roles.all().delete()

@@ -27,6 +27,7 @@ from integrations.events.posting import EndpointStateError, Message, post
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.models import Conflict
+from kb.sources.models import FollowedSource
 from qa.calibration.models import Certificate, DriftReading
 from qa.gaps.escalations import close, escalate
 from qa.models import Answer, Gap
@@ -118,6 +119,17 @@ def let_time_pass() -> None:
     Endpoint.objects.update(not_before=None)
 
 
+def let_one_be_given_up(endpoint, event: Event | None = None) -> Delivery:
+    now = timezone.now()
+    event = event or Event.objects.create(
+        type=EventType.GAP_FILLED, data={"gap": 1}, created_at=now, routed_at=now
+    )
+    made = Delivery.objects.create(endpoint=endpoint, event=event, next_attempt_at=now)
+    rows = Delivery.objects.filter(pk=made.pk)
+    rows.update(state=Delivery.State.FAILED, next_attempt_at=None)
+    return made
+
+
 def test_the_reference_client_verifies_what_is_posted(owner, receiver):
     endpoint = make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
     refused = make_answer(make_user(), question=QUESTION)
@@ -181,6 +193,12 @@ def test_every_kind_of_event_comes_with_its_link(owner, receiver, settings):
     type(first).objects.filter(pk=first.pk).update(
         valid_until=timezone.now() + timedelta(milliseconds=1)
     )
+    source = FollowedSource.objects.create(
+        name="Wiki", kind="folder", address="/x", knowledge_base=base, every_hours=1
+    )
+    for error in ("It is gone.", "It is still gone."):
+        FollowedSource.objects.filter(pk=source.pk).update(error=error)
+    let_one_be_given_up(make_endpoint(owner, receiver.url, name="Old", is_active=False))
     while services.note_expired() == 0:
         pass
     assert services.note_expired() == 0
@@ -198,10 +216,22 @@ def test_every_kind_of_event_comes_with_its_link(owner, receiver, settings):
     assert by_kind["job.failed"]["kind"] == "no.such_kind"
     assert by_kind["policy.activated"]["version"] == policy.version
     assert by_kind["notice.sent"]["user"] == asker.username
-    assert [kind for kind, _ in got].count("drift.found") == 1
+    assert by_kind["source.failed"]["source"] == source.pk
+    for once in ("drift.found", "source.failed", "delivery.failed"):
+        assert [kind for kind, _ in got].count(once) == 1
     for _, body in receiver.posts:
         assert "euros" not in body.decode()
         assert "bank" not in body.decode()
+
+
+def test_that_a_message_about_a_message_was_given_up_is_no_event(owner, receiver):
+    endpoint = make_endpoint(owner, receiver.url, is_active=False)
+    let_one_be_given_up(endpoint)
+    event = Event.objects.get(type=EventType.DELIVERY_FAILED)
+
+    let_one_be_given_up(endpoint, event)
+
+    assert Event.objects.filter(type=EventType.DELIVERY_FAILED).count() == 1
 
 
 def test_what_was_rolled_back_did_not_happen(owner, receiver):

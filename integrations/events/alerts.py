@@ -1,0 +1,257 @@
+"""Mails to who runs or owns a knowledge base, of the same events that webhooks get.
+
+An event that somebody wants to be mailed about is kept for them when it is routed. One mail
+says what came together since the last: an hour at least lies between two, and a day between
+two on gaps. It has counts and links and no text, of what its reader may see when it is sent
+and what is still so then.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from smtplib import SMTPException, SMTPRecipientsRefused
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils import timezone
+
+from accounts.acting import acting_for
+from accounts.models import Preferences
+from accounts.roles import Role, where_role
+from accounts.services import alerts_of, users_alerted
+from integrations.events.models import Alert, Delivery, Event, EventType
+from integrations.events.payloads import sources_seen_by
+from jobs.exceptions import RetryableJobError
+from jobs.models import Job
+from jobs.run import JobRun
+from jobs.services import enqueue
+from kb.sources.models import FollowedSource
+from qa.calibration.models import DriftReading
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.models import Gap
+from qa.inbox.models import Kind as InboxKind
+
+logger = logging.getLogger(__name__)
+
+KIND: Final = "integrations.mail_alerts"
+Chosen = Preferences.Alert
+SOON: Final = (Chosen.FAILURES, Chosen.DRIFT, Chosen.ESCALATIONS)
+DAILY: Final = (Chosen.GAPS,)
+_APART: Final[Mapping[tuple[Chosen, ...], timedelta]] = {
+    SOON: timedelta(hours=1),
+    DAILY: timedelta(hours=20),  # a digest that comes late delays none for a day
+}
+_MAX_EVENTS = 5_000  # of one mail; what is beyond comes with the next
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Which rows an event is about, and what a mail says of them.
+
+    Attributes:
+        key: Of the row's id in the event's data.
+        seen: The rows that a user may see and that are still so.
+        one, many: What one of them and several are called; "{}" is the count.
+        page, query: Where they are listed.
+    """
+
+    alert: Chosen
+    key: str
+    seen: Callable[[User], QuerySet[Any]]
+    one: str
+    many: str
+    page: str
+    query: Mapping[str, str]
+
+
+def _drifted(user: User) -> QuerySet[DriftReading]:
+    rows = DriftReading.objects.filter(has_drifted=True)
+    active = rows.filter(certificate__policy__is_active=True)
+    return active if user.has_perm("qa.view_driftreading") else rows.none()
+
+
+def _failed_jobs(user: User) -> QuerySet[Job]:
+    """But checks of sources, of which the source says that they fail."""
+    said = FollowedSource.objects.filter(job_id=OuterRef("pk")).exclude(error="")
+    failed = Job.objects.visible_to(user).filter(state=Job.State.FAILED)
+    return failed.filter(~Exists(said))
+
+
+def _waiting_escalations(user: User) -> QuerySet[Escalation]:
+    """Of others, and not another expert's."""
+    mine = where_role(user, Role.SME, "answer__knowledge_base")
+    free = Q(assignee__isnull=True) | Q(assignee=user)
+    waiting = Escalation.objects.visible_to(user).waiting()
+    return waiting.filter(mine, free).exclude(raised_by=user)
+
+
+_SOURCES: Final[Mapping[str, _Source]] = {
+    EventType.JOB_FAILED: _Source(
+        Chosen.FAILURES, "job", _failed_jobs,
+        "{} background job failed", "{} background jobs failed",
+        "admin:jobs_job_changelist", {"state__exact": Job.State.FAILED},
+    ),
+    EventType.SOURCE_FAILED: _Source(
+        Chosen.FAILURES, "source",
+        lambda user: sources_seen_by(user).exclude(error=""),
+        "{} followed source can't be read", "{} followed sources can't be read",
+        "admin:kb_followedsource_changelist", {},
+    ),
+    EventType.DELIVERY_FAILED: _Source(
+        Chosen.FAILURES, "delivery",
+        lambda user: Delivery.objects.visible_to(user).filter(
+            state=Delivery.State.FAILED
+        ),
+        "{} message to a webhook endpoint was given up",
+        "{} messages to webhook endpoints were given up",
+        "admin:integrations_delivery_changelist",
+        {"state__exact": Delivery.State.FAILED},
+    ),
+    EventType.DRIFT_FOUND: _Source(
+        Chosen.DRIFT, "reading", _drifted,
+        "{} check found that live questions drifted",
+        "{} checks found that live questions drifted",
+        "admin:qa_driftreading_changelist", {},
+    ),
+    EventType.ESCALATION_RAISED: _Source(
+        Chosen.ESCALATIONS, "escalation", _waiting_escalations,
+        "{} question waits for an expert", "{} questions wait for an expert",
+        "inbox", {"kind": InboxKind.ESCALATION},
+    ),
+    EventType.GAP_OPENED: _Source(
+        Chosen.GAPS, "gap", lambda user: Gap.objects.visible_to(user).open(),
+        "{} new gap", "{} new gaps",
+        "inbox", {"kind": InboxKind.GAP},
+    ),
+}  # fmt: skip
+
+
+def note_alerts(events: Sequence[Event]) -> None:
+    """Keep events for who wants to be mailed about them, where there is a mail server."""
+    about = [event for event in events if event.type in _SOURCES]
+    if not about or not settings.MAIL_URL:
+        return
+    kinds = {_SOURCES[event.type].alert for event in about}
+    wanting = {kind: list(users_alerted(kind)) for kind in kinds}
+    alerts = [
+        Alert(user=user, event=event, kind=kind)
+        for event in about
+        for kind in [_SOURCES[event.type].alert]
+        for user in wanting[kind]
+    ]
+    Alert.objects.bulk_create(alerts, ignore_conflicts=True)
+
+
+def enqueue_mails(kinds: tuple[Chosen, ...]) -> None:
+    """Have the alerts of these kinds mailed, if there are any; `kinds` is SOON or DAILY."""
+    if settings.MAIL_URL and Alert.objects.pending(kinds).exists():
+        names = [kind.value for kind in kinds]
+        key = f"{KIND} {' '.join(names)}"
+        enqueue(KIND, {"kinds": names}, idempotency_key=key)
+
+
+def mail_alerts(run: JobRun) -> dict[str, object]:
+    """Send each user one mail on what came since the last, a step each.
+
+    The handler of jobs of the kind "integrations.mail_alerts".
+
+    Raises:
+        RetryableJobError: The mail server did not accept one.
+    """
+    kinds = tuple(Chosen(name) for name in run.parameters["kinds"])
+    after: int = run.cursor.get("after", 0)
+    mails: int = run.cursor.get("mails", 0)
+    pending = Alert.objects.pending(kinds).filter(user=OuterRef("pk"))
+    users = User.objects.filter(Exists(pending), pk__gt=after).order_by("pk")
+    for user in users.select_related("preferences"):
+        with run.step() as step, acting_for(user):
+            mails += _mail(user, kinds, at=timezone.now())
+            step.advance(done=mails, cursor={"after": user.pk, "mails": mails})
+    return {"mails": mails}
+
+
+def _mail(user: User, kinds: tuple[Chosen, ...], *, at: datetime) -> bool:
+    """Mail a user's pending alerts, and forget those that are none any more."""
+    own = Alert.objects.filter(user=user, kind__in=kinds)
+    if own.filter(mailed_at__gt=at - _APART[kinds]).exists():
+        return False
+    rows = own.pending(kinds).select_related("event__knowledge_base")
+    pending = list(rows.order_by("event_id")[:_MAX_EVENTS])
+    chosen = alerts_of(user) if user.is_active and user.email else ()
+    true = _still_true(user, [each for each in pending if each.kind in chosen])
+    kept = {each.pk for each in true}
+    own.filter(pk__in=[each.pk for each in pending if each.pk not in kept]).delete()
+    if not true:
+        return False
+    own.filter(pk__in=kept).update(mailed_at=at)
+    try:
+        _message(user, true).send()
+    except SMTPRecipientsRefused:
+        # No reason to keep all others waiting.
+        logger.warning("The mail server refuses the address of user %d.", user.pk)
+        return False
+    except (SMTPException, OSError) as error:
+        raise RetryableJobError(
+            f"The mail to user {user.pk} could not be sent: {error}"
+        ) from error
+    return True
+
+
+def _still_true(user: User, alerts: Iterable[Alert]) -> list[Alert]:
+    """Return those whose rows the user may see, and that are as the event said."""
+    by_type: dict[str, dict[str, Alert]] = {}
+    for alert in alerts:
+        about = str(alert.event.data[_SOURCES[alert.event.type].key])
+        # Of what was raised twice the newer.
+        by_type.setdefault(alert.event.type, {})[about] = alert
+    found: list[Alert] = []
+    for kind, rows in by_type.items():
+        seen = (
+            _SOURCES[kind].seen(user).filter(pk__in=rows).values_list("pk", flat=True)
+        )
+        found += [rows[str(pk)] for pk in seen]
+    return found
+
+
+def _message(user: User, alerts: Sequence[Alert]) -> EmailMessage:
+    sections = [
+        _section(source, found)
+        for kind, source in _SOURCES.items()
+        if (found := [each for each in alerts if each.event.type == kind])
+    ]
+    return EmailMessage(
+        subject=", ".join(str(section["said"]) for section in sections),
+        body=render_to_string(
+            "integrations/alert.txt",
+            {
+                "user": user,
+                "sections": sections,
+                "profile": f"{settings.PUBLIC_URL}{reverse('profile')}#alerts",
+            },
+        ),
+        from_email=settings.DEFAULT_FROM_EMAIL,
+        to=[user.email],
+    )
+
+
+def _section(source: _Source, alerts: Sequence[Alert]) -> dict[str, object]:
+    """Say how many there are, and of which knowledge bases or kinds of job."""
+    parts = Counter(
+        str(each.event.knowledge_base or each.event.data.get("kind", ""))
+        for each in alerts
+    )
+    words = source.one if len(alerts) == 1 else source.many
+    query = f"?{urlencode(source.query)}" if source.query else ""
+    return {
+        "said": words.format(f"{len(alerts):,}"),
+        "parts": [(part, count) for part, count in parts.most_common() if part],
+        "link": f"{settings.PUBLIC_URL}{reverse(source.page)}{query}",
+    }
