@@ -1,13 +1,15 @@
 """An administrator changes in words how questions are decided, by keyboard."""
 
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from accounts.roles import Role
+from qa.evaluation.saved_cases import save_case
 from qa.models import Policy
 from tests.factories import make_audience, make_entry
 
-from .conftest import Desk, make_signed_up
+from .conftest import Desk, make_signed_up, violations, work
 
 pytestmark = pytest.mark.usefixtures("knowledge")
 VAULT = "What is the word of the vault?"
@@ -28,6 +30,11 @@ def test_a_version_is_made_in_words_activated_and_decides_on_the_ask_page(owner)
     )
     page = owner.ask(VAULT)
     expect(page.get_by_role("heading", name="Nothing is known")).to_be_visible()
+    boss = User.objects.get(username="boss")
+    save_case(
+        VAULT, knowledge_base=Policy.objects.get().knowledge_base,
+        expects_answer=False, entries=[], asker=boss, by=boss,
+    )  # fmt: skip
 
     page = owner.open("/admin/qa/policy/")
     page.get_by_role("link", name=str(Policy.objects.get()), exact=True).press("Enter")
@@ -42,6 +49,13 @@ def test_a_version_is_made_in_words_activated_and_decides_on_the_ask_page(owner)
         "Reveals knowledge that the asker may not see"
     )
     expect(changes).to_have_count(2)
+    # Nobody has to press a button for the test cases.
+    said = page.locator("#cases-title + p")
+    expect(said).to_contain_text("The test cases wait for a worker.")
+    work("qa.evaluate")
+    expect(said).to_contain_text("All 1 test cases pass.", timeout=10_000)
+    expect(page.get_by_label("Reason for activating")).to_have_count(0)
+    assert violations(page) == []
     page.get_by_role("button", name="Confirm").press("Enter")
     expect(page.get_by_text("decides every question of Cards now")).to_be_visible()
 
