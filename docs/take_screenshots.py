@@ -20,6 +20,7 @@ WIDE = {"width": 1300, "height": 720}
 PHONE = {"width": 390, "height": 844}
 ANSWERED = "what does it cost me if I pay late"
 REFUSED = "Which documents does a dispute about a damaged parcel need?"
+UNCLEAR = "How much is the yearly fee?"
 VERBATIM = "How do I block a lost card?"
 LIMIT_BYTES = 200_000
 
@@ -36,7 +37,10 @@ def main() -> None:
         page = signed_in(browser, up, scheme="light")
         picture_of_question(page, ANSWERED, "ask-answered")
         picture_of_question(page, REFUSED, "ask-refused")
+        picture_of_question(page, UNCLEAR, "ask-which", part="#near-title")
         picture_of_page(page, "/knowledge?q=foreign+currency+gold", "knowledge")
+        picture_of_page(page, "/knowledge/entries/1", "entry")
+        picture_of_page(page, "/profile", "profile")
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]  # a TypedDict of the library
         picture_of_page(page, "/inbox", "inbox")
         picture_of_page(page, "/admin/", "admin-dashboard")
@@ -76,13 +80,15 @@ def signed_in(
     return page
 
 
-def picture_of_question(page: Page, question: str, name: str) -> None:
-    """Ask and take the top of the result."""
+def picture_of_question(page: Page, question: str, name: str, part: str = "") -> None:
+    """Ask and take the top of the result, or what is at and below a part of it."""
     page.goto("/")
     page.get_by_label("Your question").fill(question)
     page.get_by_role("button", name="Ask", exact=True).click()
     page.locator("article.result").wait_for(timeout=120_000)
     page.evaluate("document.activeElement.blur()")
+    if part:
+        page.locator(part).evaluate("e => e.scrollIntoView()")
     save(page, name)
 
 
