@@ -25,7 +25,7 @@ from qa.dashboard.models import (
     DailyShadow,
 )
 from qa.dashboard.shadows import JUDGING
-from qa.dashboard.traffic import GROWTH, MIN_MILLISECONDS
+from qa.dashboard.traffic import GROWTH, MIN_MILLISECONDS, MODEL_GROWTH
 
 _DAY = timedelta(days=1)
 # How long a transaction that wrote an answer may last beyond its day.
@@ -91,6 +91,7 @@ def _count(day: date, now: datetime) -> bool:
             "channels": list(Answer.LIVE_CHANNELS),
             "least": MIN_MILLISECONDS,
             "growth": GROWTH,
+            "model_growth": MODEL_GROWTH,
             "judging": JUDGING,
         }
         for count in _COUNTS:

@@ -1,7 +1,7 @@
 -- Which models worked on a day's answers, for how long and over how many tokens.
 WITH used AS MATERIALIZED (
     SELECT a.knowledge_base_id, a.product_line_id, a.line_of_business_id, model.*,
-        ceil(ln(greatest(model.ms, %(least)s)) / ln(%(growth)s::float8)) AS bucket
+        ceil(ln(greatest(model.ms, %(least)s)) / ln(%(model_growth)s::float8)) AS bucket
     FROM qa_answer a
     CROSS JOIN LATERAL (
         SELECT coalesce((a.generation ->> 'prompt_tokens')::bigint, 0) AS read,

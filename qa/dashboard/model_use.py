@@ -11,7 +11,7 @@ from django.db.models import Max, Sum
 from kb.embedding.models import EmbeddingModel
 from probes.models import Probe
 from qa.dashboard.models import DailyModel
-from qa.dashboard.traffic import Percentiles, Scope, in_scope, percentiles
+from qa.dashboard.traffic import MODEL_GROWTH, Percentiles, Scope, in_scope, percentiles
 
 Kind = DailyModel.Kind
 _WRITERS = (Kind.LANGUAGE_MODEL, Kind.OWN_KNOWLEDGE)
@@ -92,7 +92,7 @@ def _use(
     read: int,
     written: int,
 ) -> ModelUse:
-    latency = percentiles(counts)
+    latency = percentiles(counts, MODEL_GROWTH)
     if latency is None:
         raise ValueError(f"No answer is counted of the model {fingerprint}.")
     prices: dict[str, tuple[float, float]] = settings.TOKEN_PRICES

@@ -54,8 +54,8 @@ def test_each_model_has_its_own_part_of_an_answer():
     }  # fmt: skip
     writer = found[Kind.LANGUAGE_MODEL]
     assert (writer.tokens_read, writer.tokens_written) == (2_200, 90)
-    assert writer.latency.p50 == pytest.approx(800, rel=0.026)
-    assert writer.latency.p95 == pytest.approx(8_000, rel=0.026)
+    assert writer.latency.p50 == pytest.approx(800, rel=0.051)
+    assert writer.latency.p95 == pytest.approx(8_000, rel=0.051)
     assert found[Kind.VERIFIER].fingerprint == VERIFIER
     assert found[Kind.EMBEDDER].name == "bundled"
 
@@ -80,7 +80,7 @@ def test_what_a_model_drafted_by_itself_counts_apart():
     knows, reads = found[Kind.OWN_KNOWLEDGE], found[Kind.LANGUAGE_MODEL]
     assert (knows.answers, knows.tokens_read) == (2, 400)
     assert (reads.answers, reads.tokens_read) == (1, 400)
-    assert knows.latency.p50 == pytest.approx(400, rel=0.026)
+    assert knows.latency.p50 == pytest.approx(400, rel=0.051)
 
 
 def test_tokens_cost_what_the_model_or_its_fingerprint_is_priced_at(settings):
