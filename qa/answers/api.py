@@ -265,7 +265,11 @@ def read_question(
         check_knowledge_base(found, slug)
         slug = found.knowledge_base
         earlier = found.questions if given["rewrite"] else ()
-        continued = {"conversation": found.id, "earlier": earlier}
+        continued = {
+            "conversation": found.id,
+            "earlier": earlier,
+            "asked_back": found.asked_back,
+        }
     knowledge_base: KnowledgeBase = asking.find_knowledge_base(slug, asker=request.user)
     return {
         "text": given["question"],

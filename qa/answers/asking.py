@@ -75,6 +75,7 @@ class QuestionFields(TypedDict, total=False):
     refusal_language: str
     tags: Sequence[Tag]
     earlier: Sequence[str]
+    asked_back: bool
     conversation: UUID | None
 
 
@@ -287,6 +288,7 @@ def new_question(
     refusal_language: str = "",
     tags: Sequence[Tag] = (),
     earlier: Sequence[str] = (),
+    asked_back: bool = False,
     conversation: UUID | None = None,
 ) -> Answer:
     """Return a question as a row that is not written yet.
@@ -299,11 +301,14 @@ def new_question(
             follows from the evidence, some minutes later.
         earlier: The asker's own questions before it, the latest last, if a follow-up to
             them is to be asked as a standalone question.
+        asked_back: Whether the latest of them was asked back which entry it means.
         conversation: Id of the first answer of its conversation; None where it begins one.
     """
     typed = _validated(text)
     base = knowledge_base or find_knowledge_base()
-    question = standalone_question(typed, earlier, asker=asker, knowledge_base=base)
+    question = standalone_question(
+        typed, earlier, asker=asker, knowledge_base=base, asked_back=asked_back
+    )
     if len(question) > settings.QUESTION_MAX_CHARACTERS:
         question = typed
     return Answer(

@@ -6,6 +6,7 @@ Only the asker's own earlier questions are read, never an answer or its evidence
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Final
 from uuid import UUID
@@ -27,6 +28,7 @@ from .sources import (
     evidence_scope,
     release_connection,
 )
+from .view import competing
 
 logger = logging.getLogger(__name__)
 
@@ -40,11 +42,15 @@ _MAX_TURNS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One's own questions so far, as they were asked; the latest is last."""
+    """One's own questions so far, as they were asked; the latest is last.
+
+    `asked_back` is whether the latest was refused with the question which entry it means.
+    """
 
     id: UUID
     knowledge_base: str  # slug
     questions: tuple[str, ...]
+    asked_back: bool
 
 
 def find_conversation(
@@ -90,17 +96,22 @@ def _own(asker: AbstractBaseUser | AnonymousUser) -> AnswerQuerySet:
     return rows if asker.pk else rows.none()
 
 
-def _latest(rows: AnswerQuerySet) -> Sequence[tuple[str, str]]:
-    """Return questions with the slug of their knowledge base, the latest first."""
-    latest = rows.order_by("-created_at")
-    return list(latest.values_list("question", "knowledge_base__slug")[:MAX_EARLIER])
+def _latest(rows: AnswerQuerySet) -> Sequence[Answer]:
+    """Return the last ones with the slug of their knowledge base, the latest first."""
+    read = rows.select_related("knowledge_base").only(
+        "question", "shown_reason", "signals", "knowledge_base__slug"
+    )
+    return list(read.order_by("-created_at")[:MAX_EARLIER])
 
 
-def _conversation(
-    conversation: UUID, latest: Sequence[tuple[str, str]]
-) -> Conversation:
-    questions = tuple(text for text, _ in reversed(latest))
-    return Conversation(conversation, latest[0][1], questions)
+def _conversation(conversation: UUID, latest: Sequence[Answer]) -> Conversation:
+    last = latest[0]
+    return Conversation(
+        conversation,
+        last.knowledge_base.slug,
+        tuple(each.question for each in reversed(latest)),
+        competing(last.shown_reason, last.signals) > 0,
+    )
 
 
 def check_knowledge_base(conversation: Conversation, slug: str) -> None:
@@ -122,6 +133,7 @@ def standalone_question(
     *,
     asker: AbstractBaseUser | AnonymousUser,
     knowledge_base: KnowledgeBase,
+    asked_back: bool = False,
 ) -> str:
     """Return a follow-up as a standalone question, in words of its asker's own.
 
@@ -130,11 +142,13 @@ def standalone_question(
 
     Args:
         earlier: Standalone questions of the asker's own, the latest last.
+        asked_back: Whether the latest was asked back, so that a few words may say what it
+            means.
 
     Returns:
         What was typed where it stands on its own, or nothing safe can be made of it.
     """
-    if not earlier or not follow_up.may_depend(typed):
+    if not earlier or not follow_up.may_depend(typed, asked_back=asked_back):
         return typed
     with reading_as(user_reader(asker)):
         if follow_up.depends(typed) and (written := _written(typed, earlier)):
@@ -151,11 +165,12 @@ def standalone_question(
                 for look in looks
             ]
 
+        read = partial(follow_up.standalone, typed, earlier[-1], asked_back=asked_back)
         try:
-            return follow_up.standalone(typed, earlier[-1], distances=distances)
+            return read(distances=distances)
         except UnavailableError as error:
             logger.warning("Readings are chosen by form alone: %s", error)
-            return follow_up.standalone(typed, earlier[-1])
+            return read()
 
 
 def resolved(turns: Sequence[str]) -> list[str]:

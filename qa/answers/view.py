@@ -5,8 +5,9 @@ reader is decided here and by the queries in `models` alone.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kb.documents.models import Document, Section
 from qa.answers.models import Answer, AnswerEvidence
@@ -144,11 +145,16 @@ def view(answer: Answer) -> AnswerView:
 
 def _meanings(answer: Answer, near: Sequence[ShownPiece]) -> tuple[ShownPiece, ...]:
     """Return the verified entries between which a refused question does not decide."""
-    if answer.shown_reason not in _ASKS_BACK:
-        return ()
-    count = int(flat(answer.signals).get(COMPETING) or 0)
+    count = competing(answer.shown_reason, answer.signals)
     able = [each for each in near if each.row.is_verified and not each.row.is_withheld]
-    return tuple(able[:count]) if count > 1 < len(able) else ()
+    return tuple(able[:count]) if count and len(able) > 1 else ()
+
+
+def competing(shown_reason: str, signals: Sequence[Mapping[str, Any]]) -> int:
+    """Return between how many entries a refused question does not decide; 0 for none."""
+    if shown_reason not in _ASKS_BACK:
+        return 0
+    return int(flat(signals).get(COMPETING) or 0)
 
 
 def _renumbered(reasoning: str, pieces: Iterable[ShownPiece]) -> str:

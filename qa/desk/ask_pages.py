@@ -203,6 +203,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
             refusal_language=preferences_of(user).language,
             channel=Answer.Channel.PAGE,
             earlier=conversation.questions if conversation and not as_it_stands else (),
+            asked_back=conversation.asked_back if conversation else False,
             conversation=conversation.id if conversation else None,
         )
     except NescioError as error:

@@ -125,6 +125,7 @@ class Command(BaseCommand):
                         channel=Answer.Channel.COMMAND,
                         conversation=before.id if before else None,
                         earlier=before.questions if before else (),
+                        asked_back=before.asked_back if before else False,
                     )
                 )
         except UnavailableError as error:

@@ -10,10 +10,10 @@ safe there is none, and the question is asked as it stands.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from kb.text.terms import stem
+from kb.text.terms import language_of, stem
 
 from . import words
 from .fragments import same_verb, substituted
@@ -65,11 +65,18 @@ class _Typed:
     is_fragment: bool
 
 
-def standalone(typed: str, earlier: str, *, distances: Distances | None = None) -> str:
+def standalone(
+    typed: str,
+    earlier: str,
+    *,
+    asked_back: bool = False,
+    distances: Distances | None = None,
+) -> str:
     """Return a follow-up to `earlier` as a standalone question; `typed` where it is one.
 
     Args:
         earlier: A standalone question.
+        asked_back: Whether it was asked back what it means: a few words may tell that.
         distances: Chooses between readings of equal form; without it the first one is
             taken, and what may stand on its own is not touched.
     """
@@ -84,7 +91,9 @@ def standalone(typed: str, earlier: str, *, distances: Distances | None = None) 
     before = Text(frame)
     if not before.tokens:
         return typed
-    found = _distinct(_readings(said, before), typed)
+    is_reply = asked_back and said.is_fragment
+    read = _reply(said, earlier) if is_reply else said
+    found = _distinct(_readings(read, before), typed)
     if not found:
         return typed
     near = [each.text for each in found if each.form > found[0].form - _TIE]
@@ -95,16 +104,20 @@ def standalone(typed: str, earlier: str, *, distances: Distances | None = None) 
         return near[0]
     if distances is None:
         return typed
-    own, *others = distances([typed, *near])
+    own, unsaid, *others = distances([typed, frame, *near])
     best = min(range(len(near)), key=lambda at: others[at])
-    return near[best] if is_sure or others[best] < own - lead else typed
+    # What says which entry is meant brings the question nearer to it.
+    limit = min(own - lead, unsaid) if is_reply else own - lead
+    return near[best] if is_sure or others[best] < limit else typed
 
 
-def may_depend(typed: str) -> bool:
+def may_depend(typed: str, *, asked_back: bool = False) -> bool:
     """Tell whether a question looks as if it might need the one before it."""
     said = _parse(typed)
     if said is None:
         return False
+    if asked_back and said.is_fragment:
+        return True
     is_thin_question = said.body.is_question and is_thin(said.body)
     is_asked = said.is_fragment and said.is_asked
     return _depends(said) or is_asked or is_thin_question
@@ -162,6 +175,15 @@ def _is_fragment(body: Text) -> bool:
         return False
     verbs = words.AUXILIARIES | words.QUESTION_WORDS | words.PEOPLE
     return not any(word.partition("'")[0] in verbs or word in verbs for word in lowers)
+
+
+def _reply(said: _Typed, earlier: str) -> _Typed:
+    """Read "the Business card" as "for the Business card", where it was asked back."""
+    if said.body.lowers()[0] in words.PREPOSITIONS:
+        return replace(said, is_marked=True)
+    joined = "für" if language_of(earlier) == "de" else "for"
+    body = Text(f"{joined} {said.body.text}")
+    return replace(said, body=body, is_marked=True)
 
 
 def _depends(said: _Typed) -> bool:

@@ -103,6 +103,7 @@ MARKER: Final = re.compile(
     r"|was\s+ist\s+mit|wie\s+(?:ist|sieht)(?:\s+es)?\s+(?:mit|bei))\s+"
     r"|(?:is\s+(?:it|that)\s+)?(?:the\s+)?same\s+(?:thing\s+)?(?=(?:for|with|in|on|at)\s)"
     r"|gilt\s+das\s+(?:auch\s+)?(?=(?:für|bei)\s)"
+    r"|(?:no\s*,\s*)?(?:i\s+meant?|ich\s+meine?)\s*,?\s+"
     r"|(?:and|but|or|also|plus|und|aber|oder|auch)\s*,?\s+(?:also\s+|then\s+|auch\s+)?",
     re.IGNORECASE,
 )

@@ -13,6 +13,7 @@ from tests.factories import (
     make_knowledge_base,
     make_user,
 )
+from tests.qa.answer_rows import make_answer
 from tests.qa.answers.test_event_stream import ask_streamed, parsed
 from tests.qa.inference.language_server import completion, running
 
@@ -57,6 +58,27 @@ def test_a_follow_up_is_decided_as_the_standalone_question(client, known):
     assert (kept.typed, str(kept.conversation)) == (TYPED, first["id"])
     listed = client.get("/api/v1/answers").json()["results"][0]
     assert (listed["id"], listed["typed"]) == (third["id"], "is it free?")
+
+
+@pytest.mark.parametrize(
+    ("count", "asked"), [(2, "What does it cost for the Business card?"), (0, None)]
+)
+@pytest.mark.usefixtures("known")
+def test_a_few_words_say_what_is_meant_where_it_was_asked_back(count, asked):
+    typed, asker = "the Business card", make_user()
+    signal = {"gate": "entry", "name": "competing_entries", "value": count}
+    refused = make_answer(
+        asker,
+        question="What does it cost?",
+        reason="not_answered",
+        shown_reason="not_answered",
+        signals=[{**signal, "threshold": None, "passed": None}],
+    )
+
+    meant = ask(rest_client(asker), typed, conversation=str(refused.pk))
+
+    assert meant["question"] == (asked or typed)
+    assert meant["typed"] == typed
 
 
 def test_it_is_asked_as_it_stands_where_that_is_wanted_or_needed(client):

@@ -43,6 +43,32 @@ def test_a_follow_up_is_the_earlier_question_of_something_else(earlier, typed, a
     assert standalone(typed, earlier) == asked
 
 
+FEE = "How much is the yearly fee?"
+
+
+@pytest.mark.parametrize(
+    ("typed", "asked"),
+    [
+        ("the Business card", "How much is the yearly fee for the Business card?"),
+        ("I mean the Gold card", "How much is the yearly fee for the Gold card?"),
+        ("for Students", "How much is the yearly fee for Students?"),
+        ("Business", "How much is the yearly fee for Business?"),
+        ("lounge access", "lounge access"),
+        ("How do I block a card?", "How do I block a card?"),
+    ],
+)
+def test_a_few_words_answer_what_was_asked_back(typed, asked):
+    known = {"Business": 1.1, FEE: 0.9, "lounge access": 0.8}
+
+    def distances(questions):
+        return [
+            known.get(each, 0.95 if "lounge" in each else 0.6) for each in questions
+        ]
+
+    assert standalone(typed, FEE, asked_back=True, distances=distances) == asked
+    assert may_depend(typed, asked_back=True) is (not typed.startswith("How"))
+
+
 def test_most_follow_ups_are_right_by_form_and_no_other_question_is_touched():
     right = [
         plain(standalone(typed, earlier)) in map(plain, wanted)
