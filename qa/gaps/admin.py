@@ -9,9 +9,16 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
-from unfold.decorators import display
+from unfold.decorators import action, display
 
-from accounts.admin_parts import EstimatingPaginator, QueueFormAdmin, change_each, table
+from accounts.admin_parts import (
+    EstimatingPaginator,
+    QueueFormAdmin,
+    act_on_row,
+    change_each,
+    confirmed,
+    table,
+)
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, where_role
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
@@ -50,6 +57,7 @@ class GapAdmin(QueueFormAdmin):
     search_fields = ["question"]
     ordering: ClassVar = ["-impact_score", "-pk"]
     actions: ClassVar = [*QueueFormAdmin.actions, "reopen", "merge_chosen"]
+    actions_detail: ClassVar = ["reopen_this"]
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> Gap:
         return assign(key, by=by, owner=user)
@@ -93,6 +101,22 @@ class GapAdmin(QueueFormAdmin):
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
         user = caller(request)
         change_each(self, request, chosen, lambda key: reopen(key, by=user), "reopened")
+
+    def has_reopen_permission(
+        self, request: HttpRequest, object_id: str | None = None
+    ) -> bool:
+        gap = super().get_object(request, object_id) if object_id else None
+        is_closed = gap is not None and gap.state != Gap.State.OPEN
+        return is_closed and self.has_change_permission(request)
+
+    @action(description="Reopen", icon="undo", permissions=["reopen"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @confirmed("Open this gap again?")
+    def reopen_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        def again() -> str:
+            gap = reopen(self.found(request, object_id).pk, by=caller(request))
+            return f"“{gap}” is open again."
+
+        return act_on_row(self, request, object_id, again)
 
     @admin.action(description="Merge", permissions=["change"])
     def merge_chosen(

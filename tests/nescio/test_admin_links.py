@@ -12,7 +12,7 @@ from jobs.services import enqueue
 from kb.models import FollowedSource, Import
 from probes.models import Probe
 from probes.services import register
-from qa.models import Policy, Retraining
+from qa.models import Gap, Policy, Retraining
 from qa.policies.services import active_policy
 from tests.clients import page_client
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
@@ -46,6 +46,11 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     )  # fmt: skip
     Retraining.objects.create(kind="early", reviewed=400, state="waiting")
     now = timezone.now()
+    Gap.objects.create(
+        knowledge_base=make_knowledge_base(), question="Is there a student card?",
+        vector=[1.0] * 384, first_seen=now, last_seen=now, state="dismissed", reason="No.",
+        closed_at=now,
+    )  # fmt: skip
     endpoint = Endpoint.objects.create(
         name="CRM", url="https://x", owner=user, types=[]
     )
@@ -80,9 +85,10 @@ def test_no_link_of_the_admin_changes_anything_when_it_is_followed():
     assert {"shadow_this", "retire_this", "export"} <= walked
     assert {"test_this", "rotate_this", "replay_this"} <= walked
     assert {"retrain", "approve_this", "decline_this", "take_this_back"} <= walked
+    assert "reopen_this" in walked
 
 
-_STEERED = (Delivery, Endpoint, Job, Policy, Probe, Retraining, Widget)
+_STEERED = (Delivery, Endpoint, Gap, Job, Policy, Probe, Retraining, Widget)
 
 
 def _rows():
