@@ -146,7 +146,10 @@ def change(request: HttpRequest) -> HttpResponseBase:
     context = {**_context(request), "done": done, "error": error}
     status = 422 if error else 200
     page = "qa/_inbox.html" if parts.is_live(request) else "qa/inbox.html"
-    return render(request, page, context, status=status)
+    response = render(request, page, context, status=status)
+    if done:
+        response["HX-Trigger"] = "inbox-changed"  # the navigation counts again
+    return response
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@
 (() => {
   document.addEventListener("DOMContentLoaded", () => {
     const form = document.getElementById("review");
+    // What is opened from a list is begun with Enter; the question stays in sight.
+    form?.querySelector("[value=take]")?.focus({ preventScroll: true });
     const first = form && form.querySelector("[data-grade] input:not(:disabled)");
     if (!first || first.matches("fieldset:disabled *")) return;
     const errors = document.getElementById("errors");
