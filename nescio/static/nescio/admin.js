@@ -84,6 +84,11 @@ function press(event) {
   at.click();
 }
 
+// A letter in a list chooses there: the theme would take it as the key of its search.
+function keepLetter(event) {
+  if (event.key.length === 1 && event.target.matches("select")) event.stopPropagation();
+}
+
 function complete() {
   nameBoxes();
   nameCells();
@@ -93,6 +98,7 @@ function complete() {
 }
 
 document.addEventListener("keydown", press);
+document.addEventListener("keydown", keepLetter);
 document.addEventListener("DOMContentLoaded", () => {
   complete();
   // The theme hides the page until it has started; a browser may have looked before.
