@@ -106,7 +106,8 @@ def make_desk(live_server, browser):
             "console",
             lambda m: (
                 desk.complaints.append(f"{m.type}: {m.text}")
-                if m.type in ("error", "warning") and m.text not in REPLACED
+                if m.type in ("error", "warning")
+                and m.text.partition(",")[0] not in REPLACED
                 else None
             ),
         )
