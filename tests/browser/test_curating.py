@@ -57,6 +57,22 @@ def test_a_new_entry_is_written_and_found(curator):
     assert Entry.objects.get(text__startswith="A lounge").audience.slug == "everyone"
 
 
+def test_who_saves_as_verified_what_contradicts_reads_that_it_is_not(curator):
+    page = curator.open("/admin/kb/entry/add/")
+    said = "The Tarn Gold card costs 80 euros a year."
+    page.get_by_label("Text").fill(said)
+    page.get_by_label("State").focus()
+    page.keyboard.type("verified")
+    page.get_by_role("button", name="Save", exact=True).press("Enter")
+    expect(
+        page.get_by_text("The entry is saved, but it is not verified")
+    ).to_be_visible()
+    page.get_by_role("link", name="compare").press("Enter")
+    expect(page.get_by_role("region", name="A: entry")).to_be_visible()
+    page = curator.open(f"/knowledge/entries/{Entry.objects.get(text=said).pk}")
+    expect(page.get_by_text("Nobody has verified this.")).to_be_visible()
+
+
 def test_an_entry_is_verified_and_retired_with_a_reason_and_that_is_undone(curator):
     entry = make_entry("A lounge ticket costs 30 euros.")
     mark_for_review(entry_id=entry.pk, by=make_curator())

@@ -1,12 +1,20 @@
-"""Who runs it reads what gates and models do, and chooses what to be mailed about."""
+"""Who runs it reads what was asked and how it went, and chooses what to be mailed about."""
+
+from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from accounts.roles import Role
 from accounts.services import alerts_of
 from qa.dashboard.counting import count_days
+from qa.models import Answer
+from qa.policies.services import ensure_default_policy
 from tests.browser.conftest import make_signed_up, violations
+from tests.factories import make_knowledge_base
+from tests.qa.answer_rows import make_answer
 from tests.qa.dashboard.test_model_use import written
 from tests.qa.dashboard.test_shadows import UNSUPPORTED, shown, version
 
@@ -57,3 +65,49 @@ def test_the_dashboard_leads_to_what_one_is_mailed_about(make_desk, knowledge):
     expect(waiting).to_be_checked()
     assert violations(page) == []
     assert alerts_of(type(expert).objects.get(pk=expert.pk)) == ("escalations",)
+
+
+def test_the_figures_are_what_was_asked_in_the_period_and_the_knowledge_base(
+    make_desk, knowledge
+):
+    agent, expert = make_desk(), make_desk()
+    agent.log_in("agent")
+    for question in ("How do I block a lost card?", "Who won the chess game?"):
+        agent.open("/")
+        agent.ask(question)
+    agent.page.locator("#vote-down").press("Enter")
+    expect(agent.page.locator("#vote-down")).to_have_attribute("aria-pressed", "true")
+    asker, travel = User.objects.get(username="agent"), make_knowledge_base("travel")
+    ensure_default_policy(travel)
+    long_ago = [make_answer(asker).pk, make_answer(asker).pk]
+    then = timezone.now() - timedelta(days=60)
+    Answer.objects.filter(pk__in=long_ago).update(created_at=then)
+    Answer.objects.filter(pk=make_answer(asker).pk).update(knowledge_base=travel)
+    count_days()
+
+    make_signed_up(Role.SME, "eva")
+    expert.log_in("eva")
+    page = expert.open("/admin/qa/answer/dashboard/")
+
+    def tile(name):
+        return page.locator(".dash-tiles > div", has=page.get_by_text(name, exact=True))
+
+    questions = tile("Questions").locator(".dash-value")
+
+    expect(questions).to_have_text("3")
+    page.get_by_label("Knowledge base").focus()
+    page.keyboard.type("Cards")
+    page.get_by_role("button", name="Show").press("Enter")
+    expect(questions).to_have_text("2")
+    expect(tile("Answered")).to_contain_text("50.0")
+    expect(tile("Refused")).to_contain_text("50.0")
+    expect(tile("Thumbs down")).to_contain_text("1 of 1 votes")
+    chart = page.get_by_role("region", name="Questions by day")
+    expect(chart.get_by_role("img")).to_be_visible()
+    chart.get_by_text("As a table").press("Enter")
+    expect(chart.get_by_role("row").nth(1)).to_be_visible()
+    page.get_by_label("Last", exact=True).focus()
+    page.keyboard.type("90")
+    page.get_by_role("button", name="Show").press("Enter")
+    expect(questions).to_have_text("4")
+    expect(tile("Refused")).to_contain_text("75.0")

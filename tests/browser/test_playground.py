@@ -8,7 +8,12 @@ from kb.models import Entry
 from qa.models import Answer, SavedCase
 from qa.policies.services import active_policy, new_version
 from tests.browser.conftest import make_signed_up, violations
-from tests.factories import make_knowledge_base
+from tests.factories import (
+    make_audience,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+)
 
 QUESTION = "How do I block a lost card?"
 
@@ -44,6 +49,37 @@ def test_a_question_is_compared_and_saved_by_keyboard(desk, expert):
     case = SavedCase.objects.get()
     assert list(case.entries.all()) == [Entry.objects.get(question=QUESTION)]
     assert not Answer.objects.exists()
+
+
+def test_a_question_is_asked_as_somebody_who_may_see_less(desk, expert):
+    vault = "What is the word of the vault?"
+    leads = make_audience("leads", groups=["leads"])
+    make_entry("The vault's word is sesame.", question=vault, audience=leads)
+    expert.groups.add(*leads.groups.all())
+    boss = make_user(Role.ADMIN, username="boss", groups=["board"])
+    make_audience("board", groups=["board"])
+    desk.log_in("berta")
+    page = desk.open("/playground")
+    tried = page.get_by_role("article")
+    page.get_by_label("Stop before the language model").press("Space")
+    page.get_by_label("Question").fill(vault)
+    page.keyboard.press("Enter")
+    expect(tried).to_contain_text("sesame")
+
+    page.get_by_label("Ask as").fill("agent")
+    page.keyboard.press("Enter")
+    expect(
+        page.get_by_text("Asked as agent, by what that user may see.")
+    ).to_be_visible()
+    expect(tried).not_to_contain_text("sesame")
+    page.get_by_label("It is refused").press("Space")
+    page.get_by_role("button", name="Save test case").press("Enter")
+    expect(page.locator("#saved")).to_contain_text("is to be refused")
+
+    page.get_by_label("Ask as").fill(boss.username)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("You can't ask as “boss”")
+    desk.complaints.clear()  # Chromium reports the 400 itself
 
 
 def test_one_sees_that_a_question_is_being_tried(desk, expert):
