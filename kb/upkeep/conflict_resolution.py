@@ -4,7 +4,7 @@ Each function is one transaction. Locks are taken in the order of `entries`: the
 model, the entries by id, then the conflict.
 """
 
-from datetime import datetime
+from typing import Unpack
 
 from django.contrib.auth.models import User
 from django.db import transaction
@@ -20,7 +20,7 @@ from kb.entries.models import Entry
 from kb.entries.revisions import lock_all
 from kb.entries.services import edit_entry
 from kb.entries.states import mark_for_review, retire_entry, verify_entry
-from kb.entries.values import REASON_LIMIT
+from kb.entries.values import REASON_LIMIT, EntryChanges
 from kb.exceptions import (
     ConflictNotFoundError,
     ConflictOpenError,
@@ -169,20 +169,24 @@ def verify_undisputed(
 
 
 @transaction.atomic
-def set_validity(
+def edit_undisputed(
     *,
     entry_id: int,
     by: User,
-    valid_until: datetime | None,
     expected_revision: int | None = None,
     reason: str = "",
+    **changes: Unpack[EntryChanges],
 ) -> Entry:
-    """Set until when an entry is valid, None for without end; a verified one is verified so.
+    """Change an entry as `edit_entry` does; a verified one is verified so by `by`.
+
+    New words are compared as `resolve_written` does, and sent to review where they
+    contradict a verified entry.
 
     Raises:
-        ConflictOpenError: It is verified, and an open conflict that `by` may see says
-            that it is contradicted.
+        ConflictOpenError: Its words stay, and an open conflict that `by` may see says
+            that it is contradicted: it is not verified until another day.
     """
+    valid_until = changes.get("valid_until")
     if valid_until is not None and valid_until <= timezone.now():
         raise InvalidKnowledgeError(
             "valid_until",
@@ -195,9 +199,12 @@ def set_validity(
         may_verify=True,
         expected_revision=expected_revision,
         reason=reason,
-        valid_until=valid_until,
+        **changes,
     )
-    if entry.state == Entry.State.VERIFIED:
+    if changes.keys() & {"question", "text"}:
+        resolve_written(entry_id, by=by)
+        entry.refresh_from_db(fields=["state"])
+    elif "valid_until" in changes and entry.state == Entry.State.VERIFIED:
         _refuse_contradicted(entry_id, by)
     return entry
 

@@ -22,7 +22,7 @@ from kb.entries.services import edit_entry
 from kb.entries.states import restore_entry, retire_entry
 from kb.entries.values import read_validity
 from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
-from kb.upkeep.conflict_resolution import set_validity, verify_undisputed
+from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
 from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
 
 PAGE = 25
@@ -167,7 +167,7 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
         return "Still true"
     if action == "set_validity":
         day = posted.get("valid_until", "")
-        set_validity(
+        edit_undisputed(
             entry_id=entry.pk,
             by=user,
             valid_until=read_validity(day),

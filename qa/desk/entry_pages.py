@@ -27,7 +27,7 @@ from kb.entries.models import SERVED_STATES, Entry, Revision
 from kb.entries.states import restore_entry, retire_entry
 from kb.entries.values import read_validity
 from kb.exceptions import CommentNotFoundError, EntryNotFoundError
-from kb.upkeep.conflict_resolution import set_validity, verify_undisputed
+from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.answers.models import Answer, AnswerEvidence
@@ -47,13 +47,25 @@ _CITATIONS = 100
 @parts.agents_only
 def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Show one entry: what it says, where it comes from, who stands for it, its history."""
-    found = _find_entry(request, entry_id)
+    found = find_entry(request, entry_id)
     if has_role_somewhere(request.user, Role.SME):
         mark_entry_read(found, by=caller(request))
-    return render(request, "qa/entry.html", _entry_part(request, found))
+    return show_entry(request, found)
 
 
-def _find_entry(request: HttpRequest, entry_id: int) -> Entry:
+def show_entry(
+    request: HttpRequest,
+    found: Entry,
+    status: int = 200,
+    **said: Any,  # noqa: ANN401  # for the template
+) -> HttpResponseBase:
+    """Return an entry's page, or with HTMX what is below its header."""
+    template = "qa/_entry.html" if parts.is_live(request) else "qa/entry.html"
+    context = {**_entry_part(request, found), **said}
+    return render(request, template, context, status=status)
+
+
+def find_entry(request: HttpRequest, entry_id: int) -> Entry:
     rows = Entry.objects.readable_by(request.user).select_related(*SHOWN)
     found = rows.with_revision_number().defer("search_vector").filter(pk=entry_id)
     entry = found.first()
@@ -84,7 +96,7 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         and found.state in SERVED_STATES
         and bool(due)
         and due[0].reason != Reason.EXPIRED,
-        "may_retire": is_curator and found.state != Entry.State.RETIRED,
+        "may_change": is_curator and found.state != Entry.State.RETIRED,
         "may_restore": is_curator and found.state == Entry.State.RETIRED,
         "comments": _comments(request, found),
         "comment_limit": COMMENT_LIMIT,
@@ -145,14 +157,14 @@ def _comments(request: HttpRequest, found: Entry) -> list[tuple[Comment, bool]]:
 @parts.agents_only
 def comment(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Add a comment below an entry."""
-    found = _find_entry(request, entry_id)
+    found = find_entry(request, entry_id)
     text = request.POST.get("text", "")
     try:
         add_comment(entry_id=found.pk, by=caller(request), text=text)
     except NescioError as refused:
-        said = {"comment_error": str(refused), "typed": text}
-        context = {**_entry_part(request, found), **said}
-        return render(request, "qa/entry.html", context, status=422)
+        return show_entry(
+            request, found, status=422, comment_error=str(refused), typed=text
+        )
     return redirect(reverse("entry", args=[found.pk]) + "#comments")
 
 
@@ -206,7 +218,7 @@ def validity(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     day = request.POST.get("valid_until", "")
 
     def change(**shown: Any) -> Entry:  # noqa: ANN401  # as `_change` calls it
-        return set_validity(valid_until=read_validity(day), **shown)
+        return edit_undisputed(valid_until=read_validity(day), **shown)
 
     return _change(request, entry_id, change)
 
@@ -229,12 +241,7 @@ def _change(
     request: HttpRequest, entry_id: int, change: Callable[..., Entry], reason: str = ""
 ) -> HttpResponseBase:
     """Change the revision that a curator was shown; `reason` is for a verified entry."""
-    refusal = "Only a curator can change an entry."
-    if not has_role_somewhere(request.user, Role.CURATOR):
-        raise PermissionDenied(refusal)
-    found = _find_entry(request, entry_id)
-    if not has_role_in(request.user, Role.CURATOR, found.knowledge_base_id):
-        raise PermissionDenied(refusal)
+    found = find_curated(request, entry_id)
     try:
         change(
             entry_id=found.pk,
@@ -243,9 +250,19 @@ def _change(
             reason=reason if found.state == Entry.State.VERIFIED else "",
         )
     except NescioError as refused:
-        context = {**_entry_part(request, found), "error": str(refused)}
-        return render(request, "qa/entry.html", context, status=refused.status)
+        return show_entry(request, found, status=refused.status, error=str(refused))
     return redirect("entry", found.pk)
+
+
+def find_curated(request: HttpRequest, entry_id: int) -> Entry:
+    """Return an entry that the user may change; PermissionDenied for another."""
+    refusal = "Only a curator can change an entry."
+    if not has_role_somewhere(request.user, Role.CURATOR):
+        raise PermissionDenied(refusal)
+    found = find_entry(request, entry_id)
+    if not has_role_in(request.user, Role.CURATOR, found.knowledge_base_id):
+        raise PermissionDenied(refusal)
+    return found
 
 
 def _path(section: Section | None) -> list[Section]:

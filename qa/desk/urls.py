@@ -3,6 +3,7 @@ from django.urls import path
 from . import (
     answer_pages,
     ask_pages,
+    entry_editing,
     entry_pages,
     inbox_pages,
     knowledge_pages,
@@ -30,6 +31,9 @@ urlpatterns = [
         name="document",
     ),
     path("knowledge/entries/<int:entry_id>", entry_pages.entry, name="entry"),
+    path(
+        "knowledge/entries/<int:entry_id>/edit", entry_editing.edit, name="entry-edit"
+    ),
     path("playground", playground_pages.playground, name="playground"),
     path("playground/cases", playground_pages.save_tried, name="playground-cases"),
     path(

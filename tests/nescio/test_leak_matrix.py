@@ -420,7 +420,7 @@ def inbox_changes(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
                 "action": action,
             }
             yield "inbox/change", "POST", "/inbox/change", urlencode(named)
-    for act in ("flag", "still-true", "validity", "retire", "restore"):
+    for act in ("edit", "flag", "still-true", "validity", "retire", "restore"):
         address = f"/knowledge/entries/{secret.entry.pk}/{act}"
         yield f"knowledge/entries/<int:entry_id>/{act}", "POST", address, ""
     route, address = "knowledge/entries/<int:entry_id>/comments", "knowledge/entries"

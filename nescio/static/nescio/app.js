@@ -11,6 +11,40 @@
     element instanceof HTMLElement &&
     (element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName));
 
+  // An entry's text is edited in its place: e begins, Ctrl+Enter saves, Escape leaves.
+  const isChanged = (field) => field.matches("select")
+    ? !field.selectedOptions[0]?.defaultSelected
+    : field.matches("input, textarea") && field.value !== field.defaultValue;
+  const edits = (event) => {
+    const form = document.getElementById("entry-form");
+    const isHeld = event.ctrlKey || event.metaKey;
+    const begin = document.querySelector("[data-edits]");
+    if (begin && event.key === "e" && !isHeld && !event.altKey && !isTyping(event.target)) {
+      begin.click();
+      return true;
+    }
+    if (!form || event.isComposing) {
+      return false;
+    }
+    if (event.key === "Enter" && isHeld && form.contains(event.target)) {
+      form.requestSubmit();
+      return true;
+    }
+    if (event.key === "Escape") {
+      const isTyped = "unsaved" in form.dataset || [...form.elements].some(isChanged);
+      if (!isTyped || window.confirm("Leave without saving what you typed?")) {
+        form.querySelector("[data-cancels]").click();
+      }
+      return true;
+    }
+    return false;
+  };
+  document.addEventListener("htmx:load", (event) => {
+    if (event.detail.elt.id === "entry-said" && document.activeElement === document.body) {
+      event.detail.elt.querySelector("[data-edits]")?.focus();
+    }
+  });
+
   document.addEventListener("keydown", (event) => {
     const box = questionBox();
     const target = { "/": box, f: document.getElementById("follow-up") }[event.key];
@@ -22,6 +56,9 @@
     // Without it the keys above would be typed into the box that has just asked.
     if (event.key === "Escape" && asks(event.target) && !event.isComposing) {
       event.target.blur();
+    }
+    if (edits(event)) {
+      event.preventDefault();
     }
     // A composing input method uses Enter to choose a word.
     if (event.key === "Enter" && asks(event.target) && !event.shiftKey && !event.isComposing) {
@@ -203,7 +240,7 @@
     const status = event.detail.xhr.status;
     fail({
       403: "This page is too old or you may not do this. Reload the page and try again.",
-      404: "This answer is gone, or it is not yours.",
+      404: "This is gone, or you may not see it.",
       429: "Too many questions in a short time. Wait a moment and try again.",
       503: "A part of the system is down. Your question is kept; try again in a moment.",
     }[status] || `The server could not do this (error ${status}). Try again; if it keeps happening, tell your administrator.`);

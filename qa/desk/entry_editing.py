@@ -1,0 +1,189 @@
+"""Editing an entry on its own page: its words, its end of validity and its tags.
+
+What is saved was typed on the revision that the form was opened at. If somebody saved
+another one meanwhile, both texts are shown and what was typed stays in the form.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponseBase, QueryDict
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from accounts.exceptions import NescioError
+from accounts.ids import number_in
+from accounts.roles import caller
+from kb.entries.history_admin import Piece, word_difference
+from kb.entries.models import Entry, Revision
+from kb.entries.values import REASON_LIMIT, EntryChanges, end_of_day
+from kb.exceptions import InvalidKnowledgeError, RevisionConflictError
+from kb.tags.models import Tag
+from kb.upkeep.conflict_resolution import edit_undisputed
+
+from . import parts
+from .entry_pages import find_curated, find_entry, show_entry
+
+_CHANGED = ("question", "text", "valid_until", "product_line", "line_of_business")
+
+
+class EntryTextForm(forms.Form):
+    """What a curator corrects daily; the admin's form has the rest.
+
+    No field has a `maxlength`, with which browsers cut off what is pasted: the service
+    says what is too long.
+    """
+
+    question = forms.CharField(
+        required=False,
+        help_text="If there is one, the text below is its answer, shown word for word.",
+    )
+    text = forms.CharField(widget=forms.Textarea(attrs={"rows": 5, "autofocus": True}))
+    valid_until = forms.DateField(
+        required=False,
+        widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
+        help_text="To the end of that day; empty: without end.",
+    )
+    product_line = forms.ModelChoiceField(
+        Tag.objects.product_lines(), required=False, empty_label="none", label="Product"
+    )
+    line_of_business = forms.ModelChoiceField(
+        Tag.objects.lines_of_business(), required=False, empty_label="none"
+    )
+    reason = forms.CharField(
+        required=False,
+        max_length=REASON_LIMIT,
+        label="Why (optional)",
+        help_text="Kept in the history.",
+    )
+    revision = forms.IntegerField(widget=forms.HiddenInput)
+
+    def changes(self) -> EntryChanges:
+        """Return what was typed where it is not what the form was opened with."""
+        changes: dict[str, Any] = {
+            name: self.cleaned_data[name]
+            for name in self.changed_data
+            if name in _CHANGED
+        }
+        if day := changes.get("valid_until"):
+            changes["valid_until"] = end_of_day(day)
+        return changes  # type: ignore[return-value]  # by the names of the fields
+
+
+def _values(row: Entry | Revision) -> dict[str, Any]:
+    until = row.valid_until
+    return {
+        "question": row.question,
+        "text": row.text,
+        "valid_until": timezone.localtime(until).date() if until else None,
+        "product_line": row.product_line_id,
+        "line_of_business": row.line_of_business_id,
+    }
+
+
+def _form(found: Entry, user: User, data: QueryDict | None = None) -> EntryTextForm:
+    """Return the form of an entry; with `data`, of the revision that was typed on."""
+    row: Entry | Revision = found
+    if data is not None:
+        number = number_in(data.get("revision", "")) or 0
+        rows = Revision.objects.visible_to(user).filter(entry=found)
+        row = rows.filter(number=number).first() or found
+    initial = _values(row) | {"revision": found.revision_number}
+    return EntryTextForm(data, initial=initial, auto_id="entry-%s", label_suffix="")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@parts.agents_only
+def edit(request: HttpRequest, entry_id: int) -> HttpResponseBase:
+    """Show an entry with a form in place of its text, or save what was typed there."""
+    found = find_curated(request, entry_id)
+    if request.method == "POST":
+        return _save(request, found)
+    if found.state == Entry.State.RETIRED:
+        return redirect("entry", found.pk)
+    return show_entry(request, found, form=_form(found, caller(request)))
+
+
+def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
+    form = _form(found, caller(request), request.POST)
+    if not form.is_valid():
+        return show_entry(request, found, status=422, form=form)
+    try:
+        edit_undisputed(
+            entry_id=found.pk,
+            by=caller(request),
+            expected_revision=form.cleaned_data["revision"],
+            reason=form.cleaned_data["reason"],
+            **form.changes(),
+        )
+    except RevisionConflictError as refused:
+        return _show_both(request, form, found.pk, status=_status(request, refused))
+    except InvalidKnowledgeError as refused:
+        field = refused.field if refused.field in form.fields else None
+        form.add_error(field, str(refused))
+        return show_entry(request, found, status=422, form=form)
+    except NescioError as refused:
+        form.add_error(None, str(refused))
+        return show_entry(request, found, status=_status(request, refused), form=form)
+    now = find_entry(request, found.pk)
+    messages.success(request, _said(found, now))
+    return (
+        show_entry(request, now)
+        if parts.is_live(request)
+        else redirect("entry", now.pk)
+    )
+
+
+def _status(request: HttpRequest, refused: NescioError) -> int:
+    return 422 if parts.is_live(request) else refused.status  # HTMX shows a 422
+
+
+def _said(before: Entry, now: Entry) -> str:
+    if now.revision_number == before.revision_number:
+        return "Nothing was changed."
+    if before.state == Entry.State.VERIFIED != now.state:
+        return (
+            "Saved, but it is not verified any more: it contradicts a verified entry and "
+            "needs review until somebody decides which is right."
+        )
+    return "Saved."
+
+
+@dataclass(frozen=True, slots=True)
+class _Theirs:
+    """What somebody else saved; `question` and `text` mark where it differs from yours."""
+
+    newest: Revision | None
+    question: tuple[Piece, ...]
+    text: tuple[Piece, ...]
+
+
+def _show_both(
+    request: HttpRequest, typed: EntryTextForm, entry_id: int, status: int
+) -> HttpResponseBase:
+    """Show what was typed beside what is there now, to be saved over it or not.
+
+    A field that was left as it was has what is there now.
+    """
+    found = find_entry(request, entry_id)
+    now = {name: str(value or "") for name, value in _values(found).items()}
+    data = request.POST.copy()
+    for name in now.keys() - set(typed.changed_data):
+        data[name] = now[name]
+    data["revision"] = str(found.revision_number)
+    visible = Revision.objects.visible_to(request.user).filter(entry=found)
+    theirs = _Theirs(
+        visible.select_related("author").order_by("-number").first(),
+        *(_marked(now[name], str(data.get(name, ""))) for name in ("question", "text")),
+    )
+    form = _form(found, caller(request), data)
+    return show_entry(request, found, status=status, form=form, theirs=theirs)
+
+
+def _marked(theirs: str, yours: str) -> tuple[Piece, ...]:
+    pieces = word_difference(theirs, yours.replace("\r\n", "\n").strip())
+    return tuple(piece for piece in pieces if piece.kind != "new")
