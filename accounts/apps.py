@@ -7,13 +7,16 @@ class AccountsConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        """Give the roles their permissions whenever migrations ran.
+        """Give the roles their permissions whenever migrations ran; name people.
 
         Django's own receiver, which makes the permissions, was connected before this.
         """
-        from accounts.permissions import (  # noqa: PLC0415  # needs loaded models
+        from accounts.people import label_people  # noqa: PLC0415  # needs loaded models
+        from accounts.permissions import (  # noqa: PLC0415  # the same
             grant_role_permissions,
         )
+
+        label_people()
 
         post_migrate.connect(
             grant_role_permissions, dispatch_uid="accounts.grant_role_permissions"

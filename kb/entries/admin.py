@@ -15,6 +15,7 @@ from unfold.decorators import action, display
 
 from accounts.admin_parts import EstimatingPaginator, confirmed
 from accounts.base_admin import badge, holders_somewhere
+from accounts.people import person_name
 from accounts.roles import Role, caller, refuse_elsewhere
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
@@ -203,7 +204,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     def verification(self, entry: Entry) -> str | None:
         if entry.verified_by is None or entry.verified_at is None:
             return None
-        by = entry.verified_by.get_username()
+        by = person_name(entry.verified_by)
         return format_html("{}, {}", by, _unbroken(_day(entry.verified_at)))
 
     @admin.display(description="used", ordering="upkeep__uses")

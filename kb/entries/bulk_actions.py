@@ -17,6 +17,7 @@ from django.utils.html import format_html, format_html_join
 from accounts.admin_parts import style
 from accounts.base_admin import BaseAdmin
 from accounts.exceptions import NescioError
+from accounts.people import by_name
 from accounts.roles import Role, caller, has_role_somewhere
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict
@@ -99,7 +100,7 @@ class BulkForm(forms.Form):
 
 def _value_field(action: bulk.Action, user: User) -> forms.Field | None:
     if action == bulk.Action.OWNER:
-        people = User.objects.filter(is_active=True).order_by("username")
+        people = by_name(User.objects.filter(is_active=True))
         return _choice(people, "Owner", empty="nobody")
     if action == bulk.Action.AUDIENCE:
         return _choice(Audience.objects.visible_to(user), "Audience")

@@ -6,6 +6,7 @@ from django.utils.functional import cached_property
 from unfold.widgets import UnfoldAdminTextareaWidget, UnfoldAdminTextInputWidget
 
 from accounts.ids import number_in
+from accounts.people import by_name
 from accounts.roles import Role, has_role_in, has_role_somewhere
 from kb.audiences.models import Audience
 from kb.documents.models import Document, Section
@@ -151,7 +152,7 @@ class EntryForm(ServiceForm):
             ("audience", Audience.objects.visible_to(self.user)),
             ("document", Document.objects.visible_to(self.user)),
             ("section", sections),
-            ("owner", User.objects.filter(is_active=True).order_by("username")),
+            ("owner", by_name(User.objects.filter(is_active=True))),
         ):
             if name in self.fields:
                 field: Any = self.fields[name]

@@ -23,6 +23,7 @@ from unfold.admin import TabularInline
 from accounts.base_admin import BaseAdmin, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
+from accounts.people import person_name
 from accounts.roles import Role, caller, has_role_in
 from kb.audiences.models import Audience
 from kb.entries.models import Entry, Revision, RevisionQuerySet
@@ -247,7 +248,7 @@ def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
     verifier = revision.verified_by
     yield (
         "Verified",
-        f"by {verifier.get_username()}, {_moment(revision.verified_at)}"
+        f"by {person_name(verifier)}, {_moment(revision.verified_at)}"
         if verifier
         else "no",
     )
@@ -257,7 +258,7 @@ def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
             yield str(field.verbose_name).capitalize(), _fact(revision, field, visible)
     author = "system"
     if revision.author is not None:
-        author = revision.author.get_username()
+        author = person_name(revision.author)
     elif revision.database_user:
         author = f"database user {revision.database_user}"
     yield "Written by", author

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 
 from accounts.admin_parts import ListFilter
 from accounts.base_admin import badge
+from accounts.people import by_name, person_name
 from accounts.roles import Role, holders
 from kb.interface.admin import RefusedDeletionAdmin
 from kb.tags.models import Tag
@@ -51,7 +52,7 @@ class TagAdmin(RefusedDeletionAdmin):
         **options: Any,  # noqa: ANN401  # Django's
     ) -> Any:  # noqa: ANN401  # Django's
         if db_field.name == "experts":
-            options["queryset"] = holders(Role.SME).order_by("username")
+            options["queryset"] = by_name(holders(Role.SME))
         return super().formfield_for_manytomany(db_field, request, **options)
 
     def get_deleted_objects(
@@ -69,4 +70,4 @@ class TagAdmin(RefusedDeletionAdmin):
     @admin.display(description="experts")
     def who_knows(self, tag: Tag) -> str:
         experts = [user for user in tag.experts.all() if user.is_active]
-        return ", ".join(sorted(user.get_username() for user in experts)) or "nobody"
+        return ", ".join(sorted(map(person_name, experts))) or "nobody"

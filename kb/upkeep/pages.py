@@ -15,6 +15,7 @@ from django.utils.html import format_html
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
+from accounts.people import by_name, find_person, person_name
 from accounts.roles import Role, caller, has_role_in, has_role_somewhere
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
@@ -111,9 +112,8 @@ def _read_choice(request: HttpRequest) -> _Choice:
 
 
 def _owners() -> list[User]:
-    staff = User.objects.filter(is_active=True, is_staff=True).order_by("username")
-    named = staff.only("username", "first_name", "last_name")
-    return list(named[:_OFFERED_OWNERS])
+    staff = User.objects.filter(is_active=True, is_staff=True)
+    return list(by_name(staff)[:_OFFERED_OWNERS])
 
 
 def _retired(request: HttpRequest, user: User) -> Entry | None:
@@ -186,7 +186,7 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
         return f"Postponed by {days} days"
     if action == "hand_over":
         name = posted.get("owner", "").strip()
-        owner = User.objects.filter(username=name, is_active=True).first()
+        owner = find_person(name)
         if owner is None:
             raise InvalidKnowledgeError(
                 "owner", f"There is no user {name!r}; give the name of an active one."
@@ -198,7 +198,7 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
             expected_revision=expected,
             owner=owner,
         )
-        return f"Handed over to {name}"
+        return f"Handed over to {person_name(owner)}"
     raise InvalidKnowledgeError("action", f"There is no action {action[:20]!r}.")
 
 

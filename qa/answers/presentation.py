@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from accounts.people import person_name
 from kb.entries.models import SERVED_STATES, Entry
 from kb.text.terms import language_of
 from qa.answers.models import Answer, AnswerEvidence
@@ -224,9 +225,7 @@ def _card(piece: ShownPiece, policy: Policy | None, at: datetime) -> Card:
     return Card(
         shown=piece,
         pieces=_quoted(piece.text, piece.quote, piece.number),
-        verified_by=(verifier.get_full_name() or verifier.get_username())
-        if verifier
-        else "",
+        verified_by=person_name(verifier),
         confidence_words=wording.confidence_in_words(row.confidence),
         distance_words=wording.distance_in_words(row.distance, policy)
         if policy

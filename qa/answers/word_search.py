@@ -3,7 +3,6 @@
 import re
 from typing import TYPE_CHECKING, Final
 
-from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.contrib.postgres.search import (
     SearchQuery,
@@ -11,6 +10,8 @@ from django.contrib.postgres.search import (
     SearchVectorExact,
 )
 from django.db.models import BooleanField, F, Func, Q
+
+from accounts.people import people_named
 
 if TYPE_CHECKING:
     from qa.answers.models import AnswerQuerySet
@@ -65,9 +66,8 @@ def has_words(
 
 
 def users_named(part: str) -> list[int]:
-    """Return the ids of at most 50 users in whose name this stands."""
-    named = User.objects.filter(username__icontains=part)
-    return list(named.values_list("pk", flat=True)[:_MAX_NAMED])
+    """Return the ids of at most 50 users in one of whose names this is."""
+    return list(people_named(part).values_list("pk", flat=True)[:_MAX_NAMED])
 
 
 class _NotByIndex(Func):

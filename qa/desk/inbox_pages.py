@@ -21,6 +21,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
+from accounts.people import find_person, person_name
 from accounts.roles import caller
 from qa.exceptions import InvalidInboxError
 from qa.inbox.models import Kind
@@ -187,13 +188,13 @@ def _do(posted: QueryDict, kind: Kind, subject: int, *, by: User) -> _Done:
     undo = {"action": "assign", "user": before.get_username()} if before else {}
     if to is None:
         return _Done("Assigned to nobody.", kind, subject, undo)
-    name = "you" if to == by else to.get_full_name() or to.get_username()
+    name = "you" if to == by else person_name(to)
     said = f"Assigned to {name}."
     return _Done(said, kind, subject, undo or {"action": "release"})
 
 
 def _named(name: str) -> User:
-    user = User.objects.filter(username=name, is_active=True).first()
+    user = find_person(name)
     if user is None:
         raise InvalidInboxError(
             f"There is no user {name[:150]!r}; give the name of an active one."

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.exceptions import NescioError, ThrottledError
 from accounts.ids import number_in
+from accounts.people import by_name, find_person
 from accounts.roles import Role, caller, has_role_in, has_role_somewhere
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
@@ -99,7 +100,7 @@ class PlaygroundForm(forms.Form):
         name = self.cleaned_data["asker"].strip()
         if name in ("", self._reader.get_username()):
             return self._reader
-        found = askers_seen_by(self._reader).filter(username=name).first()
+        found = find_person(name, among=askers_seen_by(self._reader))
         if found is None:
             # The same for a name that does not exist and one who sees more.
             raise forms.ValidationError(
@@ -258,7 +259,7 @@ def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN4
         ],
         "is_changed": any(sent.get(name) for name in THRESHOLDS),
         "goes_back": goes_back,
-        "askers": askers_seen_by(user).order_by("username")[:_OFFERED],
+        "askers": by_name(askers_seen_by(user))[:_OFFERED],
     }
 
 

@@ -20,6 +20,7 @@ from accounts.admin_parts import (
     table,
 )
 from accounts.exceptions import NescioError
+from accounts.people import person_name
 from accounts.roles import Role, caller, where_role
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
@@ -220,7 +221,7 @@ def _row(tried: Tried) -> tuple[object, ...]:
     before = tried.before
     return (
         link_to(before),
-        before.asker.get_username() if before.asker else "",
+        person_name(before.asker),
         f"{before.created_at:%Y-%m-%d %H:%M}",
         tried.why,
         shortened(before.shown_text),
@@ -254,7 +255,10 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     paginator = EstimatingPaginator
     list_select_related = ["answer", "raised_by", "assignee"]
     list_per_page = 25
-    search_fields = ["answer__question", "raised_by__username"]
+    search_fields = [
+        "answer__question", "raised_by__username", "raised_by__first_name",
+        "raised_by__last_name",
+    ]  # fmt: skip
     ordering: ClassVar = ["-state", "created_at"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
@@ -283,8 +287,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
 
     @admin.display(description="asked by", ordering="raised_by__username")
     def asked_by(self, escalation: Escalation) -> str:
-        by = escalation.raised_by
-        return (by.get_full_name() or by.get_username()) if by else ""
+        return person_name(escalation.raised_by)
 
     @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
     def shown_state(self, escalation: Escalation) -> tuple[str, str]:

@@ -48,7 +48,7 @@ def assign(gap_id: int, *, by: User, owner: User | None) -> Gap:
     base = gap.knowledge_base
     if owner is not None and not has_role_in(owner, Role.SME, base.pk):
         raise InvalidGapError(
-            f"{owner.get_username()} is no expert of {base}; give them the role sme first."
+            f"{owner} is no expert of {base}; give them the role sme first."
         )
     gap.owner = owner
     gap.save(update_fields=["owner"])

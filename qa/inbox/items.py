@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils.text import Truncator
 
+from accounts.people import person_name
 from kb.conflicts.models import Conflict
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.models import Proposal
@@ -219,7 +220,7 @@ def _subjects(rows: Iterable[Mapping[str, Any]], kind: Kind) -> list[int]:
 
 def _why(said: _Said, assignee: User | None, reader: Reader, anybody: str) -> str:
     if assignee is not None and assignee.pk != reader.user.pk:
-        return f"Assigned to {assignee.get_full_name() or assignee.get_username()}"
+        return f"Assigned to {person_name(assignee)}"
     if said.why:
         return said.why[:1].upper() + said.why[1:]
     return f"For {anybody}" if assignee is None else "Assigned to you"

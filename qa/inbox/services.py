@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from accounts.people import by_name
 from accounts.prepared import lock_until_commit
 from accounts.roles import Role, has_role_somewhere, holders
 from kb.upkeep.models import Flag
@@ -107,8 +108,7 @@ def flag_entry(*, entry_id: int, by: User, note: str = "") -> Flag:
 def assignable() -> list[User]:
     """Return who may be chosen to deal with something, by name."""
     found = holders(Role.SME, somewhere=True).filter(is_staff=True)
-    named = found.only("username", "first_name", "last_name").order_by("username")
-    return list(named[:_OFFERED])
+    return list(by_name(found)[:_OFFERED])
 
 
 @transaction.atomic
@@ -122,7 +122,7 @@ def assign(kind: Kind, subject: int, *, to: User | None, by: User) -> User | Non
     before = _find(kind, subject, by)
     if to is not None and not _may_deal_with(kind, subject, to):
         raise InvalidInboxError(
-            f"{to.get_username()} may not see this {kind.label.lower()} or not deal with "
+            f"{to} may not see this {kind.label.lower()} or not deal with "
             "it; choose somebody else, or change their role or audiences first."
         )
     if kind == Kind.ESCALATION:

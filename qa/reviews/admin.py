@@ -16,6 +16,7 @@ from unfold.decorators import display
 from accounts.admin_parts import EstimatingPaginator, ListFilter, QueueAdmin, written
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
+from accounts.people import person_name
 from accounts.roles import Role, caller, has_role
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
@@ -255,8 +256,7 @@ class ReviewAdmin(QueueAdmin):
     def whose(self, review: Review) -> str:
         held = review.locked_by if review.state == Review.State.LOCKED else None
         by = review.reviewed_by if review.state == Review.State.DONE else None
-        person = by or held or review.assignee
-        return person.get_username() if person else ""
+        return person_name(by or held or review.assignee)
 
     @admin.display(description="verdict")
     def verdict(self, review: Review) -> str:

@@ -15,6 +15,7 @@ from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, table, written
 from accounts.base_admin import holders_of
+from accounts.people import person_name
 from accounts.roles import caller, where_not_elsewhere
 from kb.documents.models import KnowledgeBase
 from kb.interface.admin import bases_curated_by
@@ -144,7 +145,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
 
     @admin.display(description="drawn by", ordering="drawn_by")
     def who(self, sample: ReviewSample) -> str:
-        return sample.drawn_by.get_username() if sample.drawn_by else "the schedule"
+        return person_name(sample.drawn_by) or "the schedule"
 
     @admin.display(description="strata differ by")
     def differs_by(self, sample: ReviewSample) -> str:

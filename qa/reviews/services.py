@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 
+from accounts.people import person_name
 from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
@@ -157,12 +158,12 @@ def assign(review_id: int, *, to: User | None, by: User) -> Review:
         raise ReviewStateError(f"Review {review_id} is done already.")
     if to and not Review.objects.visible_to(to).filter(pk=review_id).exists():
         raise InvalidReviewError(
-            f"{to.get_username()} is no expert who may read this answer; choose another."
+            f"{to} is no expert who may read this answer; choose another."
         )
     others = Review.objects.filter(answer=review.answer_id).exclude(pk=review.pk)
     if to and others.filter(_acted_on_by(to) | Q(assignee=to)).exists():
         raise InvalidReviewError(
-            f"{to.get_username()} has the other round of the answer of review "
+            f"{to} has the other round of the answer of review "
             f"{review_id}; a second opinion is somebody else's."
         )
     review.assignee = to
@@ -205,7 +206,7 @@ def _refusal(review: Review, by: User) -> str:
     if review.state == Review.State.DONE:
         return f"Review {review.pk} is done already; its reviewer can undo it."
     if review.is_held(timezone.now()) and review.locked_by_id != by.pk:
-        who = review.locked_by.get_username() if review.locked_by else "somebody"
+        who = person_name(review.locked_by) or "somebody"
         return (
             f"Review {review.pk} is held by {who} until "
             f"{timezone.localtime(review.locked_until):%H:%M}; take another."

@@ -14,6 +14,7 @@ from accounts.admin_parts import (
     change_each,
 )
 from accounts.base_admin import holders_of, holders_somewhere
+from accounts.people import person_name
 from accounts.rest import csv_download
 from accounts.roles import Role, caller, where_role
 from kb.entries.models import Entry
@@ -149,7 +150,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     def state(self, vote: Vote) -> tuple[str, str]:
         if vote.handled_at is None:
             return "open", "open"
-        by = f" by {vote.handled_by.get_username()}" if vote.handled_by else ""
+        by = f" by {person_name(vote.handled_by)}" if vote.handled_by else ""
         return "handled", f"dealt with{by}"
 
     @admin.display(description="answered by")
