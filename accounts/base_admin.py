@@ -4,10 +4,11 @@ Django hands the text of addresses and forms to the database as it comes: any lo
 field, any id of a row, any first value of a form.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, cast
 
 from django.contrib import messages
+from django.contrib.admin import ChoicesFieldListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
@@ -24,7 +25,7 @@ from django.db.models import (
     Model,
     QuerySet,
 )
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from unfold.admin import ModelAdmin
 from unfold.decorators import display
 from unfold.views import ChangeList
@@ -250,6 +251,44 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             name = self.opts.verbose_name
             raise Http404(f"There is no {name} {str(object_id)[:80]!r}.")
         return row
+
+
+class _OpenOrAll(ChoicesFieldListFilter):
+    """Gives "All" a value: a list that opens narrowed would be narrowed again without."""
+
+    def choices(self, changelist: Any) -> Iterator[Any]:  # noqa: ANN401  # Django's
+        every, *states = super().choices(changelist)
+        address = changelist.get_query_string({self.lookup_kwarg: ""})
+        is_chosen = not any(state["selected"] for state in states)
+        yield {**every, "selected": is_chosen, "query_string": address}
+        yield from states
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if request.GET.get(self.lookup_kwarg) == "":
+            return queryset
+        narrowed: Any = super().queryset(request, queryset)
+        return cast(QuerySet[Any], narrowed)
+
+
+OPEN_OR_ALL: Final = ("state", _OpenOrAll)
+OPEN: Final = "state__exact=open"
+
+
+class OpenFirstAdmin(BaseAdmin):
+    """A list that opens with what is open; it has `OPEN_OR_ALL` among its filters."""
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if not request.GET:
+            return HttpResponseRedirect(f"{request.path}?{OPEN}")
+        response: HttpResponse = super().changelist_view(request, extra_context)
+        shown = getattr(response, "context_data", None) or {}
+        if changes := shown.get("cl"):
+            # An address without anything would narrow it again.
+            changes.clear_all_filters_qs = "?o="
+            changes.full_result_count = changes.result_count  # no "Show all" beside it
+        return response
 
 
 class UserFormAdmin(BaseAdmin):

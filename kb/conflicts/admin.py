@@ -13,7 +13,7 @@ from django.utils.text import Truncator
 from unfold.decorators import action
 
 from accounts.admin_parts import FixedRowsAdmin, confirmed
-from accounts.base_admin import badge, holders_of
+from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller
@@ -50,13 +50,13 @@ class ConflictSide:
 
 
 @admin.register(Conflict)
-class ConflictAdmin(InBaseAdmin, FixedRowsAdmin):
+class ConflictAdmin(InBaseAdmin, OpenFirstAdmin, FixedRowsAdmin):
     when_empty = "Entries that repeat or contradict each other are listed here once they are compared."
     list_display: ClassVar = [
         "shown_kind", "one", "other", "shown_probability", "shown_state", "found_at",
     ]  # fmt: skip
     list_display_links = ("shown_kind", "one", "other")
-    list_filter: ClassVar = ["state", "kind"]
+    list_filter: ClassVar = [OPEN_OR_ALL, "kind"]
     list_select_related: ClassVar = ["first", "second"]
     actions_list: ClassVar = ["check_now"]
     has_check_permission = holders_of(Role.CURATOR)
@@ -69,13 +69,6 @@ class ConflictAdmin(InBaseAdmin, FixedRowsAdmin):
             .select_related("first", "second")
             .defer("first__search_vector", "second__search_vector")
         )
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        if not request.GET:
-            return HttpResponseRedirect(f"{request.path}?state__exact=open")
-        return super().changelist_view(request, extra_context)  # type: ignore[no-any-return]  # unfold ships no types
 
     def change_view(
         self,

@@ -22,10 +22,11 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
-from kb.conflicts.finding import outdate_conflicts
+from kb.conflicts.finding import other_entry, outdate_conflicts
+from kb.conflicts.models import Conflict
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
-from kb.exceptions import InvalidKnowledgeError
+from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
 from kb.tags.models import Tag
 
 from .revisions import lock_all, mark, record, refuse_retired, restore, retire, verify
@@ -108,7 +109,13 @@ def change_entries(
     check_change(change, may_verify=may_verify and by is not None)
     model = active_model(for_share=True)
     locked, reach = lock_all(entry_ids), reach_of(by, Role.CURATOR)
-    turn = _Turn(change, by, timezone.now(), _states_before(change, locked))
+    turn = _Turn(
+        change,
+        by,
+        timezone.now(),
+        _states_before(change, locked),
+        _contradictions(change, entry_ids, by),
+    )
     gone = set(entry_ids) - {entry.pk for entry in locked}
     failures = [Failure(pk, f"There is no entry {pk}.") for pk in sorted(gone)]
     done = defaultdict(list)
@@ -140,11 +147,17 @@ class _Turn:
     by: User | None
     at: datetime
     states_before: Mapping[int, str]
+    contradictions: Mapping[int, Conflict]
 
     def apply(self, entry: Entry) -> str:
         """Change the entry, not saved; return what that is called, "" for nothing."""
         action = self.change.action
         if action == Action.VERIFY and self.by is not None:
+            if found := self.contradictions.get(entry.pk):
+                raise ConflictOpenError(
+                    f"Entry {entry.pk} contradicts entry {other_entry(found, entry.pk)}; "
+                    f"decide conflict {found.pk} first."
+                )
             return verify(entry, self.by, at=self.at)
         if action == Action.MARK:
             return mark(entry)
@@ -158,6 +171,17 @@ class _Turn:
             return ""
         setattr(entry, field, self.change.value)
         return f"Changed {field.removesuffix('_id')}."
+
+
+def _contradictions(
+    change: BulkChange, entry_ids: Collection[int], by: User | None
+) -> dict[int, Conflict]:
+    """Return an open contradiction of each entry that is in one, if it is to be verified."""
+    if change.action != Action.VERIFY or by is None:
+        return {}
+    rows = Conflict.objects.open().of_entry(*entry_ids).visible_to(by)
+    found = rows.filter(kind=Conflict.Kind.CONTRADICTION).order_by("-pk")
+    return {key: row for row in found for key in (row.first_id, row.second_id)}
 
 
 def _let_compare(changed: Collection[Entry]) -> None:

@@ -13,14 +13,15 @@ from django.middleware.csrf import get_token
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
+from django.utils.text import Truncator
 
 from accounts.admin_parts import style
-from accounts.base_admin import BaseAdmin
+from accounts.base_admin import OPEN, BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.people import by_name
 from accounts.roles import Role, caller, has_role_somewhere
 from kb.audiences.models import Audience
-from kb.conflicts.models import Conflict
+from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.entries import bulk
 from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
@@ -28,6 +29,7 @@ from kb.tags.models import Tag
 
 _SHOWN_ENTRIES = 5
 _SHOWN_FAILURES = 5
+_SHOWN_LETTERS = 60  # of an entry in a message
 
 
 class _Words(NamedTuple):
@@ -151,11 +153,10 @@ class BulkActionsAdmin(BaseAdmin):
                 is_undone = action == bulk.Action.RETIRE
                 retired = list(live.values_list("pk", flat=True)) if is_undone else []
                 report = bulk.change_visible(ids, change, by=by)
-                self._report(request, action, report)
+                left_out = self._left_out(request, action, report)
+                self._report(request, action, report, left_out)
                 if retired and report.changed:
                     self._offer_undo(request, retired)
-                if action == bulk.Action.VERIFY:
-                    self._report_conflicts(request, ids)
         except NescioError as error:
             form.add_error(None, str(error))
             return self._ask(request, chosen, action, form)
@@ -179,8 +180,10 @@ class BulkActionsAdmin(BaseAdmin):
             "count": chosen.order_by().count(),
             "sample": chosen[:_SHOWN_ENTRIES],
             "in_background": bulk.BATCH,
-            "in_conflict": (
-                _in_conflict(request, chosen) if action == bulk.Action.VERIFY else 0
+            "contradicted": (
+                _contradicted(request, chosen).count()
+                if action == bulk.Action.VERIFY
+                else 0
             ),
             "conflicts": _conflicts_address(),
             "selected": request.POST.getlist(ACTION_CHECKBOX_NAME),
@@ -190,11 +193,16 @@ class BulkActionsAdmin(BaseAdmin):
         return TemplateResponse(request, "admin/kb/entry/bulk.html", context)
 
     def _report(
-        self, request: HttpRequest, action: bulk.Action, report: bulk.BulkReport
+        self,
+        request: HttpRequest,
+        action: bulk.Action,
+        report: bulk.BulkReport,
+        left_out: Collection[int],
     ) -> None:
-        for failure in report.failures[:_SHOWN_FAILURES]:
+        failures = [each for each in report.failures if each.entry_id not in left_out]
+        for failure in failures[:_SHOWN_FAILURES]:
             self.message_user(request, failure.message, level=messages.ERROR)
-        rest = len(report.failures) - _SHOWN_FAILURES
+        rest = len(failures) - _SHOWN_FAILURES
         if rest > 0:
             said = f"{rest} more could not be changed."
             self.message_user(request, said, level=messages.ERROR)
@@ -220,18 +228,39 @@ class BulkActionsAdmin(BaseAdmin):
         form = '<form method="post" action="{}">{}<button class="underline">Undo: restore them</button></form>'
         self.message_user(request, format_html(form, address, hidden))
 
-    def _report_conflicts(self, request: HttpRequest, ids: Collection[int]) -> None:
-        verified = Entry.objects.filter(pk__in=ids, state=Entry.State.VERIFIED)
-        count = _in_conflict(request, verified)
-        if count:
-            said = format_html(
-                '{} of what you verified {} in an open conflict: <a class="underline" '
-                'href="{}">compare</a>.',
-                _entries(count),
-                "is" if count == 1 else "are",
-                _conflicts_address(),
-            )
-            self.message_user(request, said, level=messages.WARNING)
+    def _left_out(
+        self, request: HttpRequest, action: bulk.Action, report: bulk.BulkReport
+    ) -> set[int]:
+        """Name what is not verified for it is contradicted; return the ids of all."""
+        if action != bulk.Action.VERIFY or not report.failures:
+            return set()
+        ids = [failure.entry_id for failure in report.failures]
+        failed = Entry.objects.visible_to(request.user).filter(pk__in=ids)
+        left_out = {entry.pk: entry for entry in _contradicted(request, failed)}
+        if not left_out:
+            return set()
+        rows = _contradictions(request).of_entry(*left_out).order_by("pk")
+        links = format_html_join(
+            ", ",
+            '<a class="underline" href="{}">“{}” and “{}”</a>',
+            (
+                (
+                    reverse("admin:kb_conflict_change", args=[row.pk]),
+                    Truncator(row.first.said).chars(_SHOWN_LETTERS),
+                    Truncator(row.second.said).chars(_SHOWN_LETTERS),
+                )
+                for row in rows.select_related("first", "second")[:_SHOWN_FAILURES]
+            ),
+        )
+        said = format_html(
+            '{} not verified: decide first which is right. {} (<a class="underline" '
+            'href="{}">all open conflicts</a>)',
+            _entries(len(left_out)),
+            links,
+            _conflicts_address(),
+        )
+        self.message_user(request, said, level=messages.WARNING)
+        return set(left_out)
 
     def _report_job(self, request: HttpRequest, count: int, job_id: str) -> None:
         said = format_html(
@@ -243,13 +272,18 @@ class BulkActionsAdmin(BaseAdmin):
         self.message_user(request, said, level=messages.SUCCESS)
 
 
-def _in_conflict(request: HttpRequest, entries: QuerySet[Entry]) -> int:
-    conflicts = Conflict.objects.visible_to(request.user).open()
-    return conflicts.entries_among(entries).order_by().count()
+def _contradictions(request: HttpRequest) -> ConflictQuerySet:
+    rows = Conflict.objects.visible_to(request.user).open()
+    return rows.filter(kind=Conflict.Kind.CONTRADICTION)
+
+
+def _contradicted(request: HttpRequest, entries: QuerySet[Entry]) -> QuerySet[Entry]:
+    """Return those of the entries that an open conflict says to be contradicted."""
+    return _contradictions(request).entries_among(entries).order_by()
 
 
 def _conflicts_address() -> str:
-    return reverse("admin:kb_conflict_changelist") + "?state__exact=open"
+    return f"{reverse('admin:kb_conflict_changelist')}?{OPEN}"
 
 
 def _entries(count: int) -> str:

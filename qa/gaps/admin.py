@@ -3,7 +3,7 @@ from typing import Any, ClassVar
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.html import format_html
@@ -19,6 +19,7 @@ from accounts.admin_parts import (
     confirmed,
     table,
 )
+from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin
 from accounts.exceptions import NescioError
 from accounts.people import person_name
 from accounts.roles import Role, caller, where_role
@@ -44,7 +45,7 @@ Fieldsets = list[tuple[str | None, dict[str, Any]]]
 
 
 @admin.register(Gap)
-class GapAdmin(QueueFormAdmin):
+class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     """Questions without an answer, the most missed first, and what to do about them."""
 
     form = GapForm
@@ -53,7 +54,7 @@ class GapAdmin(QueueFormAdmin):
         "shown_question", "shown_state", "impact_now", "times", "trend", "knowledge_base",
         "last_seen", "owner",
     ]  # fmt: skip
-    list_filter: ClassVar = ["state", "knowledge_base", "owner", "last_seen"]
+    list_filter: ClassVar = [OPEN_OR_ALL, "knowledge_base", "owner", "last_seen"]
     list_select_related = ["owner", "knowledge_base"]
     search_fields = ["question"]
     ordering: ClassVar = ["-impact_score", "-pk"]
@@ -65,13 +66,6 @@ class GapAdmin(QueueFormAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Gap]:
         return super().get_queryset(request).with_trend(timezone.now()).defer("vector")  # type: ignore[attr-defined, no-any-return]  # a GapQuerySet
-
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        if not request.GET:
-            return HttpResponseRedirect(f"{request.path}?state__exact=open")
-        return super().changelist_view(request, extra_context)  # type: ignore[no-any-return]  # unfold ships no types
 
     def get_fieldsets(self, request: HttpRequest, obj: Gap | None = None) -> Fieldsets:
         facts = ["question", "state", "times", "trend", "impact_now", "reasons"]

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from accounts.roles import Role
@@ -5,6 +7,7 @@ from jobs.models import Job
 from kb.conflicts.admin import marked
 from kb.conflicts.finding import find_entry_conflicts
 from kb.models import Conflict, Entry
+from kb.upkeep.conflict_resolution import keep_both
 from tests.factories import (
     make_audience,
     make_entry,
@@ -35,6 +38,18 @@ def test_the_list_shows_what_is_open(curator, conflict):
 
     assert FIVE in page
     assert SEVEN in page
+
+
+def test_all_of_the_filter_shows_what_is_decided_too(curator, conflict):
+    keep_both(conflict_id=conflict.pk, by=curator.user, reason="Both.")
+
+    opened = curator.get(LIST, follow=True)
+    links = re.findall(r'href="(\?[^"]*state__exact=)"', opened.content.decode())
+    page = curator.get(f"{LIST}{links[0]}")
+
+    assert FIVE not in opened.content.decode()
+    assert FIVE in page.content.decode()
+    assert page.context["cl"].result_count == 1
 
 
 def test_the_page_marks_what_clashes_side_by_side(curator, conflict):

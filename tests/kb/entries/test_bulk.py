@@ -166,7 +166,7 @@ def test_a_batch_costs_the_same_statements_for_any_number(
     made = make_entries([f"Fact {n}." for n in range(number)], verify=False)
     by = make_curator()
 
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(12):
         change(made, "verify", by=by)
 
 

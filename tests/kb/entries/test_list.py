@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from django.contrib.auth.models import Permission, User
+from django.urls import reverse
 
 from jobs.models import Job
 from kb.conflicts.finding import find_entry_conflicts
@@ -281,20 +282,33 @@ def test_list_is_narrowed_to_what_is_due_and_to_ones_own(boss):
     assert len(found("owned=nobody")) == 2
 
 
-def test_verifying_what_is_in_conflict_tells_so_before_and_after(boss):
+def test_what_is_contradicted_is_left_out_of_verifying_and_named(boss):
     one = make_entry("The card costs 5 euros a month.", state="in_review")
     other = make_entry("The card costs 7 euros a month.", state="in_review")
     free = make_entry("Call us at any hour.", state="in_review")
-    find_entry_conflicts(other.pk)
+    (conflict,) = find_entry_conflicts(other.pk)
     chosen = {"action": "verify", "_selected_action": [one.pk, free.pk]}
 
     asked = boss.post(LIST, chosen).content.decode()
     after = confirm(boss, "verify", [one, free])
 
-    assert "1 entry is in an open conflict" in asked
+    assert "1 entry is left out:" in " ".join(re.sub("<.*?>", "", asked).split())
     assert "/admin/kb/conflict/?state__exact=open" in asked
-    assert "1 entry of what you verified is in an open conflict" in said(after)[1]
-    assert len(said(confirm(boss, "verify", [free]))) == 1
+    left_out, done = said(after)
+    assert "1 entry not verified: decide first which is right." in left_out
+    assert reverse("admin:kb_conflict_change", args=[conflict.pk]) in left_out
+    assert "The card costs 5 euros a month." in left_out
+    assert done == "1 entry verified."
+    assert Entry.objects.get(pk=one.pk).state == Entry.State.IN_REVIEW
+
+
+def test_a_duplicate_is_verified_with_others(boss):
+    one = make_entry("The card costs 5 euros a month.", state="in_review")
+    other = make_entry("The card costs 5 euros per month.", state="in_review")
+    (conflict,) = find_entry_conflicts(other.pk)
+
+    assert conflict.kind == "duplicate"
+    assert said(confirm(boss, "verify", [one, other])) == ["2 entries verified."]
 
 
 def test_a_conflict_with_what_one_may_not_see_is_not_told(curator):
