@@ -1,4 +1,4 @@
-"""One's own pages: the profile with its password, and API tokens."""
+"""One's own pages: the profile with its password, API tokens, and undoing."""
 
 import math
 from contextlib import suppress
@@ -18,7 +18,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.account_forms import OwnPasswordForm
-from accounts.exceptions import ThrottledError, TokenNotFoundError
+from accounts.exceptions import NescioError, ThrottledError, TokenNotFoundError
 from accounts.models import ApiToken, Preferences
 from accounts.roles import caller
 from accounts.services import (
@@ -31,6 +31,7 @@ from accounts.services import (
     revoke_token,
 )
 from accounts.throttles import login_wait
+from accounts.undo import read_offer
 
 
 class TokenForm(forms.Form):
@@ -149,3 +150,18 @@ def revoke(request: HttpRequest, token_id: UUID) -> HttpResponse:
     with suppress(TokenNotFoundError):  # revoked before, in another window
         revoke_token(token_id=token_id, by=caller(request))
     return redirect("own-tokens")
+
+
+@login_required
+@require_POST
+def undo(request: HttpRequest) -> HttpResponse:
+    """Take back what one has just done, and return to where one did it."""
+    user = caller(request)
+    offer = read_offer(request.POST.get("undo", ""), user)
+    try:
+        offer.take_back(user)
+    except NescioError as refused:
+        messages.error(request, str(refused))
+    else:
+        messages.success(request, f"Undone: {offer.said}")
+    return redirect(offer.back)

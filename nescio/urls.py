@@ -65,6 +65,7 @@ urlpatterns = [
     ),
     path("logout", sign_in.SignOutPage.as_view(), name="logout"),
     path("profile", pages.profile, name="profile"),
+    path("undo", pages.undo, name="undo"),
     path("profile/preferences", pages.set_preferences, name="preferences"),
     path("tokens", pages.tokens, name="own-tokens"),
     path("tokens/<uuid:token_id>/revoke", pages.revoke, name="own-token-revoke"),

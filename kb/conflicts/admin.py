@@ -17,12 +17,15 @@ from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller
+from accounts.undo import offer_undo
 from jobs.models import Job
 from kb.conflicts.background import enqueue_comparison
 from kb.conflicts.models import Conflict
 from kb.entries.models import Entry
 from kb.interface.admin import InBaseAdmin
 from kb.upkeep.conflict_resolution import resolve_conflict
+from kb.upkeep.undoing import KIND as UNDO
+from kb.upkeep.undoing import undoable
 
 _KINDS = {Conflict.Kind.DUPLICATE: "info", Conflict.Kind.CONTRADICTION: "danger"}
 _STATES = {
@@ -121,18 +124,26 @@ class ConflictAdmin(InBaseAdmin, OpenFirstAdmin, FixedRowsAdmin):
     def _resolve(self, request: HttpRequest, conflict: Conflict) -> None:
         # "merge 12": what the pressed button does and which entry stays.
         action, _, keep = request.POST.get("resolution", "").partition(" ")
-        resolved = resolve_conflict(
-            conflict_id=conflict.pk,
-            action=action,
-            keep=number_in(keep),
-            by=caller(request),
-            reason=request.POST.get("reason", ""),
-            text=request.POST.get("text", "") if action == "merge" else "",
+        by = caller(request)
+        resolved, before = undoable(
+            lambda: resolve_conflict(
+                conflict_id=conflict.pk,
+                action=action,
+                keep=number_in(keep),
+                by=by,
+                reason=request.POST.get("reason", ""),
+                text=request.POST.get("text", "") if action == "merge" else "",
+            ),
+            conflict.first_id,
+            conflict.second_id,
+            by=by,
         )
-        self.message_user(
+        offer_undo(
             request,
             f"Conflict {conflict.pk}: {resolved.get_state_display()}.",
-            level=messages.SUCCESS,
+            kind=UNDO,
+            before=before,
+            back=reverse("admin:kb_conflict_change", args=[conflict.pk]),
         )
 
     @admin.display(description="one entry")

@@ -19,7 +19,7 @@ from kb.exceptions import (
 
 from .values import REVISED, UNVERIFIED_CONFIDENCE
 
-_KEPT = [
+KEPT = [
     field.attname for field in Revision._meta.concrete_fields if field.name in REVISED
 ]
 
@@ -111,7 +111,7 @@ def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> Non
 def make_revision(
     entry: Entry, *, number: int, author: User | None, reason: str
 ) -> Revision:
-    kept = {name: getattr(entry, name) for name in _KEPT}
+    kept = {name: getattr(entry, name) for name in KEPT}
     return Revision(entry=entry, number=number, author=author, reason=reason, **kept)
 
 

@@ -17,6 +17,7 @@ from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import by_name, find_person, person_name
 from accounts.roles import Role, caller, has_role_in, has_role_somewhere
+from accounts.undo import offer_undo
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
@@ -25,6 +26,8 @@ from kb.entries.values import read_validity
 from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
 from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
 from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
+from kb.upkeep.undoing import KIND as UNDO
+from kb.upkeep.undoing import undoable
 
 PAGE = 25
 PERIODS = ((7, "a week"), (30, "a month"), (90, "a quarter"))
@@ -129,8 +132,10 @@ def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  #
     entry = _find_entry(user, posted.get("entry", ""))
     query = request.GET.copy()
     query.pop(_RETIRED, None)
+    here = reverse("admin:kb_entry_due")
+    back = f"{here}?{query.urlencode()}" if query else here
     try:
-        done = _do(user, entry, posted)
+        done, before = undoable(lambda: _do(user, entry, posted), entry.pk, by=user)
     except ConflictOpenError as error:
         address = reverse("admin:kb_conflict_changelist") + "?state__exact=open"
         linked = '{} <a class="underline" href="{}">Open conflicts</a>'
@@ -139,13 +144,16 @@ def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  #
     except NescioError as error:
         model_admin.message_user(request, str(error), level=messages.ERROR)
     else:
-        if posted.get("action") == "retire":
-            query[_RETIRED] = str(entry.pk)  # shown with its undo
-        else:
-            said = f"{done}: {entry.said}"
-            model_admin.message_user(request, said, level=messages.SUCCESS)
-    here = reverse("admin:kb_entry_due")
-    return HttpResponseRedirect(f"{here}?{query.urlencode()}" if query else here)
+        said = f"{done}: {entry.said}"
+        match posted.get("action"):
+            case "retire":
+                query[_RETIRED] = str(entry.pk)  # shown with its undo
+                return HttpResponseRedirect(f"{here}?{query.urlencode()}")
+            case "restore":
+                model_admin.message_user(request, said, level=messages.SUCCESS)
+            case _:
+                offer_undo(request, said, kind=UNDO, before=before, back=back)
+    return HttpResponseRedirect(back)
 
 
 def _find_entry(user: User, key: str) -> Entry:

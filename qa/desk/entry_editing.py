@@ -12,18 +12,22 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import caller
+from accounts.undo import offer_undo
 from kb.entries.history_admin import Piece, word_difference
 from kb.entries.models import Entry, Revision
 from kb.entries.values import REASON_LIMIT, EntryChanges, end_of_day
 from kb.exceptions import InvalidKnowledgeError, RevisionConflictError
 from kb.tags.models import Tag
 from kb.upkeep.conflict_resolution import edit_undisputed
+from kb.upkeep.undoing import KIND as UNDO
+from kb.upkeep.undoing import undoable
 
 from . import parts
 from .entry_pages import find_curated, find_entry, show_entry
@@ -109,16 +113,21 @@ def edit(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 
 
 def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
-    form = _form(found, caller(request), request.POST)
+    by = caller(request)
+    form = _form(found, by, request.POST)
     if not form.is_valid():
         return show_entry(request, found, status=422, form=form)
     try:
-        edit_undisputed(
-            entry_id=found.pk,
-            by=caller(request),
-            expected_revision=form.cleaned_data["revision"],
-            reason=form.cleaned_data["reason"],
-            **form.changes(),
+        _, before = undoable(
+            lambda: edit_undisputed(
+                entry_id=found.pk,
+                by=by,
+                expected_revision=form.cleaned_data["revision"],
+                reason=form.cleaned_data["reason"],
+                **form.changes(),
+            ),
+            found.pk,
+            by=by,
         )
     except RevisionConflictError as refused:
         return _show_both(request, form, found.pk, status=_status(request, refused))
@@ -130,12 +139,13 @@ def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
         form.add_error(None, str(refused))
         return show_entry(request, found, status=_status(request, refused), form=form)
     now = find_entry(request, found.pk)
-    messages.success(request, _said(found, now))
-    return (
-        show_entry(request, now)
-        if parts.is_live(request)
-        else redirect("entry", now.pk)
-    )
+    back = reverse("entry", args=[now.pk])
+    if now.revision_number == found.revision_number:
+        messages.success(request, "Nothing was changed.")
+    else:
+        said = _said(found, now)
+        offer_undo(request, said, kind=UNDO, before=before, back=back)
+    return show_entry(request, now) if parts.is_live(request) else redirect(back)
 
 
 def _status(request: HttpRequest, refused: NescioError) -> int:
@@ -143,8 +153,6 @@ def _status(request: HttpRequest, refused: NescioError) -> int:
 
 
 def _said(before: Entry, now: Entry) -> str:
-    if now.revision_number == before.revision_number:
-        return "Nothing was changed."
     if before.state == Entry.State.VERIFIED != now.state:
         return (
             "Saved, but it is not verified any more: it contradicts a verified entry and "

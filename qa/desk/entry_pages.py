@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role_in, has_role_somewhere
+from accounts.undo import offer_undo
 from kb.conflicts.models import Conflict
 from kb.documents.models import Section
 from kb.entries.comments import (
@@ -30,6 +31,8 @@ from kb.exceptions import CommentNotFoundError, EntryNotFoundError
 from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
+from kb.upkeep.undoing import KIND as UNDO
+from kb.upkeep.undoing import undoable
 from qa.answers.models import Answer, AnswerEvidence
 from qa.gaps.notices import mark_entry_read
 from qa.inbox.services import flag_entry
@@ -208,7 +211,9 @@ def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 @parts.agents_only
 def still_true(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Verify an entry, or verify it again, which ends what it was due for."""
-    return _change(request, entry_id, verify_undisputed, reason="Still true.")
+    return _change(
+        request, entry_id, verify_undisputed, "Verified.", reason="Still true."
+    )
 
 
 @require_POST
@@ -220,7 +225,8 @@ def validity(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     def change(**shown: Any) -> Entry:  # noqa: ANN401  # as `_change` calls it
         return edit_undisputed(valid_until=read_validity(day), **shown)
 
-    return _change(request, entry_id, change)
+    said = f"Valid until {day}." if day else "Valid without end."
+    return _change(request, entry_id, change, said)
 
 
 @require_POST
@@ -238,20 +244,34 @@ def restore(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 
 
 def _change(
-    request: HttpRequest, entry_id: int, change: Callable[..., Entry], reason: str = ""
+    request: HttpRequest,
+    entry_id: int,
+    change: Callable[..., Entry],
+    said: str = "",
+    reason: str = "",
 ) -> HttpResponseBase:
-    """Change the revision that a curator was shown; `reason` is for a verified entry."""
-    found = find_curated(request, entry_id)
+    """Change the revision that a curator was shown; with `said` it can be undone.
+
+    Args:
+        reason: For a verified entry.
+    """
+    found, by = find_curated(request, entry_id), caller(request)
+    why = reason if found.state == Entry.State.VERIFIED else ""
+    expected = number_in(request.POST.get("revision", ""))
     try:
-        change(
-            entry_id=found.pk,
-            by=caller(request),
-            expected_revision=number_in(request.POST.get("revision", "")),
-            reason=reason if found.state == Entry.State.VERIFIED else "",
+        _, before = undoable(
+            lambda: change(
+                entry_id=found.pk, by=by, expected_revision=expected, reason=why
+            ),
+            found.pk,
+            by=by,
         )
     except NescioError as refused:
         return show_entry(request, found, status=refused.status, error=str(refused))
-    return redirect("entry", found.pk)
+    back = reverse("entry", args=[found.pk])
+    if said:
+        offer_undo(request, said, kind=UNDO, before=before, back=back)
+    return redirect(back)
 
 
 def find_curated(request: HttpRequest, entry_id: int) -> Entry:

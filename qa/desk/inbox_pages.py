@@ -184,13 +184,15 @@ def _do(posted: QueryDict, kind: Kind, subject: int, *, by: User) -> _Done:
                 f"There is no action {action[:20]!r}; send take, assign, release, "
                 "snooze or wake."
             )
-    before = assign(kind, subject, to=to, by=by)
-    undo = {"action": "assign", "user": before.get_username()} if before else {}
+    before = assign(kind, subject, to=to, by=by, expected=posted.get("expected"))
+    undo = {"action": "release", "expected": to.get_username() if to else ""}
+    if before:
+        undo |= {"action": "assign", "user": before.get_username()}
     if to is None:
-        return _Done("Assigned to nobody.", kind, subject, undo)
+        return _Done("Assigned to nobody.", kind, subject, undo if before else {})
     name = "you" if to == by else person_name(to)
     said = f"Assigned to {name}."
-    return _Done(said, kind, subject, undo or {"action": "release"})
+    return _Done(said, kind, subject, undo)
 
 
 def _named(name: str) -> User:

@@ -1,3 +1,4 @@
+from copy import copy
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
@@ -5,6 +6,7 @@ from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -23,12 +25,22 @@ from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin
 from accounts.exceptions import NescioError
 from accounts.people import person_name
 from accounts.roles import Role, caller, where_role
+from accounts.undo import offer_undo
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.models import TREND_PERIOD, Gap, impact
-from qa.gaps.services import SHOWN, Tried, assign, count_reasons, fetch_shown, reopen
+from qa.gaps.services import (
+    SHOWN,
+    UNDO_DISMISSAL,
+    Tried,
+    assign,
+    count_reasons,
+    fetch_shown,
+    noted_dismissal,
+    reopen,
+)
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
@@ -91,6 +103,24 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
             fetch_shown(found, caller(request))
             found.refusal_reasons = count_reasons(found, caller(request))
         return found
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Any,  # noqa: ANN401  # a gap
+        form: Any,  # noqa: ANN401  # a GapForm
+        change: bool,
+    ) -> None:
+        before = copy(obj)
+        super().save_model(request, obj, form, change)
+        if obj.state == Gap.State.DISMISSED:
+            offer_undo(
+                request,
+                f"Dismissed: {obj}",
+                kind=UNDO_DISMISSAL,
+                before=noted_dismissal(before, obj),
+                back=reverse("admin:qa_gap_change", args=[obj.pk]),
+            )
 
     @admin.action(description="Reopen", permissions=["change"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:

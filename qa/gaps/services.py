@@ -2,8 +2,9 @@
 
 import logging
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -12,7 +13,9 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from accounts.exceptions import ForbiddenError
+from accounts.people import person_name
 from accounts.roles import Role, has_role_in
+from accounts.undo import ChangedSinceError, undoes
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
@@ -187,6 +190,49 @@ def dismiss(gap_id: int, *, by: User, reason: str) -> Gap:
     gap.owner = gap.owner or by
     gap.save(update_fields=["state", "reason", "closed_at", "owner"])
     return gap
+
+
+UNDO_DISMISSAL: Final = "qa.gap"
+
+
+def noted_dismissal(before: Gap, dismissed: Gap) -> dict[str, object]:
+    """Return what takes a dismissal back: what was there, and what may not change."""
+    return {
+        "gap": before.pk,
+        "state": before.state,
+        "reason": before.reason,
+        "owner": before.owner_id,
+        "after": [dismissed.owner_id, f"{dismissed.closed_at}"],
+    }
+
+
+@undoes(UNDO_DISMISSAL)
+@transaction.atomic
+def undo_dismissal(noted: Mapping[str, Any], by: User) -> None:
+    """Let a gap be as it was before it was dismissed.
+
+    Raises:
+        ChangedSinceError: It was opened again or assigned since.
+    """
+    gap = _lock(noted["gap"], by)
+    if not has_role_in(by, Role.SME, gap.knowledge_base_id):
+        raise ForbiddenError("Only experts deal with gaps.")
+    if (
+        gap.state != Gap.State.DISMISSED
+        or [gap.owner_id, f"{gap.closed_at}"] != noted["after"]
+    ):
+        whose = f", assigned to {person_name(gap.owner)}" if gap.owner else ""
+        raise ChangedSinceError(
+            f"The gap was changed since: it is {gap.get_state_display()}{whose}; nothing is "
+            "undone."
+        )
+    gap.state, gap.reason, gap.owner_id = (
+        noted["state"],
+        noted["reason"],
+        noted["owner"],
+    )
+    gap.closed_at = None
+    gap.save(update_fields=["state", "reason", "closed_at", "owner"])
 
 
 @transaction.atomic

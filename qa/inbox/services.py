@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from accounts.people import by_name
+from accounts.people import by_name, person_name
 from accounts.prepared import lock_until_commit
 from accounts.roles import Role, has_role_somewhere, holders
+from accounts.undo import ChangedSinceError
 from kb.upkeep.models import Flag
 from kb.upkeep.services import flag_outdated
 from qa.exceptions import InboxItemNotFoundError, InvalidInboxError
@@ -112,14 +113,30 @@ def assignable() -> list[User]:
 
 
 @transaction.atomic
-def assign(kind: Kind, subject: int, *, to: User | None, by: User) -> User | None:
+def assign(
+    kind: Kind,
+    subject: int,
+    *,
+    to: User | None,
+    by: User,
+    expected: str | None = None,
+) -> User | None:
     """Let one person deal with an item, or with None all of them; return who did before.
+
+    Args:
+        expected: The name to sign in with of who deals with it now, "" for nobody; None
+            is not checked.
 
     Raises:
         InboxItemNotFoundError: `by` has no such item.
         InvalidInboxError: `to` may not see it or not deal with it.
+        ChangedSinceError: Another than `expected` deals with it now.
     """
-    before = _find(kind, subject, by)
+    key = _find(kind, subject, by)
+    before = User.objects.filter(pk=key).first() if key else None
+    if expected not in (None, before.get_username() if before else ""):
+        now = f"to {person_name(before)}" if before else "to nobody"
+        raise ChangedSinceError(f"It was assigned {now} since; nothing is undone.")
     if to is not None and not _may_deal_with(kind, subject, to):
         raise InvalidInboxError(
             f"{to} may not see this {kind.label.lower()} or not deal with "
@@ -133,7 +150,7 @@ def assign(kind: Kind, subject: int, *, to: User | None, by: User) -> User | Non
         gaps.assign(subject, owner=to, by=by)
     else:
         _mark_assigned(kind, subject, to, by)
-    return User.objects.filter(pk=before).first() if before else None
+    return before
 
 
 def _mark_assigned(kind: Kind, subject: int, to: User | None, by: User) -> None:

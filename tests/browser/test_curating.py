@@ -10,6 +10,8 @@ from kb.entries.states import mark_for_review
 from kb.models import Entry
 from tests.factories import make_curator, make_entry
 
+from .conftest import OURS_IN_ADMIN, violations
+
 pytestmark = pytest.mark.usefixtures("knowledge")
 
 
@@ -113,6 +115,28 @@ def test_what_has_expired_gets_a_later_day_under_due_and_on_its_page(curator):
     day.fill("")
     page.keyboard.press("Enter")
     expect(page.get_by_text("no date is set")).to_be_visible()
+
+
+def test_still_true_is_undone_from_the_message(curator):
+    entry = Entry.objects.get(text__startswith="Cash withdrawals")
+    mark_for_review(entry_id=entry.pk, by=make_curator())
+    page = curator.open("/admin/kb/entry/due")
+    page.get_by_role("button", name="Still true").press("Enter")
+    expect(page.get_by_text("Still true: Cash withdrawals")).to_be_visible()
+    assert violations(page, OURS_IN_ADMIN) == []
+    page.get_by_role("button", name="Undo").press("Enter")
+    expect(page.get_by_text("Undone: Still true: Cash withdrawals")).to_be_visible()
+    expect(page.get_by_role("button", name="Still true")).to_be_visible()
+    entry.refresh_from_db()
+    assert entry.state == Entry.State.NEEDS_REVIEW
+
+    page = curator.open(f"/knowledge/entries/{entry.pk}")
+    page.get_by_role("button", name="Verify").press("Enter")
+    expect(page.locator(".notice[role=status]")).to_contain_text("Verified.")
+    assert violations(page) == []
+    page.get_by_role("button", name="Undo").press("Enter")
+    expect(page.get_by_text("Undone: Verified.", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Verify")).to_be_visible()
 
 
 def test_what_is_due_is_retired_and_that_is_undone_from_the_message(curator):

@@ -423,6 +423,7 @@ def inbox_changes(secret: Secret) -> Iterator[tuple[str, str, str, object]]:
     for act in ("edit", "flag", "still-true", "validity", "retire", "restore"):
         address = f"/knowledge/entries/{secret.entry.pk}/{act}"
         yield f"knowledge/entries/<int:entry_id>/{act}", "POST", address, ""
+    yield "undo", "POST", "/undo", urlencode({"undo": "x"})
     route, address = "knowledge/entries/<int:entry_id>/comments", "knowledge/entries"
     text = urlencode({"text": "x"})
     yield route, "POST", f"/{address}/{secret.entry.pk}/comments", text

@@ -291,7 +291,7 @@ def test_the_page_assigns_snoozes_and_undoes(curator):
     assert sent.assignee == curator
     make_user(Role.SME, username="ben")
     undo = act(action="assign", user="ben").context["done"].undo
-    assert undo == {"action": "assign", "user": "curator"}
+    assert undo == {"action": "assign", "user": "curator", "expected": "ben"}
     act(**undo)
     sent.refresh_from_db()
     assert sent.assignee == curator
