@@ -230,6 +230,7 @@ def _knowledge() -> list[Page]:
         ),
         Page("page: a document", f"/knowledge/documents/{document.pk}", "agent"),
         Page("page: an entry", f"/knowledge/entries/{entry.pk}", "agent"),
+        Page("page: an entry, edited", f"/knowledge/entries/{entry.pk}/edit"),
         Page("admin: entries, hundredth page", "/admin/kb/entry/?p=100"),
         Page("admin: entries to review", "/admin/kb/entry/?state__exact=needs_review"),
     ]
