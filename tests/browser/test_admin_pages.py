@@ -104,7 +104,9 @@ def test_the_admin_is_gone_through_by_keyboard(desk, boss):
             break
     page.keyboard.press("Enter")
     expect(menu).to_have_attribute("aria-expanded", "true")
+    log_out = page.get_by_role("button", name="Log out")
+    expect(log_out).to_be_visible()
     page.keyboard.press("Shift+Tab")
-    expect(page.get_by_role("button", name="Log out")).to_be_focused()
+    expect(log_out).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_label("Password")).to_be_visible()

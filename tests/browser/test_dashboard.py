@@ -95,7 +95,9 @@ def test_the_figures_are_what_was_asked_in_the_period_and_the_knowledge_base(
     questions = tile("Questions").locator(".dash-value")
 
     expect(questions).to_have_text("3")
-    page.get_by_label("Knowledge base").focus()
+    base = page.get_by_label("Knowledge base")
+    expect(base).to_be_visible()
+    base.focus()
     page.keyboard.type("Cards")
     page.get_by_role("button", name="Show").press("Enter")
     expect(questions).to_have_text("2")

@@ -97,6 +97,7 @@ def check(page) -> None:
     page.get_by_role("link", name="Check now").press("Enter")
     page.get_by_role("button", name="Confirm").press("Enter")
     page.get_by_text("The source is being read.").wait_for()
+    page.wait_for_load_state()
     work(KIND)
     page.reload()
 
@@ -147,6 +148,7 @@ def test_a_source_is_read_again_on_schedule_for_what_changed_and_what_is_gone(
     page.get_by_label("Address").fill(followed.address)
     page.keyboard.press("Enter")
     page.get_by_text("It is followed.").wait_for()
+    page.wait_for_load_state()
 
     def read_on_schedule() -> None:
         FollowedSource.objects.update(next_check_at=timezone.now())

@@ -24,8 +24,8 @@ def test_a_proposal_is_verified_in_other_words_and_another_rejected(curator: Des
     page = curator.open("/inbox?kind=proposal")
     expect(page.get_by_role("link", name=LIMA)).to_have_count(0)
     page.get_by_role("link", name=NAIROBI).press("Enter")
-    page.get_by_label("Reject").press("Space")
     page.get_by_label("Reason").fill("Not our business.")
+    page.get_by_label("Reject").press("Space")
     page.keyboard.press("Enter")
     expect(page.get_by_text("was changed successfully")).to_be_visible()
 

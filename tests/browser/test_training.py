@@ -68,6 +68,7 @@ def train(desk, kind, *, seed, questions=None) -> Probe:
     page = desk.open(LIST)
     page.get_by_role("link", name="Train for CBDR or CtrlA").press("Enter")
     kinds = page.get_by_label("Kind")
+    expect(kinds).to_be_visible()
     kinds.focus()
     page.keyboard.type(kinds.locator(f"option[value={kind}]").inner_text())
     if kind == ProbeKind.DIRECTIONS:

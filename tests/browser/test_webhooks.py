@@ -50,6 +50,7 @@ def test_an_event_reaches_a_program_and_is_replayed(desk, receiver):
     expect(rows.first).to_contain_text("500")
     rows.first.get_by_role("link").first.press("Enter")
     expect(page.get_by_text("only 2xx counts as received")).to_be_visible()
+    page.wait_for_load_state()
     let_time_pass()
     deliver_due()
     page.reload()
