@@ -35,6 +35,11 @@ class OwnPasswordForm(RevokesTokens, PasswordChangeForm):
         help_text="They work without the password and would outlive the change.",
     )
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*arguments, **options)
+        # It is one of several forms of the profile, and not the first.
+        self.fields["old_password"].widget.attrs.pop("autofocus")
+
 
 class PasswordForm(RevokesTokens, AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
     """A new password for a user."""
