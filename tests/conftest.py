@@ -234,6 +234,16 @@ def _has(item: pytest.Item, marks: tuple[str, ...]) -> bool:
     return any(item.get_closest_marker(mark) for mark in marks)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None]:
+    """Collect tests without collections of garbage: imports leave little of it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Let full garbage collections look only at what is new since the one before.
 
