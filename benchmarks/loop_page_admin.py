@@ -25,9 +25,10 @@ _FORMS = (
 # No pages: what is sent, files, drawings and streams, links that only lead on, and what
 # other programs call; and of the admin what nobody may add or delete.
 _NO_PAGES = re.compile(
-    r"/(vote|retry|stream|choose|escalate|comments|delete|flag|still-true|validity|cases|change|read"
+    r"(?:^|/)(vote|retry|stream|choose|escalate|comments|delete|flag|still-true|validity|cases|change|read"
     r"|revoke|postpone|restore|retire|verify|cancel|apply|check|resolve|decide|close|reply"
     r"|dismiss|draft|link|propose|reopen|skip|lock|judgement|next|handled|owner|assignee"
+    r"|undo|preferences"
     r"|save|certify|itself|roll-back|token|ask|search|file|export|events)$"
     r"|\.csv$|\.svg$|object_id>/$|/(add|delete|export|password|next)/$|_this/$|_secret/$|open_"
     r"|_conflicts/$|_version/$|/apply/$|_preview|_back/$|/preview/$|_change/done/"

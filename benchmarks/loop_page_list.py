@@ -230,6 +230,7 @@ def _knowledge() -> list[Page]:
         ),
         Page("page: a document", f"/knowledge/documents/{document.pk}", "agent"),
         Page("page: an entry", f"/knowledge/entries/{entry.pk}", "agent"),
+        Page("page: profile", "/profile", "agent"),
         Page("page: an entry, edited", f"/knowledge/entries/{entry.pk}/edit"),
         Page("admin: entries, hundredth page", "/admin/kb/entry/?p=100"),
         Page("admin: entries to review", "/admin/kb/entry/?state__exact=needs_review"),
@@ -253,6 +254,7 @@ def _rest() -> list[Page]:
     lists = (
         "jobs", "entries/due", "documents", "imports", "sources", "exports", "tags", "audiences",
         "conflicts", "proposals", "notices", "reviews/samples", "policies", "drift", "tokens",
+        "knowledge-bases",
     )  # fmt: skip
     last = [
         (name, found.latest("pk").pk) for name, found in rows.items() if found.exists()

@@ -3,7 +3,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -28,6 +28,7 @@ from accounts.roles import Role, caller, where_role
 from accounts.undo import offer_undo
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
+from qa.answers.word_search import has_words, users_named
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.models import TREND_PERIOD, Gap, impact
@@ -279,16 +280,22 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     paginator = EstimatingPaginator
     list_select_related = ["answer", "raised_by", "assignee"]
     list_per_page = 25
-    search_fields = [
-        "answer__question", "raised_by__username", "raised_by__first_name",
-        "raised_by__last_name",
-    ]  # fmt: skip
+    search_fields = ["answer__question"]  # and who asked: `get_search_results`
     ordering: ClassVar = ["-state", "created_at"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
         # Not what one raised oneself elsewhere, for others to reply to.
         mine = where_role(request.user, Role.SME, "answer__knowledge_base")
         return super().get_queryset(request).filter(mine)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Escalation], search_term: str
+    ) -> tuple[QuerySet[Escalation], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        said = has_words(Answer.objects.all(), term, of="answer")
+        return queryset.filter(said | Q(raised_by__in=users_named(term))), False
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> Escalation:
         return assign_escalation(key, to=user, by=by)

@@ -328,6 +328,23 @@ def test_over_rest_an_entry_is_the_reply(sent):
     assert (done.json()["reply"], done.json()["entry"]) == (entry.text, entry.pk)
 
 
+@pytest.mark.parametrize(
+    ("words", "is_found"),
+    [("wire cost", True), ("transf", True), ("byron", True), ("cheque", False)],
+)
+def test_escalations_are_found_by_words_and_by_who_asked(
+    client, sent, asker, words, is_found
+):
+    asker.first_name, asker.last_name = "Ada", "Byron"
+    asker.save()
+    client.force_login(make_staff(Role.SME))
+
+    url = reverse("admin:qa_escalation_changelist")
+    shown = client.get(url, {"q": words}).content.decode()
+
+    assert (sent.answer.question in shown) is is_found
+
+
 def test_agents_have_no_queue(client, sent):
     agent = make_staff()
     client.force_login(agent)
