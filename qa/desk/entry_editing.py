@@ -145,7 +145,11 @@ def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
     else:
         said = _said(found, now)
         offer_undo(request, said, kind=UNDO, before=before, back=back)
-    return show_entry(request, now) if parts.is_live(request) else redirect(back)
+    if not parts.is_live(request):
+        return redirect(back)
+    response = show_entry(request, now)
+    response["HX-Trigger"] = "inbox-changed"  # what it was due for may have ended
+    return response
 
 
 def _status(request: HttpRequest, refused: NescioError) -> int:

@@ -6,7 +6,8 @@ from playwright.sync_api import expect
 from accounts.roles import Role
 from kb.entries.services import edit_entry
 from kb.models import Entry
-from tests.factories import make_curator
+from qa.inbox.services import flag_entry
+from tests.factories import make_curator, make_user
 
 from .conftest import make_signed_up, violations
 
@@ -43,6 +44,18 @@ def test_an_entry_is_edited_in_its_place_by_keys(curator, entry):
     assert page.url.endswith(f"/knowledge/entries/{entry.pk}")
     entry.refresh_from_db()
     assert entry.text == "Cash withdrawals abroad cost 4 percent of the amount."
+
+
+def test_what_an_entry_waited_for_is_counted_again_as_it_is_saved(curator, entry):
+    flag_entry(entry_id=entry.pk, by=make_user(), note="4 percent now")
+    page = curator.open(f"/knowledge/entries/{entry.pk}")
+    expect(page.get_by_role("link", name="Inbox 1 waiting")).to_be_visible()
+    page.keyboard.press("e")
+    page.get_by_label("Text").fill("Cash withdrawals abroad cost 4 percent.")
+    page.keyboard.press("Control+Enter")
+
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    expect(page.get_by_role("link", name="Inbox", exact=True)).to_be_visible()
 
 
 def test_an_error_stays_in_the_form_and_a_comment_begun_stays_below_it(curator, entry):
