@@ -225,8 +225,9 @@ class BulkActionsAdmin(BaseAdmin):
             ],
         )
         address = reverse("admin:kb_entry_changelist")
-        form = '<form method="post" action="{}">{}<button class="underline">Undo: restore them</button></form>'
-        self.message_user(request, format_html(form, address, hidden))
+        form = '<form method="post" action="{}">{}<button class="underline">Undo: restore {}</button></form>'
+        what = "it" if len(ids) == 1 else "them"
+        self.message_user(request, format_html(form, address, hidden, what))
 
     def _left_out(
         self, request: HttpRequest, action: bulk.Action, report: bulk.BulkReport

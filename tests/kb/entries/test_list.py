@@ -99,6 +99,7 @@ def test_a_retirement_is_undone_from_its_message_and_no_earlier_one(boss):
     )
 
     assert offered == [str(live.pk)]
+    assert "Undo: restore it" in done
     confirm(boss, "restore", [live])
     assert set(Entry.objects.values_list("state", flat=True)) == {"verified", "retired"}
 
