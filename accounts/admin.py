@@ -132,7 +132,9 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     add_form = NewAccountForm
     change_password_form = PasswordForm
     change_user_password_template = "admin/change_password.html"  # noqa: S105  # a path
-    list_display = ["username", "email", "roles", "is_active", "last_login"]
+    list_display = [
+        "username", "full_name", "email", "roles", "is_active", "last_login",
+    ]  # fmt: skip
     list_filter = ["is_active", "groups"]
     actions = ["revoke_tokens"]
     actions_detail: ClassVar = ["send_link", "open_data"]
@@ -166,6 +168,10 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     def get_inlines(self, request: HttpRequest, obj: User | None) -> list[Any]:
         at_provider = [ProviderAccountInline] if settings.OIDC_ISSUER and obj else []
         return [UserRoleInline, *at_provider]
+
+    @admin.display(description="full name", ordering="last_name")
+    def full_name(self, user: User) -> str:
+        return user.get_full_name()
 
     @admin.display(description="groups and roles")
     def roles(self, user: User) -> str:

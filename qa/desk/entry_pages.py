@@ -23,7 +23,6 @@ from kb.entries.comments import (
     add_comment,
     delete_comment,
 )
-from kb.entries.due import Reason
 from kb.entries.models import SERVED_STATES, Entry, Revision
 from kb.entries.states import restore_entry, retire_entry
 from kb.entries.values import read_validity
@@ -96,9 +95,9 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "note_limit": FLAG_NOTE_LIMIT,
         # Verifying what has expired would leave it expired: it needs another date.
         "is_to_confirm": is_curator
-        and found.state in SERVED_STATES
-        and bool(due)
-        and due[0].reason != Reason.EXPIRED,
+        and found.state != Entry.State.RETIRED
+        and not found.has_expired(at)
+        and (found.state != Entry.State.VERIFIED or bool(due)),
         "may_change": is_curator and found.state != Entry.State.RETIRED,
         "may_restore": is_curator and found.state == Entry.State.RETIRED,
         "comments": _comments(request, found),

@@ -67,7 +67,10 @@ class KnowledgeForm(forms.Form):
         return self.fields[name]
 
     def offered(self, name: str) -> Sequence[Any]:
-        return list(self._field(name).queryset[:_OFFERED])
+        """Return what a list offers; what is chosen is in it, however many there are."""
+        first = list(self._field(name).queryset[:_OFFERED])
+        chosen = self.cleaned_data.get(name)
+        return first if chosen is None or chosen in first else [*first, chosen]
 
     def narrow(self, entries: EntryQuerySet) -> EntryQuerySet:
         """Apply every filter but the words."""

@@ -101,7 +101,7 @@ def box_part(
     bases = list(KnowledgeBase.objects.all())
     chosen = request.POST.get("knowledge_base", "")
     if not chosen and len(bases) > 1:
-        base = base or last_asked_base(caller(request))
+        base = base or base_to_begin(caller(request), bases)
         chosen = base.slug if base else ""
     return {
         "knowledge_bases": bases,
@@ -111,28 +111,27 @@ def box_part(
     }
 
 
-def last_asked_base(user: User) -> KnowledgeBase | None:
-    last = Answer.objects.asked_by(user).order_by("-created_at")[:1]
-    return KnowledgeBase.objects.filter(pk__in=last.values("knowledge_base")).first()
-
-
 def base_to_begin(user: User, bases: Iterable[KnowledgeBase]) -> KnowledgeBase | None:
     """Return the one of these of the user's last question, or else the oldest."""
-    shown, last = list(bases), last_asked_base(user)
+    asked = Answer.objects.asked_by(user).order_by("-created_at")[:1]
+    rows = KnowledgeBase.objects.filter(pk__in=asked.values("knowledge_base"))
+    shown, last = list(bases), rows.first()
     return last if last in shown else min(shown, key=lambda b: b.pk, default=None)
 
 
 def recent_part(user: User) -> dict[str, object]:
     """Return the user's last questions, or examples where there are none yet."""
-    recent = list(past_answers(user)[:RECENT])
-    return {"recent": recent, "examples": [] if recent else _examples(user)}
+    if recent := list(past_answers(user)[:RECENT]):
+        return {"recent": recent}
+    # The one that `box_part` chooses for who never asked.
+    base = base_to_begin(user, KnowledgeBase.objects.all())
+    return {"example_base": base, "examples": _examples(user, base) if base else []}
 
 
-def _examples(user: User) -> list[str]:
+def _examples(user: User, base: KnowledgeBase) -> list[str]:
     """Return questions that verified entries answer word for word, the most used first."""
-    base = KnowledgeBase.objects.order_by("pk")[:1]
     entries = Entry.objects.visible_to(user).filter(
-        knowledge_base__in=base.values("pk"), state=Entry.State.VERIFIED
+        knowledge_base=base, state=Entry.State.VERIFIED
     )
     asked = entries.current(timezone.now()).exclude(question="")
     most_used = asked.order_by("-upkeep__uses", "pk")

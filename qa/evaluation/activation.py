@@ -81,6 +81,8 @@ class CaseCheck:
             case CaseState.NONE:
                 return "No test case is saved."
             case CaseState.UNASKED:
+                if total == 1:
+                    return "1 test case is saved and was not asked."
                 return f"{total} test cases are saved and were not asked."
             case CaseState.RUNNING:
                 return f"{self.asked} of {total} test cases are asked."
@@ -89,7 +91,9 @@ class CaseCheck:
                     f"{self.asked} of {total} test cases were asked, and no more are."
                 )
             case CaseState.PASSED:
-                return f"All {total} test cases pass.{self._since}"
+                all_pass = f"All {total} test cases pass."
+                said = "The test case passes." if total == 1 else all_pass
+                return said + self._since
             case CaseState.FAILED:
                 return f"{self.failed} of {total} test cases fail.{self._since}"
 

@@ -18,6 +18,7 @@ from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import person_name
 from accounts.roles import Role, caller, has_role
+from accounts.undo import offer_undo
 from kb.tags.models import Tag
 from qa.answers.admin import gates_table, shortened
 from qa.answers.models import Answer, fetch_evidence
@@ -164,7 +165,7 @@ class ReviewAdmin(QueueAdmin):
             form, lambda: services.judge(review.pk, form.judgement(), by=user)
         ):
             return self._page(request, review, form, status=400)
-        self.message_user(request, "Saved.", messages.SUCCESS)
+        _offer_undo(request, review, "Saved.")
         if step == "judge_and_go_on":
             return self.open_next(request)
         return HttpResponseRedirect(_address(review))
@@ -176,10 +177,11 @@ class ReviewAdmin(QueueAdmin):
         except NescioError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
+            if step == "skip":
+                _offer_undo(request, review, said)
+                return self.open_next(request)
             if said:
                 self.message_user(request, said, messages.SUCCESS)
-            if step == "skip":
-                return self.open_next(request)
         return HttpResponseRedirect(_address(review))
 
     def _found(self, request: HttpRequest, object_id: str) -> Review:
@@ -265,6 +267,11 @@ class ReviewAdmin(QueueAdmin):
         if review.should_be_answered is not None:
             return "false refusal" if review.should_be_answered else "rightly refused"
         return "right to show" if review.is_right_to_show else "false answer"
+
+
+def _offer_undo(request: HttpRequest, review: Review, said: str) -> None:
+    noted, back = {"review": review.pk}, _address(review)
+    offer_undo(request, said, kind=services.UNDO, before=noted, back=back)
 
 
 def _address(review: Review) -> str:

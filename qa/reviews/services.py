@@ -5,7 +5,9 @@ of an answer never judges the other. Locks are taken in one order: the review, t
 `kb.services` take.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -14,6 +16,7 @@ from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from accounts.people import person_name
+from accounts.undo import undoes
 from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
@@ -21,6 +24,7 @@ from qa.reviews.models import Review
 
 from .judgements import GRADES, Judgement, apply_judgement
 
+UNDO: Final = "qa.review"
 _TRIED = 20  # of the queue's first, where others take from it at the same time
 
 
@@ -142,6 +146,12 @@ def undo(review_id: int, *, by: User) -> Review:
         f"Review {review_id} is {review.get_state_display()}, and nothing of yours to "
         "undo; only its reviewer can."
     )
+
+
+@undoes(UNDO)
+def undo_offered(noted: Mapping[str, Any], by: User) -> None:
+    """Undo by the message about it; `noted` has the id of the `review`."""
+    undo(noted["review"], by=by)
 
 
 @transaction.atomic

@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from kb.models import Entry
+from kb.models import Document, Entry
 from qa.answers import wording
 from qa.models import Answer, Vote
 from qa.pipeline.gates import SIGNALS
@@ -90,34 +90,35 @@ def test_agent_says_by_keyboard_which_entry_answers_a_refusal(desk):
     assert not Vote.objects.exists()
 
 
-def test_agent_chooses_by_keyboard_which_product_is_meant(desk):
-    prices = {"Gold": 72, "Business": 96, "Cash": 4}
-    near = [
-        make_entry(f"{name} costs {price} euros.") for name, price in prices.items()
-    ]
-    signal = {"gate": "entry", "name": "competing_entries", "value": 2.0}
-    desk.log_in("agent")
-    refused = make_answer(
-        User.objects.get(username="agent"),
-        question="How much is the yearly fee?",
-        near_misses=tuple(near),
-        reason="not_answered",
-        shown_reason="not_answered",
-        signals=[{**signal, "threshold": None, "passed": None}],
+def test_agent_chooses_by_keyboard_which_product_is_meant_or_says_it(desk):
+    business = make_entry(
+        "The Tarn Business card costs 96 euros a year.",
+        document=Document.objects.get(title="Price list"),
     )
-    page = desk.open(f"/answers/{refused.pk}")
-    expect(page.locator("#near-title")).to_have_text("Do you mean one of these?")
-    expect(page.get_by_role("button", name="I mean this one")).to_have_count(2)
+    desk.log_in("agent")
+    page = desk.ask("How much is the yearly fee?")
+    near = page.locator("#near-title")
+    expect(near).to_have_text("Do you mean one of these?")
+    expect(page.get_by_role("button", name="I mean this one")).to_have_count(3)
+    expect(page.locator("#announcement")).to_contain_text("Do you mean one of 3")
     assert violations(page) == []
 
     page.get_by_role("link", name="these entries").press("Enter")
     page.keyboard.press("Tab")
     expect(page.get_by_role("button", name="I mean this one").first).to_be_focused()
-    meant = page.locator(".card", has_text="Business")
+    meant = page.locator(".card", has_text=business.text)
     meant.get_by_role("button", name="I mean this one").press("Enter")
-
-    expect(page.locator("#near-title")).to_have_text("You chose an entry")
+    expect(near).to_have_text("You chose an entry")
     expect(meant).to_contain_text("Your choice")
+
+    page.locator("body").press("f")
+    expect(page.get_by_label("Ask a follow-up")).to_be_focused()
+    page.keyboard.type("the Business card")
+    page.keyboard.press("Enter")
+    expect(page.locator("#result-title")).to_contain_text(
+        "How much is the yearly fee for the Business card?"
+    )
+    expect(page.locator(".answer-text").first).to_contain_text(business.text)
 
 
 def test_who_never_asked_is_shown_questions_that_are_answered(desk):

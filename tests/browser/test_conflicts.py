@@ -72,6 +72,27 @@ def test_what_is_contradicted_is_verified_only_once_that_is_decided(curator):
     page.get_by_label("Reason").fill("One is of last year.")
     page.get_by_role("button", name="Keep both").press("Enter")
     expect(page.get_by_text("both kept.")).to_be_visible()
+    page.get_by_role("button", name="Undo").press("Enter")
+    expect(page.get_by_text("Undone")).to_be_visible()
+    page = curator.open(f"/knowledge/entries/{entry.pk}")
+    page.get_by_role("link", name="Compare and decide").press("Enter")
+    page.get_by_label("Reason").fill("One is of last year.")
+    page.get_by_role("button", name="Keep both").press("Enter")
+    expect(page.get_by_text("both kept.")).to_be_visible()
     page = curator.open(f"/knowledge/entries/{entry.pk}")
     page.get_by_role("button", name="Verify").press("Enter")
     expect(page.get_by_text("✓ Verified")).to_be_visible()
+
+
+def test_of_two_that_say_the_same_one_is_kept(curator):
+    kept = make_entry("Blocking a card is free of charge.")
+    other = make_entry("There is no charge for blocking a card.")
+    find_entry_conflicts(other.pk)
+    page = curator.open("/inbox?kind=conflict")
+    page.get_by_role("link", name=kept.text).press("Enter")
+    page.get_by_role("button", name="Merge into A").press("Enter")
+    expect(page.get_by_text("merged.")).to_be_visible()
+
+    kept.refresh_from_db()
+    other.refresh_from_db()
+    assert {kept.state, other.state} == {Entry.State.VERIFIED, Entry.State.RETIRED}

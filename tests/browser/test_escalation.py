@@ -93,3 +93,28 @@ def test_a_wrong_answer_is_sent_too_and_the_reply_comes_first_on_its_page(make_d
     expect(page.get_by_text("Call the hotline; it blocks the card.")).to_be_visible()
     assert violations(page) == []
     expect(page.get_by_role("link", name="Notices", exact=True)).to_be_visible()
+
+
+def test_an_entry_that_says_it_already_is_the_reply(make_desk):
+    agent, expert = make_desk(), make_desk()
+    agent.log_in("agent")
+    page = agent.ask(QUESTION)
+    page.get_by_label("What the expert should know").fill("It is about the app.")
+    page.get_by_role("button", name="Send to an expert").press("Enter")
+    expect(page.get_by_text("Waiting for an expert")).to_be_visible()
+
+    make_signed_up(Role.CURATOR, "carla")
+    desk = expert.log_in("carla")
+    desk = expert.open("/admin/qa/escalation/")
+    desk.get_by_role("link", name=QUESTION).press("Enter")
+    desk.get_by_label("Find other entries").fill("app Cards Block")
+    desk.get_by_label("an existing entry that answers it").press("Space")
+    desk.get_by_role("button", name="Save", exact=True).press("Enter")
+    expect(desk.get_by_text("Choose one of those found for")).to_be_visible()
+    desk.get_by_label("Block it at once in the app").press("Space")
+    desk.get_by_role("button", name="Save", exact=True).press("Enter")
+    desk.wait_for_url("**/admin/qa/escalation/")
+
+    page.reload()
+    expect(page.get_by_text("An expert replied")).to_be_visible()
+    expect(page.get_by_text("Block it at once in the app").first).to_be_visible()

@@ -85,3 +85,27 @@ def test_a_gap_is_linked_to_an_entry_another_dismissed_and_opened_again(curator)
     expect(page.get_by_role("link", name="Reopen")).to_have_count(0)
     page = curator.open("/inbox")
     expect(page.get_by_role("link", name=CAT)).to_be_visible()
+
+
+def test_gaps_are_merged_in_their_list_and_split_on_their_page(curator):
+    make_gaps(BLOCK, CAT)
+    page = curator.open("/admin/qa/gap/?state__exact=open")
+    for question in (BLOCK, CAT):
+        row = page.get_by_role("row").filter(has_text=question)
+        row.get_by_role("checkbox").press("Space")
+    page.get_by_role("combobox", name="action").select_option(label="Merge")
+    page.get_by_role("button", name="Run").press("Enter")
+    expect(page.get_by_text("This gap of Cards stays")).to_be_visible()
+    page.get_by_role("button", name="Confirm").press("Enter")
+    expect(page.get_by_text("2 gaps merged")).to_be_visible()
+    kept = Gap.objects.get()
+    moved = CAT if kept.question == BLOCK else BLOCK
+
+    page.get_by_role("link", name=kept.question).press("Enter")
+    page.get_by_label("move the chosen questions").press("Space")
+    page.get_by_role("checkbox", name=moved).press("Space")
+    page.get_by_role("button", name="Save", exact=True).press("Enter")
+    expect(page.get_by_text("was changed successfully")).to_be_visible()
+    page = curator.open("/admin/qa/gap/?state__exact=open")
+    for question in (BLOCK, CAT):
+        expect(page.get_by_role("link", name=question)).to_be_visible()

@@ -10,7 +10,7 @@ from qa.gaps.escalations import close, escalate
 from qa.models import Answer
 from tests.browser.conftest import make_signed_up, violations
 from tests.factories import make_user
-from tests.qa.answer_rows import make_answer
+from tests.qa.answer_rows import make_answer, make_asked_back
 
 PHONE = {"width": 360, "height": 740}
 VERBATIM = "How do I block a lost card?"
@@ -45,6 +45,9 @@ def test_our_pages_have_no_accessibility_violation(make_desk, scheme, viewport):
     widths = {box.bounding_box()["width"] for box in boxes.all()}
     assert max(widths) < 32, "a box leaves its line to the reason"
     found["reasons"] = violations(page)
+    near = Entry.objects.order_by("pk")[:3]
+    meant = make_asked_back(User.objects.get(username="agent"), *near)
+    found["asked back"] = violations(desk.open(f"/answers/{meant.pk}"))
     found["ask"] = violations(desk.open("/"))
     found["list"] = violations(desk.open("/answers"))
     found["knowledge"] = violations(desk.open("/knowledge"))

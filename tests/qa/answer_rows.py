@@ -62,3 +62,15 @@ def make_answer(
             confidence=entry.confidence,
         )
     return answer
+
+
+def make_asked_back(asker: User, *near: Entry, count: int = 2, **fields: Any) -> Answer:
+    """Make a refusal that asks which of the first `count` verified entries is meant."""
+    signal = {"gate": "entry", "name": "competing_entries", "value": float(count)}
+    reason = {"gate": "entry", "reason": "not_answered", "shown_reason": "not_answered"}
+    return make_answer(
+        asker,
+        near_misses=near,
+        signals=[{**signal, "threshold": None, "passed": None}],
+        **reason | fields,
+    )

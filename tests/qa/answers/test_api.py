@@ -19,7 +19,7 @@ from tests.factories import (
     make_user,
     put_in_force,
 )
-from tests.qa.answer_rows import make_answer
+from tests.qa.answer_rows import make_answer, make_asked_back
 
 pytestmark = pytest.mark.django_db
 
@@ -157,19 +157,21 @@ def test_a_refusal_shows_near_misses_apart(client, asker):
         ("not_answered", 2, True),
         ("model_declined", 2, True),
         ("sources_disagree", 2, False),
-        ("not_answered", None, False),
+        ("not_answered", 0, False),
     ],
 )
 def test_a_refusal_names_the_entries_between_which_it_does_not_decide(
     client, asker, reason, count, is_asked
 ):
     near = [make_entry("Blue is free."), make_entry("Red is not.")]
-    signal = {"gate": "entry", "name": "competing_entries", "value": count}
-    signals = [{**signal, "threshold": None, "passed": None}] if count else []
-    answer = make_answer(
-        asker, near_misses=(*near, make_entry("Cash.")), signals=signals,
-        reason=reason, shown_reason=reason,
-    )  # fmt: skip
+    answer = make_asked_back(
+        asker,
+        *near,
+        make_entry("Cash."),
+        count=count,
+        reason=reason,
+        shown_reason=reason,
+    )
 
     shown = client.get(f"/api/v1/answers/{answer.pk}").json()
 

@@ -13,7 +13,7 @@ from tests.factories import (
     make_knowledge_base,
     make_user,
 )
-from tests.qa.answer_rows import make_answer
+from tests.qa.answer_rows import make_asked_back
 from tests.qa.answers.test_event_stream import ask_streamed, parsed
 from tests.qa.inference.language_server import completion, running
 
@@ -66,14 +66,7 @@ def test_a_follow_up_is_decided_as_the_standalone_question(client, known):
 @pytest.mark.usefixtures("known")
 def test_a_few_words_say_what_is_meant_where_it_was_asked_back(count, asked):
     typed, asker = "the Business card", make_user()
-    signal = {"gate": "entry", "name": "competing_entries", "value": count}
-    refused = make_answer(
-        asker,
-        question="What does it cost?",
-        reason="not_answered",
-        shown_reason="not_answered",
-        signals=[{**signal, "threshold": None, "passed": None}],
-    )
+    refused = make_asked_back(asker, question="What does it cost?", count=count)
 
     meant = ask(rest_client(asker), typed, conversation=str(refused.pk))
 

@@ -23,7 +23,7 @@ from tests.factories import (
     make_knowledge_base,
     make_user,
 )
-from tests.qa.answer_rows import make_answer
+from tests.qa.answer_rows import make_answer, make_asked_back
 
 pytestmark = pytest.mark.django_db
 
@@ -288,6 +288,19 @@ def test_vote_is_set_changed_and_taken_back(page, user):
     assert not Vote.objects.exists()
 
 
+def test_examples_are_of_the_knowledge_base_that_is_chosen(page):
+    known, other = make_knowledge_base("cards"), make_knowledge_base("a new desk")
+    make_entry("Open Cards, PIN.", question="How do I change my PIN?")
+    make_entry("Call us.", question="Who helps?", knowledge_base=other)
+
+    body = page.get("/").content.decode()
+
+    assert f'<option value="{known.slug}" selected>' in body
+    assert f'name="knowledge_base" value="{known.slug}"' in body
+    assert "How do I change my PIN?" in body
+    assert "Who helps?" not in body
+
+
 def test_one_click_keeps_which_entry_answers_a_refused_question(page, user):
     near = [make_entry(f"Card {number} costs 12 euros.") for number in range(5)]
     hint = make_entry("Cards cost something.", state="in_review")
@@ -388,23 +401,7 @@ def test_one_word_asks_back_which_entry_is_meant(page, user):
 def test_entries_that_compete_are_a_question_back(page, user):
     gold, business = make_entry("Gold costs 72 euros."), make_entry("96 for Business.")
     near = (make_entry("Nobody checked.", state="in_review"), gold, business)
-    answer = make_answer(
-        user,
-        question="How much is the yearly fee?",
-        near_misses=(*near, make_entry("Cash costs 4 euros.")),
-        gate="entry",
-        reason="not_answered",
-        shown_reason="not_answered",
-        signals=[
-            {
-                "gate": "entry",
-                "name": "competing_entries",
-                "value": 2.0,
-                "threshold": None,
-                "passed": None,
-            }
-        ],
-    )
+    answer = make_asked_back(user, *near, make_entry("Cash costs 4 euros."))
 
     body = page.get(reverse("answer", args=[answer.pk])).content.decode()
     path = reverse("answer-choose", args=[answer.pk])

@@ -235,6 +235,22 @@ def test_the_day_of_what_is_contradicted_waits_for_the_decision(page):
     assert entry.revisions.count() == 1
 
 
+@pytest.mark.parametrize("state", ["draft", "proposed", "in_review", "needs_review"])
+def test_what_nobody_verified_is_verified_on_its_page_and_undone(page, state):
+    entry = make_entry("Gold costs 72 euros.", state=state)
+    own = reverse("entry", args=[entry.pk])
+    path = reverse("entry-still-true", args=[entry.pk])
+    assert ">Verify</button>" in page.get(own).content.decode()
+
+    after = page.post(path, {"revision": 1}, follow=True).content.decode()
+
+    entry.refresh_from_db()
+    assert entry.state == Entry.State.VERIFIED
+    assert "Undo</button>" in after
+    assert path not in after  # it is not due
+    assert reverse("admin:kb_entry_history", args=[entry.pk]) not in after  # no staff
+
+
 def test_a_retired_entry_is_not_edited(page):
     entry = make_entry()
     opened = typed(entry, text="It costs 13 euros.")

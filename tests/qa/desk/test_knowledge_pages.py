@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.roles import Role
 from kb.entries.services import edit_entry
 from kb.models import Section
+from qa.desk import knowledge_pages
 from qa.votes.services import vote
 from tests.clients import page_client
 from tests.factories import (
@@ -90,6 +91,17 @@ def test_what_one_may_not_read_is_neither_found_nor_counted(page):
         assert page.get(reverse("entry", args=[row.pk])).status_code == 404
     assert page.get(reverse("document", args=[secret.pk])).status_code == 404
     assert found(page, document=str(secret.pk)).count("Vault") == 0
+
+
+def test_a_document_that_is_chosen_is_offered_however_many_there_are(page, monkeypatch):
+    monkeypatch.setattr(knowledge_pages, "_OFFERED", 1)
+    make_document("Price list")
+    rules = make_document("Rules")
+
+    chosen = page.get(reverse("knowledge"), {"document": rules.pk}).content.decode()
+
+    assert f'<option value="{rules.pk}" selected>Rules</option>' in chosen
+    assert "Rules" not in page.get(reverse("knowledge")).content.decode().split("</form>")[0]  # fmt: skip
 
 
 def test_a_document_is_read_in_the_order_of_its_headings(page):

@@ -1,5 +1,7 @@
 """Experts judge on one page, and see how far they agree."""
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -73,6 +75,29 @@ def test_an_answer_is_judged_and_the_next_one_opens():
     assert first.evidence_used == [piece.pk]
     assert response.redirect_chain[-1][0] == page_of(second)
     assert "Should it have been answered?" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("step", "ended", "undone"),
+    [("judge_and_go_on", "done", "locked"), ("skip", "skipped", "waiting")],
+)
+def test_what_was_saved_or_skipped_is_undone_by_the_message(step, ended, undone):
+    client, user = signed_in(Role.SME)
+    review = make_review()
+    take(review.pk, by=user)
+    said = {"step": step, "knowledge": "nothing"}
+    grades = dict.fromkeys(("completeness", "correctness", "truthfulness"), "2")
+
+    after = client.post(page_of(review), said | grades, follow=True)
+    review.refresh_from_db()
+    assert review.state == ended
+    offer = re.search(r'name="undo" value="([^"]+)"', after.content.decode())
+    assert offer
+    back = client.post(reverse("undo"), {"undo": offer[1]}, follow=True)
+
+    review.refresh_from_db()
+    assert review.state == undone
+    assert back.redirect_chain[-1][0] == page_of(review)
 
 
 def test_what_is_missing_is_told_and_what_was_said_stays():
