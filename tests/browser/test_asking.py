@@ -90,6 +90,7 @@ def test_agent_says_by_keyboard_which_entry_answers_a_refusal(desk):
     assert not Vote.objects.exists()
 
 
+@pytest.mark.verifier
 def test_agent_chooses_by_keyboard_which_product_is_meant_or_says_it(desk):
     business = make_entry(
         "The Tarn Business card costs 96 euros a year.",
@@ -112,7 +113,7 @@ def test_agent_chooses_by_keyboard_which_product_is_meant_or_says_it(desk):
     expect(meant).to_contain_text("Your choice")
 
     page.locator("body").press("f")
-    expect(page.get_by_label("Ask a follow-up")).to_be_focused()
+    expect(page.locator("#follow-up")).to_be_focused()
     page.keyboard.type("the Business card")
     page.keyboard.press("Enter")
     expect(page.locator("#result-title")).to_contain_text(

@@ -235,7 +235,7 @@ def test_the_day_of_what_is_contradicted_waits_for_the_decision(page):
     assert entry.revisions.count() == 1
 
 
-@pytest.mark.parametrize("state", ["draft", "proposed", "in_review", "needs_review"])
+@pytest.mark.parametrize("state", ["draft", "in_review", "needs_review"])
 def test_what_nobody_verified_is_verified_on_its_page_and_undone(page, state):
     entry = make_entry("Gold costs 72 euros.", state=state)
     own = reverse("entry", args=[entry.pk])
