@@ -19,11 +19,14 @@ from accounts.admin_parts import (
 )
 from accounts.base_admin import badge, holders_of
 from accounts.roles import caller
+from accounts.undo import offer_undo
 from kb.enrichment.background import start_enrichment
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import Decision, decide
 from kb.entries.models import Entry
 from kb.interface.admin import InBaseAdmin
+from kb.upkeep.undoing import KIND as UNDO
+from kb.upkeep.undoing import undoable
 
 from .admin_forms import DECISIONS, DecisionForm, EnrichmentForm, take_seeds
 
@@ -108,8 +111,17 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
     def save_model(
         self, request: HttpRequest, obj: Proposal, form: DecisionForm, change: bool
     ) -> None:
-        form.decide(by=caller(request))
+        by = caller(request)
+        _, before = undoable(lambda: form.decide(by=by), obj.entry_id, by=by)
         obj.refresh_from_db()
+        done = DECISIONS[form.cleaned_data["decision"]][1]
+        offer_undo(
+            request,
+            f"{done.capitalize()}: {obj}",
+            kind=UNDO,
+            before=before,
+            back=reverse("admin:kb_proposal_change", args=[obj.pk]),
+        )
 
     def log_change(self, request: HttpRequest, obj: Proposal, message: object) -> None:
         """What was decided stands in the proposal."""
