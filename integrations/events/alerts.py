@@ -6,18 +6,15 @@ two on gaps. It has counts and links and no text, of what its reader may see whe
 and what is still so then.
 """
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from smtplib import SMTPException, SMTPRecipientsRefused
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.mail import EmailMessage
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -29,7 +26,7 @@ from accounts.roles import Role, where_role
 from accounts.services import alerts_of, users_alerted
 from integrations.events.models import Alert, Delivery, Event, EventType
 from integrations.events.payloads import sources_seen_by
-from jobs.exceptions import RetryableJobError
+from jobs.mail import mail_to
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -38,8 +35,6 @@ from qa.calibration.models import DriftReading
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap
 from qa.inbox.models import Kind as InboxKind
-
-logger = logging.getLogger(__name__)
 
 KIND: Final = "integrations.mail_alerts"
 Chosen = Preferences.Alert
@@ -192,17 +187,7 @@ def _mail(user: User, kinds: tuple[Chosen, ...], *, at: datetime) -> bool:
     if not true:
         return False
     own.filter(pk__in=kept).update(mailed_at=at)
-    try:
-        _message(user, true).send()
-    except SMTPRecipientsRefused:
-        # No reason to keep all others waiting.
-        logger.warning("The mail server refuses the address of user %d.", user.pk)
-        return False
-    except (SMTPException, OSError) as error:
-        raise RetryableJobError(
-            f"The mail to user {user.pk} could not be sent: {error}"
-        ) from error
-    return True
+    return _send(user, true)
 
 
 def _still_true(user: User, alerts: Iterable[Alert]) -> list[Alert]:
@@ -221,13 +206,14 @@ def _still_true(user: User, alerts: Iterable[Alert]) -> list[Alert]:
     return found
 
 
-def _message(user: User, alerts: Sequence[Alert]) -> EmailMessage:
+def _send(user: User, alerts: Sequence[Alert]) -> bool:
     sections = [
         _section(source, found)
         for kind, source in _SOURCES.items()
         if (found := [each for each in alerts if each.event.type == kind])
     ]
-    return EmailMessage(
+    return mail_to(
+        user,
         subject=", ".join(str(section["said"]) for section in sections),
         body=render_to_string(
             "integrations/alert.txt",
@@ -237,8 +223,6 @@ def _message(user: User, alerts: Sequence[Alert]) -> EmailMessage:
                 "profile": f"{settings.PUBLIC_URL}{reverse('profile')}#alerts",
             },
         ),
-        from_email=settings.DEFAULT_FROM_EMAIL,
-        to=[user.email],
     )
 
 

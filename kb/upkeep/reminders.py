@@ -4,26 +4,21 @@ Reminders are written in the transaction that sends the mail: if sending fails t
 tries again; a worker killed before committing may send one digest twice, none is lost.
 """
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime
-from smtplib import SMTPException, SMTPRecipientsRefused
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.mail import EmailMessage
 from django.db.models import Exists, OuterRef
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone
 
 from accounts.acting import acting_for
-from jobs.exceptions import RetryableJobError
+from jobs.mail import mail_to
 from jobs.run import JobRun
 from kb.entries.models import Entry, EntryQuerySet
 from kb.upkeep.models import Reminder
-
-logger = logging.getLogger(__name__)
 
 KIND = "kb.remind_owners"
 NAMED = 20  # entries that a mail names; it counts the others
@@ -72,17 +67,7 @@ def remind(owner: User, *, at: datetime) -> int:
         ],
         batch_size=1_000,
     )
-    try:
-        _mail(owner, entries, at).send()
-    except SMTPRecipientsRefused:
-        # No reason to keep all other owners waiting.
-        logger.warning("The mail server refuses the address of user %d.", owner.pk)
-        return 0
-    except (SMTPException, OSError) as error:
-        raise RetryableJobError(
-            f"The mail to user {owner.pk} could not be sent: {error}"
-        ) from error
-    return len(made)
+    return len(made) if _mail(owner, entries, at) else 0
 
 
 def _due_unreminded(owner: User, at: datetime) -> EntryQuerySet:
@@ -93,7 +78,7 @@ def _due_unreminded(owner: User, at: datetime) -> EntryQuerySet:
     return mine.due(at)
 
 
-def _mail(owner: User, entries: Sequence[Entry], at: datetime) -> EmailMessage:
+def _mail(owner: User, entries: Sequence[Entry], at: datetime) -> bool:
     queue = f"{settings.PUBLIC_URL}{reverse('admin:kb_entry_due')}?whose=mine"
     context = {
         "owner": owner,
@@ -102,9 +87,8 @@ def _mail(owner: User, entries: Sequence[Entry], at: datetime) -> EmailMessage:
         "queue": queue,
     }
     noun = "entry is" if len(entries) == 1 else "entries are"
-    return EmailMessage(
+    return mail_to(
+        owner,
         subject=f"{len(entries)} {noun} due for review",
         body=render_to_string("kb/reminder.txt", context),
-        from_email=settings.DEFAULT_FROM_EMAIL,
-        to=[owner.email],
     )

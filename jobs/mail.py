@@ -1,0 +1,33 @@
+"""Mails that jobs send to users."""
+
+import logging
+from smtplib import SMTPException, SMTPRecipientsRefused
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.core.mail import EmailMessage
+
+from jobs.exceptions import RetryableJobError
+
+logger = logging.getLogger(__name__)
+
+
+def mail_to(user: User, *, subject: str, body: str) -> bool:
+    """Send a mail; False, and logged, where the server refuses the address for good.
+
+    Raises:
+        RetryableJobError: The mail server did not accept it.
+    """
+    sender = settings.DEFAULT_FROM_EMAIL
+    message = EmailMessage(subject, body, from_email=sender, to=[user.email])
+    try:
+        message.send()
+    except SMTPRecipientsRefused:
+        # No reason to keep all others waiting.
+        logger.warning("The mail server refuses the address of user %d.", user.pk)
+        return False
+    except (SMTPException, OSError) as error:
+        raise RetryableJobError(
+            f"The mail to user {user.pk} could not be sent: {error}"
+        ) from error
+    return True
