@@ -19,6 +19,7 @@ from kb.conflicts.values import Kind
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
+from kb.exceptions import ConflictOpenError
 from kb.search.evidence import prepare_index_scan
 from kb.search.sql import Parameter
 from kb.text.terms import same_numbers_and_denial
@@ -230,6 +231,14 @@ def to_statement(entry: Entry) -> values.Statement:
 def other_entry(conflict: Conflict, entry_id: int) -> int:
     is_first = conflict.first_id == entry_id
     return conflict.second_id if is_first else conflict.first_id
+
+
+def contradicted(entry_id: int, conflict: Conflict) -> ConflictOpenError:
+    """Return why an entry is not verified: this open contradiction."""
+    return ConflictOpenError(
+        f"Entry {entry_id} contradicts entry {other_entry(conflict, entry_id)}; decide "
+        f"conflict {conflict.pk} first."
+    )
 
 
 def _write(

@@ -24,6 +24,9 @@ class ConflictQuerySet(models.QuerySet["Conflict"]):
     def open(self) -> Self:
         return self.filter(state=Conflict.State.OPEN)
 
+    def contradictions(self) -> Self:
+        return self.filter(kind=Conflict.Kind.CONTRADICTION)
+
     def of_entry(self, *entry_ids: int) -> Self:
         return self.filter(Q(first_id__in=entry_ids) | Q(second_id__in=entry_ids))
 

@@ -22,11 +22,11 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
-from kb.conflicts.finding import other_entry, outdate_conflicts
+from kb.conflicts.finding import contradicted, outdate_conflicts
 from kb.conflicts.models import Conflict
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
-from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
+from kb.exceptions import InvalidKnowledgeError
 from kb.tags.models import Tag
 
 from .revisions import lock_all, mark, record, refuse_retired, restore, retire, verify
@@ -154,10 +154,7 @@ class _Turn:
         action = self.change.action
         if action == Action.VERIFY and self.by is not None:
             if found := self.contradictions.get(entry.pk):
-                raise ConflictOpenError(
-                    f"Entry {entry.pk} contradicts entry {other_entry(found, entry.pk)}; "
-                    f"decide conflict {found.pk} first."
-                )
+                raise contradicted(entry.pk, found)
             return verify(entry, self.by, at=self.at)
         if action == Action.MARK:
             return mark(entry)
@@ -179,9 +176,12 @@ def _contradictions(
     """Return an open contradiction of each entry that is in one, if it is to be verified."""
     if change.action != Action.VERIFY or by is None:
         return {}
-    rows = Conflict.objects.open().of_entry(*entry_ids).visible_to(by)
-    found = rows.filter(kind=Conflict.Kind.CONTRADICTION).order_by("-pk")
-    return {key: row for row in found for key in (row.first_id, row.second_id)}
+    rows = Conflict.objects.open().contradictions().of_entry(*entry_ids).visible_to(by)
+    return {
+        key: row
+        for row in rows.order_by("-pk")
+        for key in (row.first_id, row.second_id)
+    }
 
 
 def _let_compare(changed: Collection[Entry]) -> None:

@@ -274,8 +274,7 @@ class BulkActionsAdmin(BaseAdmin):
 
 
 def _contradictions(request: HttpRequest) -> ConflictQuerySet:
-    rows = Conflict.objects.visible_to(request.user).open()
-    return rows.filter(kind=Conflict.Kind.CONTRADICTION)
+    return Conflict.objects.visible_to(request.user).open().contradictions()
 
 
 def _contradicted(request: HttpRequest, entries: QuerySet[Entry]) -> QuerySet[Entry]:

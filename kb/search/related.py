@@ -30,9 +30,8 @@ def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...
     """
     rows = (
         Conflict.objects.open()
-        .filter(
-            kind=Conflict.Kind.CONTRADICTION, first__in=entry_ids, second__in=entry_ids
-        )
+        .contradictions()
+        .filter(first__in=entry_ids, second__in=entry_ids)
         .order_by("-score", "pk")
         .values_list(
             "pk", "first_id", "second_id", "first__text", "second__text", "reasons"

@@ -13,7 +13,7 @@ from django.utils import timezone
 from accounts.roles import Role, has_role_in, refuse_elsewhere
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
-from kb.conflicts.finding import find_entry_conflicts, other_entry
+from kb.conflicts.finding import contradicted, find_entry_conflicts, other_entry
 from kb.conflicts.models import Conflict
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
@@ -23,7 +23,6 @@ from kb.entries.states import mark_for_review, retire_entry, verify_entry
 from kb.entries.values import REASON_LIMIT, EntryChanges
 from kb.exceptions import (
     ConflictNotFoundError,
-    ConflictOpenError,
     ConflictResolvedError,
     InvalidKnowledgeError,
 )
@@ -210,25 +209,17 @@ def edit_undisputed(
 
 
 def _refuse_contradicted(entry_id: int, by: User) -> None:
-    rows = Conflict.objects.open().of_entry(entry_id).visible_to(by)
-    found = rows.filter(kind=Conflict.Kind.CONTRADICTION).order_by("pk").first()
+    rows = Conflict.objects.open().contradictions().of_entry(entry_id).visible_to(by)
+    found = rows.order_by("pk").first()
     if found is not None:
-        raise ConflictOpenError(
-            f"Entry {entry_id} contradicts entry {other_entry(found, entry_id)}; decide "
-            f"conflict {found.pk} first."
-        )
+        raise contradicted(entry_id, found)
 
 
 def _contradictions(entry_id: int, by: User) -> list[Conflict]:
     verified = Entry.State.VERIFIED
-    rows = Conflict.objects.open().of_entry(entry_id).visible_to(by)
-    return list(
-        rows.filter(
-            kind=Conflict.Kind.CONTRADICTION,
-            first__state=verified,
-            second__state=verified,
-        ).order_by("pk")
-    )
+    rows = Conflict.objects.open().contradictions().of_entry(entry_id).visible_to(by)
+    both = rows.filter(first__state=verified, second__state=verified)
+    return list(both.order_by("pk"))
 
 
 def _lock_pair(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:

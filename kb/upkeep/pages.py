@@ -13,6 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
+from accounts.base_admin import OPEN
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import by_name, find_person, person_name
@@ -137,7 +138,7 @@ def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  #
     try:
         done, before = undoable(lambda: _do(user, entry, posted), entry.pk, by=user)
     except ConflictOpenError as error:
-        address = reverse("admin:kb_conflict_changelist") + "?state__exact=open"
+        address = f"{reverse('admin:kb_conflict_changelist')}?{OPEN}"
         linked = '{} <a class="underline" href="{}">Open conflicts</a>'
         said_so = format_html(linked, str(error), address)
         model_admin.message_user(request, said_so, level=messages.ERROR)
