@@ -104,9 +104,7 @@ class AnswerView:
     citations: tuple[ShownPiece, ...]
     evidence: tuple[ShownPiece, ...]
     near_misses: tuple[ShownPiece, ...]
-    meanings: tuple[
-        ShownPiece, ...
-    ]  # of the near misses, which the asker may choose of
+    meanings: tuple[ShownPiece, ...]  # of the near misses: the asker may mean each
     segments: tuple[ShownSegment, ...]
     disagreements: tuple[Disagreement, ...]
     not_compared: int

@@ -102,8 +102,8 @@ def calibrate_itself(
     Args:
         target: Largest share of wrong ones among the shown; the knowledge base's if None.
         unanswerable: Assumed share of questions that nothing answers, half of them foreign.
-        mode: `Mode.ACTIVATE` lets the version decide once its test cases pass; the knowledge base's if None,
-            which then spares what a person set.
+        mode: `Mode.ACTIVATE` lets the version decide once its test cases pass; the
+            knowledge base's if None, which then spares what a person set.
         by: Who asked for it.
         load_writer: Loads what asks for facts; they are asked for in key words if None.
 

@@ -142,8 +142,9 @@ def ask(request: HttpRequest) -> HttpResponseBase:
     """Show the question box; keep and decide what is sent."""
     if request.method == "POST":
         return _ask(request)
-    context = {**parts.box_part(request), **parts.recent_part(caller(request))}
-    return render(request, "qa/ask.html", context)
+    box = parts.box_part(request)
+    recent = parts.recent_part(caller(request), box["knowledge_bases"])
+    return render(request, "qa/ask.html", {**box, **recent})
 
 
 @require_safe

@@ -97,7 +97,7 @@ def box_part(
     question: str = "",
     error: str = "",
     base: KnowledgeBase | None = None,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     bases = list(KnowledgeBase.objects.all())
     chosen = request.POST.get("knowledge_base", "")
     if not chosen and len(bases) > 1:
@@ -119,12 +119,12 @@ def base_to_begin(user: User, bases: Iterable[KnowledgeBase]) -> KnowledgeBase |
     return last if last in shown else min(shown, key=lambda b: b.pk, default=None)
 
 
-def recent_part(user: User) -> dict[str, object]:
+def recent_part(user: User, bases: Iterable[KnowledgeBase]) -> dict[str, object]:
     """Return the user's last questions, or examples where there are none yet."""
     if recent := list(past_answers(user)[:RECENT]):
         return {"recent": recent}
     # The one that `box_part` chooses for who never asked.
-    base = base_to_begin(user, KnowledgeBase.objects.all())
+    base = base_to_begin(user, bases)
     return {"example_base": base, "examples": _examples(user, base) if base else []}
 
 

@@ -161,8 +161,9 @@ def ask_cases_now(
     try:
         suite = open_suite(OWN_NAME, knowledge_base=base, policy=policy, by=by)
         run = begin(suite, by=by)
-        for _ in go_on(run, suite):
-            on_progress(run.results.count(), run.total)
+        before = run.results.count()
+        for done, _ in enumerate(go_on(run, suite), before + 1):
+            on_progress(done, run.total)
         finish(run)
     except NescioError as error:
         logger.warning("The test cases were not asked under %s: %s", policy, error)

@@ -65,7 +65,7 @@ def verify(
 ) -> Verification:
     """Weigh all evidence at once; pass, refuse, or name the entries that answer.
 
-    Of what hard refusal would not let pass nothing answers by itself; see `may_answer`.
+    Of what hard refusal would not let pass nothing answers by itself.
     """
     by = verifier()
     weighed = weigh(question, found.evidence, by)
@@ -123,13 +123,8 @@ def answering(
     has several parts, or may mean either. They are weighed against verified ones only:
     others must not silence them.
     """
-    rivals = [pair for pair in weighed.pieces if pair[1].is_verified]
-    able = [
-        at
-        for at, (_, piece) in enumerate(rivals)
-        if may_answer(question, piece, policy)
-    ]
-    if not able:
+    rivals, able = _candidates(question, weighed, policy)
+    if not (able and _is_definite(question)):
         return 0.0, ()
     shown, chance = choose(
         [odds for odds, _ in rivals],
@@ -141,16 +136,8 @@ def answering(
 
 
 def count_competing(question: Question, weighed: Weighed, policy: Policy) -> int:
-    """Return how many verified entries may be meant, 0 where the question tells it.
-
-    They are the likeliest of those that hard refusal lets pass.
-    """
-    rivals = [pair for pair in weighed.pieces if pair[1].is_verified]
-    able = [
-        at
-        for at, (_, piece) in enumerate(rivals)
-        if covers(piece, policy) and not _is_opposite(question, piece)
-    ]
+    """Return how many verified entries may be meant, 0 where the question tells it."""
+    rivals, able = _candidates(question, weighed, policy)
     if not able or (weighed.answerability or 0.0) < _ASKS_BACK:
         return 0
     near = nearly_as_likely(
@@ -159,20 +146,24 @@ def count_competing(question: Question, weighed: Weighed, policy: Policy) -> int
     return len(near) if len(near) > 1 else 0
 
 
-def may_answer(question: Question, piece: Evidence, policy: Policy) -> bool:
-    """Tell whether an entry may be the answer by itself, however likely it seems.
+def _candidates(
+    question: Question, weighed: Weighed, policy: Policy
+) -> tuple[list[tuple[float, Evidence]], list[int]]:
+    """Return the verified pieces, and the places of those that may be shown or meant.
 
-    One word ("PIN?") asks nothing definite.
+    Hard refusal lets them pass, and they do not say the opposite, however likely it seems.
     """
-    return (
-        piece.is_verified
-        and covers(piece, policy)
-        and _is_definite(question)
-        and not _is_opposite(question, piece)
-    )
+    rivals = [pair for pair in weighed.pieces if pair[1].is_verified]
+    able = [
+        at
+        for at, (_, piece) in enumerate(rivals)
+        if covers(piece, policy) and not _is_opposite(question, piece)
+    ]
+    return rivals, able
 
 
 def _is_definite(question: Question) -> bool:
+    """Tell whether an entry may answer it by itself: one word ("PIN?") asks nothing definite."""
     return (
         len(terms(question.text).words) >= _MIN_CONTENT
         or len(question.text.split()) >= _MIN_WORDS
