@@ -18,7 +18,7 @@ from accounts.roles import Role, has_role
 from qa.answers import asking
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.serializers import as_json
-from qa.policies.wording import REASONS
+from qa.policies.wording import Words, words_around
 
 MAX_SHOWN = 3
 """Entries beside an answer or a refusal."""
@@ -112,13 +112,18 @@ class Line:
     is_small: bool = False
 
 
+def words_of(shown: dict[str, Any]) -> Words:
+    return words_around(language=shown["language"], is_refused=not shown["answered"])
+
+
 def lines(shown: dict[str, Any]) -> Iterator[Line]:
     """Yield an answer as JSON as paragraphs: what it is, its text, what it rests on."""
-    is_answered = shown["answered"]
+    is_answered, reason = shown["answered"], shown["reason"]
+    words = words_of(shown)
+    labels = words.labels
     if not is_answered:
-        reason = shown["reason"]
-        title = f": {REASONS[reason].title}" if reason else ""
-        yield Line(f"Not answered{title}", is_head=True)
+        title = f": {words.reasons[reason].title}" if reason else ""
+        yield Line(f"{labels['not_answered']}{title}", is_head=True)
     elif shown["unsourced"]:
         said = "Without a source: the language model's own knowledge"
         yield Line(said, is_head=True)
@@ -126,18 +131,18 @@ def lines(shown: dict[str, Any]) -> Iterator[Line]:
     pieces = shown["citations"] if is_answered else shown["near_misses"]
     meant = shown["meanings"]
     if meant:
-        yield Line("Do you mean one of these? Ask again and name it.")
+        yield Line(f"{labels['asks_back']} {labels['name_it']}")
         pieces = sorted(pieces, key=lambda piece: piece["entry"] not in meant)
     for piece in [each for each in pieces if not each["withheld"]][:MAX_SHOWN]:
-        kind = "Evidence" if is_answered else "Related, but no answer"
+        kind = "Evidence" if is_answered else labels["related_only"]
         if piece["entry"] in meant:
-            kind = "This one"
+            kind = labels["meant"]
         place = ", ".join(filter(None, (piece["document"], piece["section"])))
-        state = "verified" if piece["verified"] else "not verified"
+        state = labels["verified" if piece["verified"] else "not_verified"].lower()
         head = ", ".join(filter(None, (place, state)))
         text = piece["text"] if piece["text"] != shown["text"] else ""
         said = " ".join(filter(None, (piece["question"], text)))
         yield Line(f"{kind} ({head}){': ' if said else ''}{said}", is_small=True)
     for each in shown["disagreements"]:
         sides = [side["quote"] for side in each["sides"] if not side["withheld"]]
-        yield Line(f"Sources disagree: {' / '.join(sides)}", is_small=True)
+        yield Line(f"{labels['sources_disagree']}: {' / '.join(sides)}", is_small=True)

@@ -17,7 +17,7 @@ import requests
 from django.conf import settings
 
 from accounts.exceptions import NescioError
-from integrations.chat.asking import Line, lines
+from integrations.chat.asking import Line, lines, words_of
 from jobs.exceptions import RetryableJobError
 
 SIGNED_FOR_SECONDS = 300
@@ -85,7 +85,7 @@ def answer_message(shown: dict[str, Any], *, user: str) -> dict[str, Any]:
     """Return an answer as JSON as a message whose buttons only `user` may press."""
     return {
         "text": _escaped(shown["text"]),  # of the notification
-        "blocks": [*map(_block, lines(shown)), _buttons(shown["id"], user)],
+        "blocks": [*map(_block, lines(shown)), _buttons(shown, user)],
     }
 
 
@@ -98,17 +98,18 @@ def _block(line: Line) -> dict[str, Any]:
     return {"type": "section", "text": said}
 
 
-def _buttons(answer: object, user: str) -> dict[str, Any]:
+def _buttons(shown: dict[str, Any], user: str) -> dict[str, Any]:
+    labels = words_of(shown).labels
     return {
         "type": "actions",
         "elements": [
             {
                 "type": "button",
                 "action_id": f"vote_{rating}",
-                "value": f"{answer} {user}",
-                "text": {"type": "plain_text", "text": words},
+                "value": f"{shown['id']} {user}",
+                "text": {"type": "plain_text", "text": labels[name]},
             }
-            for rating, words in (("up", "Helpful"), ("down", "Not helpful"))
+            for rating, name in (("up", "helpful"), ("down", "not_helpful"))
         ],
     }
 

@@ -35,11 +35,16 @@ from integrations.widget.tokens import (
 from qa.answers import asking
 from qa.answers.models import Answer
 from qa.answers.serializers import as_seen_by
-from qa.policies.wording import REASONS
+from qa.policies.wording import words_around
 from qa.votes.services import vote
 
 _PIECE = (
     "n", "question", "text", "quote", "document", "section", "verified", "valid_until",
+)  # fmt: skip
+_LABELS = (
+    "not_answered", "asks_back", "name_it", "related_only", "more", "verified",
+    "not_verified", "valid_until", "entry", "sources_disagree", "was_it_right", "yes",
+    "no", "thanks", "taken_back",
 )  # fmt: skip
 _SIDE = ("quote", "document", "verified")
 _CORS_SECONDS = 600
@@ -168,7 +173,8 @@ class AskView(WidgetView):
         answer = asking.ask(
             question, asker=asker, knowledge_base=base, channel=Answer.Channel.API
         )
-        return Response(for_reader(as_seen_by(asker, answer)))
+        shown = as_seen_by(asker, answer)
+        return Response(for_reader(shown, entry_language=base.language))
 
 
 class VoteView(WidgetView):
@@ -181,10 +187,11 @@ class VoteView(WidgetView):
         return Response({"rating": rating})
 
 
-def for_reader(shown: dict[str, Any]) -> dict[str, Any]:
+def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
     """Return what a page shows of an answer: no threshold, signal or model."""
     names = ("id", "question", "language", "answered", "text", "unsourced", "reason")
     reason, meant = shown["reason"], shown["meanings"]
+    words = words_around(language=shown["language"], is_refused=not shown["answered"])
     near = shown["near_misses"]
     pieces = {
         "citations": shown["citations"],
@@ -193,7 +200,10 @@ def for_reader(shown: dict[str, Any]) -> dict[str, Any]:
     }
     return {
         **{name: shown[name] for name in names},
-        "title": REASONS[reason].title if reason else "",
+        "title": words.reasons[reason].title if reason else "",
+        "entry_language": entry_language,
+        "words": {"language": words.language}
+        | {name: words.labels[name] for name in _LABELS},
         **{
             kind: [
                 {name: piece[name] for name in _PIECE}

@@ -252,7 +252,7 @@ def language_of(text: str) -> str | None:
         language: len(words & small)
         for language, small in vocabulary.STOP_WORDS_BY_LANGUAGE.items()
     }
-    first, second = sorted(counts, key=counts.__getitem__, reverse=True)
+    first, second, *_ = sorted(counts, key=counts.__getitem__, reverse=True)
     return first if counts[first] >= counts[second] + _CLEARLY else None
 
 

@@ -371,6 +371,12 @@ class Answer(models.Model):
         return self.outcome == self.Outcome.ANSWERED and self.gate == Gate.BOUNDARY
 
     @property
+    def shown_language(self) -> str:
+        """Of its text: a refusal may be in another one than an answer would be."""
+        is_refused = self.outcome == self.Outcome.REFUSED
+        return (self.refusal_language if is_refused else "") or self.language
+
+    @property
     def shown_text(self) -> str:
         """What the viewer of `seen_by` may read of the text."""
         return WITHHELD if self.is_withheld else self.text

@@ -16,7 +16,7 @@ from qa.answers.models import Answer, AnswerEvidence
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.policy import Policy
 from qa.pipeline.values import Calibration
-from qa.policies.wording import REASONS, ReasonWords
+from qa.policies.wording import ReasonWords, Words, words_around
 
 from . import wording
 from .view import AnswerView, ShownConfidence, ShownPiece, view
@@ -82,7 +82,7 @@ class Shading:
 class AnswerPage:
     answer: Answer
     view: AnswerView
-    language: str  # of what is shown as its text
+    language: str  # of what is shown as its text; a knowledge base may have its own
     pieces: tuple[Piece, ...]
     is_verbatim: bool
     is_entry: bool
@@ -95,10 +95,17 @@ class AnswerPage:
     times: tuple[StageTimeLine, ...]
     total_time: str
     reason: ReasonWords | None
+    not_compared: str
     rests_on_unreviewed: bool
     is_stale: bool
     is_hand_set: bool
     announcement: str
+
+
+def words_of(answer: Answer) -> Words:
+    """Return the words of what its page shows around its text."""
+    is_refused = answer.outcome == Answer.Outcome.REFUSED
+    return words_around(language=answer.shown_language, is_refused=is_refused)
 
 
 def present(answer: Answer, *, at: datetime) -> AnswerPage:
@@ -110,11 +117,12 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
         at: The moment up to which changes of its entries are shown.
     """
     policy = answer.policy.as_value() if answer.policy else None
-    shown = view(answer)
+    shown, words = view(answer), words_of(answer)
     answered = answer.outcome == Answer.Outcome.ANSWERED
     unused = [piece for piece in shown.evidence if not piece.row.is_cited and answered]
-    cards = _cards(shown.citations, policy, at)
-    reason = REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None
+    labels = words.labels
+    cards = _cards(shown.citations, policy, at, labels)
+    reason = words.reasons[Reason(answer.shown_reason)] if answer.shown_reason else None
     is_verbatim = answered and answer.gate == Gate.VERBATIM
     is_entry = answered and answer.gate == Gate.ENTRY
     marked = _answer_pieces(
@@ -130,28 +138,37 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
         view=shown,
         language=answer.language
         if answered
-        else language_of(shown.text) or answer.language,
+        else language_of(shown.text) or answer.shown_language,
         pieces=_emphasised(marked, shown.short_answer),
         is_verbatim=is_verbatim,
         is_entry=is_entry,
         cited=cards,
-        unused=_cards(unused, policy, at),
-        near_misses=_cards(shown.near_misses, policy, at),
+        unused=_cards(unused, policy, at, labels),
+        near_misses=_cards(shown.near_misses, policy, at, labels),
         waterfall=waterfall(answer),
         shading=_shading(shown.confidence),
         recorded=recorded_signals(answer),
         times=stage_times(answer.milliseconds),
         total_time=total_time(answer.milliseconds),
         reason=reason,
+        not_compared=labels["not_compared_why"].format(count=shown.not_compared)
+        if shown.not_compared
+        else "",
         rests_on_unreviewed=any(card.shown.row.is_machine_written for card in cards),
         is_stale=answer.calibration == Calibration.STALE,
         is_hand_set=answer.calibration == Calibration.HAND_SET,
-        announcement=_announcement(answer, reason, len(cards), len(shown.meanings)),
+        announcement=_announcement(
+            answer, words, reason, len(cards), len(shown.meanings)
+        ),
     )
 
 
 def _announcement(
-    answer: Answer, reason: ReasonWords | None, citations: int, meanings: int
+    answer: Answer,
+    words: Words,
+    reason: ReasonWords | None,
+    citations: int,
+    meanings: int,
 ) -> str:
     match answer.outcome:
         case Answer.Outcome.ANSWERED if answer.is_unsourced:
@@ -161,8 +178,9 @@ def _announcement(
             return f"Answered, with {sources}. {answer.shown_text}"
         case Answer.Outcome.REFUSED:
             why = f"{reason.title}. " if reason else ""
-            asks = f" Do you mean one of {meanings} entries?" if meanings else ""
-            return f"Not answered. {why}{answer.shown_text}{asks}"
+            asks = words.labels["asks_back_of"].format(count=meanings)
+            said = f"{words.labels['not_answered']}. {why}{answer.shown_text}"
+            return f"{said} {asks}" if meanings else said
         case Answer.Outcome.FAILED:
             return "The question is saved, but could not be decided."
         case _:
@@ -213,12 +231,17 @@ def _citation(number: int) -> Piece:
 
 
 def _cards(
-    pieces: Iterable[ShownPiece], policy: Policy | None, at: datetime
+    pieces: Iterable[ShownPiece],
+    policy: Policy | None,
+    at: datetime,
+    labels: Mapping[str, str],
 ) -> tuple[Card, ...]:
-    return tuple(_card(piece, policy, at) for piece in pieces)
+    return tuple(_card(piece, policy, at, labels) for piece in pieces)
 
 
-def _card(piece: ShownPiece, policy: Policy | None, at: datetime) -> Card:
+def _card(
+    piece: ShownPiece, policy: Policy | None, at: datetime, labels: Mapping[str, str]
+) -> Card:
     row = piece.row
     verifier = row.entry.verified_by if row.entry and row.is_verified else None
     limit = _limit(policy, is_verified=row.is_verified) if policy else None
@@ -232,7 +255,7 @@ def _card(piece: ShownPiece, policy: Policy | None, at: datetime) -> Card:
         else "",
         limit=limit,
         is_within_limit=limit is not None and row.ratio < limit,
-        changes=_changes(row, at),
+        changes=tuple(labels[change] for change in _changes(row, at)),
         has_page=row.entry is not None and row.entry.state in SERVED_STATES,
     )
 
@@ -255,13 +278,13 @@ def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
         return ()
     changes = []
     if entry.state == Entry.State.RETIRED:
-        changes.append("Retired since")
+        changes.append("retired_since")
     elif getattr(row, "latest_number", revision.number) > revision.number:
-        changes.append("Edited since")
+        changes.append("edited_since")
     if entry.has_expired(at):
-        changes.append("Expired since")
+        changes.append("expired_since")
     if entry.upkeep.is_overdue(at):
-        changes.append("Review overdue")
+        changes.append("review_overdue")
     return tuple(changes)
 
 

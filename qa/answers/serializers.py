@@ -204,7 +204,9 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
         help_text="What was typed; another text than `question` for a follow-up that was "
         "asked as a standalone question.",
     )
-    language = serializers.CharField()
+    language = serializers.CharField(
+        source="shown_language", help_text="Of the answer, or of the refusal's words."
+    )
     asker = username_field("asker")
     service = serializers.CharField(
         help_text="The service account that asked for the asker; empty: they asked."

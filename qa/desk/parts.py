@@ -19,7 +19,7 @@ from kb.entries.finding import found_by
 from kb.entries.models import Entry, Revision
 from kb.text.terms import terms
 from qa.answers.models import Answer, AnswerEvidence
-from qa.answers.presentation import AnswerPage, present
+from qa.answers.presentation import AnswerPage, present, words_of
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import DECIDED, NOTE_LIMIT
 from qa.votes.models import Vote, reasons_against
@@ -258,6 +258,7 @@ def vote_part(request: HttpRequest, answer: Answer) -> dict[str, Any]:
     vote = Vote.objects.filter(answer=answer, user=user).first()
     return {
         "answer": answer,
+        "words": words_of(answer),
         "vote": vote,
         "reasons": reasons_against(answer) if vote and not vote.is_up else (),
         "said_more": bool(

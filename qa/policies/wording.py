@@ -1,38 +1,82 @@
-"""The words of each reason for a refusal: to its asker, on pages, and what to do next."""
+"""What an asker is shown of a refusal, by language: `wording.LANGUAGE.toml`."""
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from qa.pipeline.gates import Reason
 
-_WORDS: Final[Mapping[str, Any]] = tomllib.loads(
-    Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
-)
+_ENGLISH: Final = "en"  # of pages, and of refusals in a language without words
+
+# By their names in the files.
+_NEXT_STEPS: Final[Mapping[Reason, tuple[str, ...]]] = {
+    Reason.NOTHING_KNOWN: ("ask_a_colleague", "report"),
+    Reason.TOO_FAR: ("look_at_the_entries", "rephrase", "report"),
+    Reason.UNVERIFIED_ONLY: ("do_not_pass_on", "have_it_verified"),
+    Reason.EXPIRED_ONLY: ("do_not_use", "have_it_renewed"),
+    Reason.NOT_ENTITLED: ("hand_over",),
+    Reason.NOT_ANSWERED: ("one_may_answer", "rephrase", "report"),
+    Reason.MODEL_DECLINED: ("read_the_entries", "rephrase", "report"),
+    Reason.MALFORMED_OUTPUT: ("read_the_entries", "ask_again"),
+    Reason.UNSUPPORTED: ("read_the_entries", "ask_a_colleague", "report"),
+    Reason.LOW_CONFIDENCE: ("read_the_entries", "ask_a_colleague", "report"),
+    Reason.NO_PROBE: ("tell_the_administrator", "read_the_entries"),
+    Reason.SOURCES_DISAGREE: ("read_both", "ask_which_is_right", "conflict_is_listed"),
+    Reason.POLICY_STALE: ("tell_the_administrator", "ask_a_colleague"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonWords:
-    """What pages say of a reason; and what its asker reads, by language."""
+    """What is shown of a reason; `asker` is what its asker reads first of all."""
 
     title: str
     why: str
+    asker: str
     next_steps: tuple[str, ...]
-    asker: Mapping[str, str]
 
 
-REASONS: Final = {
-    reason: ReasonWords(
-        words["title"],
-        words["why"],
-        tuple(_WORDS["steps"].get(step, step) for step in words["next"]),
-        words["asker"],
-    )
-    for reason in Reason
-    if (words := _WORDS["reasons"][reason.value])
+@dataclass(frozen=True, slots=True)
+class Words:
+    """All that is said of refusals in one language (two letters)."""
+
+    language: str
+    reasons: Mapping[Reason, ReasonWords]
+    labels: Mapping[str, str]
+
+
+def _load(path: Path) -> Words:
+    texts = tomllib.loads(path.read_text(encoding="utf-8"))
+    labels = texts["labels"]
+    steps = {name: step.format(**labels) for name, step in texts["steps"].items()}
+    reasons = {
+        reason: ReasonWords(
+            **texts["reasons"][reason.value],
+            next_steps=tuple(steps[name] for name in names),
+        )
+        for reason, names in _NEXT_STEPS.items()
+    }
+    return Words(path.suffixes[0][1:], reasons, labels)
+
+
+WORDS: Final[Mapping[str, Words]] = {
+    words.language: words
+    for words in map(_load, sorted(Path(__file__).parent.glob("wording.*.toml")))
 }
+REASONS: Final = WORDS[_ENGLISH].reasons
+"""As pages for experts name them."""
+
+
+def words_in(language: str) -> Words:
+    """Return the words in `language`, in English where there are none."""
+    return WORDS.get(language, WORDS[_ENGLISH])
+
+
+def words_around(*, language: str, is_refused: bool) -> Words:
+    """Return the words of what is shown around a refusal, or as on all pages an answer."""
+    return words_in(language if is_refused else _ENGLISH)
 
 
 def refusal_text(
@@ -53,5 +97,4 @@ def refusal_text(
         for key in ((language, reason.value), (language, "")):
             if key in own:
                 return own[key]
-    texts = REASONS[reason].asker
-    return texts.get(languages[0], texts["en"])
+    return words_in(languages[0]).reasons[reason].asker

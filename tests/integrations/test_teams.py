@@ -75,6 +75,16 @@ def test_a_refusal_says_why_and_what_was_near(chat):
     assert Answer.objects.get().text == found[1]
 
 
+def test_a_german_question_is_refused_in_german(chat):
+    make_entry("A replacement card is sent within three days.")
+
+    found = texts(send(payloads.teams_message("Wer hat die Partie Schach gewonnen?")))
+
+    assert found[0].startswith("Nicht beantwortet: ")
+    assert Answer.objects.get().text == found[1]
+    assert not any("verified" in line or "Related" in line for line in found)
+
+
 def test_the_team_reads_what_its_account_may_see_and_no_more(chat):
     vault = make_audience("vault", groups=["vault"])
     make_entry("Zwirbel.", question=CODEWORD, audience=vault)

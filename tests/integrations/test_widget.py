@@ -15,6 +15,7 @@ from integrations.widget import tokens
 from integrations.widget.models import Widget
 from integrations.widget.tokens import OriginFormError, as_origin
 from qa.models import Answer, Vote
+from qa.policies.wording import WORDS
 from tests.factories import (
     make_audience,
     make_entry,
@@ -93,13 +94,26 @@ def test_a_refusal_says_why_and_what_was_near(widget):
     assert answer["text"]
 
 
+def test_a_german_question_is_refused_in_german(widget):
+    make_entry("A replacement card is sent within three days.")
+    asked = {"question": "Wer hat die Partie Schach gewonnen?"}
+
+    answer = call("ask", asked, token=token_of()).json()
+
+    words = WORDS["de"]
+    assert answer["title"] == words.reasons[answer["reason"]].title
+    assert (answer["language"], answer["entry_language"]) == ("de", "en")
+    assert answer["words"].pop("language") == "de"
+    assert answer["words"].items() <= words.labels.items()
+
+
 def test_a_reader_gets_no_threshold_signal_or_model(widget):
     token = token_of()
     for question in (FEE, "Who won in 1974?"):
         answer = call("ask", {"question": question}, token=token).json()
         assert answer.keys() == {
             "id", "question", "language", "answered", "text", "unsourced", "reason",
-            "title", "citations", "meanings", "near_misses", "disagreements",
+            "title", "words", "entry_language", "citations", "meanings", "near_misses", "disagreements",
         }  # fmt: skip
         for piece in answer["citations"] + answer["near_misses"]:
             assert not piece.keys() & {"entry", "revision", "distance", "confidence"}

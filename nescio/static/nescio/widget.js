@@ -110,7 +110,7 @@
 
   // --- what is shown --------------------------------------------------------------
 
-  function piece(shown, language) {
+  function piece(shown, language, words) {
     const place = [shown.document, shown.section].filter((part, n, all) => part && part !== all[n - 1]);
     const until = shown.valid_until && new Date(shown.valid_until).toLocaleDateString();
     return make(
@@ -119,72 +119,73 @@
       make(
         "p",
         {},
-        make("strong", {}, place.join(" › ") || "Entry"),
-        shown.verified ? make("span", { class: "badge" }, "✓ Verified") : make("span", { class: "badge doubt" }, "Not verified"),
+        make("strong", {}, place.join(" › ") || words.entry),
+        make("span", { class: shown.verified ? "badge" : "badge doubt" }, shown.verified ? `✓ ${words.verified}` : words.not_verified),
       ),
       shown.question ? make("p", { lang: language, class: "muted" }, shown.question) : null,
       make("p", { lang: language }, shown.text || shown.quote),
-      until ? make("p", { class: "muted" }, `Valid until ${until}`) : null,
+      until ? make("p", { class: "muted" }, `${words.valid_until} ${until}`) : null,
     );
   }
 
-  function pieces(title, shown, language) {
+  function pieces(title, shown, { entry_language: language, words }) {
     if (!shown.length) return null;
-    const list = (rows) => make("ol", {}, ...rows.map((row) => piece(row, language)));
+    const list = (rows) => make("ol", {}, ...rows.map((row) => piece(row, language, words)));
     const rest = shown.slice(MAX_SHOWN);
     return make(
       "div",
       { role: "group", "aria-label": title },
       make("p", { class: "head" }, title),
       list(shown.slice(0, MAX_SHOWN)),
-      rest.length ? make("details", {}, make("summary", {}, `${rest.length} more`), list(rest)) : null,
+      rest.length ? make("details", {}, make("summary", {}, `${words.more} (${rest.length})`), list(rest)) : null,
     );
   }
 
-  function disagreement(sides, language) {
+  function disagreement(sides, { entry_language: language, words }) {
     return make(
       "div",
       { role: "note" },
-      make("p", { class: "head" }, "Sources disagree"),
-      make("ol", {}, ...sides.map((side) => piece({ ...side, text: side.quote }, language))),
+      make("p", { class: "head" }, words.sources_disagree),
+      make("ol", {}, ...sides.map((side) => piece({ ...side, text: side.quote }, language, words))),
     );
   }
 
   function vote(answer, fail) {
+    const { words } = answer;
     const state = make("span", { class: "muted", role: "status" });
     let rating = null;
-    const buttons = Object.entries({ up: "Yes", down: "No" }).map(([value, words]) => {
-      const button = make("button", { type: "button", "aria-pressed": "false" }, words);
+    const buttons = Object.entries({ up: words.yes, down: words.no }).map(([value, label]) => {
+      const button = make("button", { type: "button", "aria-pressed": "false" }, label);
       button.addEventListener("click", async () => {
         try {
           const wanted = rating === value ? null : value;
           rating = (await call("PUT", `answers/${answer.id}/vote`, { rating: wanted })).rating;
           for (const [each, name] of [[buttons[0], "up"], [buttons[1], "down"]]) each.setAttribute("aria-pressed", String(rating === name));
-          state.textContent = rating ? "Thank you." : "Taken back.";
+          state.textContent = rating ? words.thanks : words.taken_back;
         } catch (error) {
           fail(error);
         }
       });
       return button;
     });
-    const asks = answer.answered ? "Did this help?" : "Was this refusal right?";
+    const asks = answer.answered ? "Did this help?" : words.was_it_right;
     return make("div", { class: "vote", role: "group", "aria-label": asks }, make("span", { class: "head" }, asks), make("span", { class: "pair" }, ...buttons), state);
   }
 
   function result(answer, fail) {
-    const { language } = answer;
-    const kind = !answer.answered ? "Not answered" : answer.unsourced ? "Answer without a source" : "Answer";
+    const { language, words } = answer;
+    const kind = !answer.answered ? words.not_answered : answer.unsourced ? "Answer without a source" : "Answer";
     return make(
       "article",
-      { class: answer.answered ? "answered" : "refused", "aria-label": kind },
+      { class: answer.answered ? "answered" : "refused", "aria-label": kind, lang: words.language },
       make("p", { class: "asked" }, answer.question),
       make("p", {}, make("span", { class: answer.unsourced ? "badge doubt" : "badge kind" }, kind), answer.title ? ` ${answer.title}` : ""),
       make("p", { class: "text", lang: language }, answer.text),
       answer.unsourced ? make("p", { class: "muted" }, "A language model wrote it from its own knowledge. Check it before you rely on it.") : null,
-      ...answer.disagreements.map((sides) => disagreement(sides, language)),
-      pieces("Evidence", answer.citations, language),
-      answer.answered ? null : pieces("Do you mean one of these? Ask again and name it.", answer.meanings, language),
-      answer.answered ? null : pieces("Related, but no answer", answer.near_misses, language),
+      ...answer.disagreements.map((sides) => disagreement(sides, answer)),
+      pieces("Evidence", answer.citations, answer),
+      answer.answered ? null : pieces(`${words.asks_back} ${words.name_it}`, answer.meanings, answer),
+      answer.answered ? null : pieces(words.related_only, answer.near_misses, answer),
       vote(answer, fail),
     );
   }
@@ -214,13 +215,15 @@
       error.textContent = "";
       place.replaceChildren(); // no answer stands below another question
       status.className = "status";
+      status.lang = "en";
       status.textContent = "Searching the knowledge base…";
       try {
         const answer = await call("POST", "ask", { question: field.value });
         place.replaceChildren(result(answer, fail));
         field.value = "";
         status.className = "status quiet";
-        status.textContent = `${answer.answered ? "Answer" : "Not answered"}: ${answer.text}`;
+        status.textContent = `${answer.answered ? "Answer" : answer.words.not_answered}: ${answer.text}`;
+        status.lang = answer.words.language;
       } catch (problem) {
         status.textContent = "";
         fail(problem);

@@ -98,7 +98,7 @@ def test_rest_and_the_page_say_what_was_not_compared_yet(client):
     body, page = ask_both()
     assert body["answered"]
     assert body["not_compared"] == 2
-    assert "2 of the entries that were found have changed" in page
+    assert "Of the entries that were found, 2 changed" in page
     assert page.count("Not compared yet") == 2  # the notice, and the gate's verdict
 
     (found,) = find_entry_conflicts(second.pk)

@@ -13,6 +13,8 @@ from accounts.services import create_token
 from qa.answers import asking
 from qa.answers.event_stream import events, stream
 from qa.models import Answer, AnswerEvidence, RefusalWording
+from qa.pipeline.gates import Reason
+from qa.policies.wording import refusal_text
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 
 KEYS = {
@@ -277,11 +279,28 @@ def test_asking_a_named_knowledge_base_in_a_named_language(known):
     make_knowledge_base("loans", language="de")
 
     answer = ask(client_of(make_user()), FEE, knowledge_base="loans").json()
-    english = ask(client_of(make_user()), FEE, knowledge_base="loans", language="en")
+    german = ask(client_of(make_user()), FEE, knowledge_base="loans", language="de")
 
     assert answer["answered"] is False
-    assert answer["language"] == "de"
-    assert english.json()["language"] == "en"
+    assert answer["language"] == "en"  # of the question, and so of the refusal
+    assert german.json()["language"] == "de"
+
+
+def test_a_refusal_names_its_language_and_no_header_changes_it(known):
+    client, question = client_of(make_user()), "Wer hat die Partie Schach gewonnen?"
+
+    plain = ask(client, question)
+    asked = {"question": question}
+    french = client.post(
+        "/api/v1/ask", asked, format="json", headers={"accept-language": "fr"}
+    )
+
+    for response in (plain, french):
+        answer = response.json()
+        assert (answer["outcome"], answer["language"]) == ("refused", "de")
+        assert answer["text"] == refusal_text(Reason(answer["reason"]), "de")
+    assert french.json()["reason"] == plain.json()["reason"]
+    assert {row.language for row in Answer.objects.all()} == {"en"}  # of an answer
 
 
 def test_a_hard_refusal_takes_few_queries(known, django_assert_num_queries):

@@ -14,7 +14,7 @@ from kb.entries.states import retire_entry
 from kb.models import KnowledgeBase, Upkeep
 from qa.models import Answer, AnswerEvidence, Vote
 from qa.pipeline.gates import Reason
-from qa.policies.wording import REASONS, refusal_text
+from qa.policies.wording import WORDS, refusal_text
 from tests.clients import page_client
 from tests.factories import (
     make_audience,
@@ -316,10 +316,10 @@ def test_one_click_keeps_which_entry_answers_a_refused_question(page, user):
 
     assert "Does one of these answer it?" in before
     assert before.count("This answers it") == 5  # what nobody verified answers nothing
-    assert before.index("Card 0") < before.index("3 more") < before.index("Card 3")
+    assert before.index("Card 0") < before.index("(3)") < before.index("Card 3")
     assert (said.is_up, said.answering_entry) == (False, near[4])
     assert "not an answer of the system" in chosen
-    assert chosen.index("Your choice") < chosen.index("2 more")
+    assert chosen.index("Your choice") < chosen.index("(2)")
     assert not Vote.objects.exists()  # it said nothing else
     assert page.post(path, {"entry": "x"}).status_code == 400
 
@@ -410,7 +410,7 @@ def test_entries_that_compete_are_a_question_back(page, user):
 
     assert body.count("Do you mean one of these?") == 1
     assert body.count("I mean this one") == 2
-    assert body.index(business.text) < body.index("2 more") < body.index("Cash costs")
+    assert body.index(business.text) < body.index("(2)") < body.index("Cash costs")
     assert Vote.objects.get().answering_entry == business
     assert "Your choice" in chosen
 
@@ -583,8 +583,45 @@ def test_a_refusal_is_in_the_chosen_language_or_the_questions(
     assert f'lang="{language}"' in shown
     said = refusal_text(Reason(answer.shown_reason), language).split(".")[0]
     assert said in unescape(shown)
+    words = WORDS[language].reasons[Reason(answer.shown_reason)]
+    assert all(step in unescape(shown) for step in (words.title, *words.next_steps))
 
 
-def test_refusals_have_words_in_every_language_that_can_be_chosen():
-    for words in REASONS.values():
-        assert set(words.asker) == set(Preferences.Language.values)
+def test_what_is_beside_a_german_refusal_is_german_and_its_entries_are_not(page, user):
+    gold, business = make_entry("Gold costs 72 euros."), make_entry("96 for Business.")
+    others = (make_entry("Nobody checked.", state="in_review"), make_entry("4 euros."))
+    answer = make_asked_back(user, gold, business, *others, refusal_language="de")
+    path = reverse("answer", args=[answer.pk])
+    labels = WORDS["de"].labels
+
+    body = unescape(page.get(path).content.decode())
+    page.post(reverse("answer-choose", args=[answer.pk]), {"entry": str(gold.pk)})
+    chosen = unescape(page.get(path).content.decode())
+    english = make_asked_back(user, gold, business)
+    other = unescape(page.get(reverse("answer", args=[english.pk])).content.decode())
+
+    for name in (
+        "not_answered", "asks_back", "choose_it", "which_is_meant", "this_is_meant",
+        "more_related", "not_verified", "was_it_right", "should_be_known", "next_steps",
+    ):  # fmt: skip
+        assert labels[name] in body
+        assert WORDS["en"].labels[name] not in body
+        assert labels[name] not in other
+    assert f'<p class="card-text" lang="en">{gold.text}' in body
+    assert labels["chosen"] in chosen
+    assert labels["own_choice"] in chosen
+
+
+def test_a_german_refusal_is_announced_and_voted_on_in_german(page, user):
+    answer = make_answer(user, refusal_language="de")
+    labels = WORDS["de"].labels
+    path = reverse("answer-vote", args=[answer.pk])
+
+    voted, back = (
+        page.post(path, {"vote": thumb}, headers=LIVE).content.decode()
+        for thumb in ("down", "none")
+    )
+
+    for body, said in ((voted, "voted_known"), (back, "vote_removed")):
+        assert '<p id="announcement" lang="de"' in body
+        assert labels[said] in body
