@@ -599,6 +599,8 @@ SPECTACULAR_SETTINGS = {
         "ImportState": "kb.models.Import.State",
         "ImportFormat": "kb.imports.readers.formats.Format",
         "WritableEntryState": "kb.entries.serializers.WRITABLE_STATES",
+        "ReasonsEnum": "qa.models.Vote.Reason",
+        "FlagReason": "kb.models.Flag.Reason",
         "Thumb": [("up", "up"), ("down", "down")],
     },
     "POSTPROCESSING_HOOKS": [

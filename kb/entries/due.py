@@ -25,7 +25,7 @@ class Reason(StrEnum):
 
 LABELS = {
     Reason.EXPIRED: "expired",
-    Reason.FLAGGED: "flagged as outdated",
+    Reason.FLAGGED: "flagged",
     Reason.VOTED_DOWN: "voted down",
     Reason.OVERDUE: "review overdue",
     Reason.EXPIRING: "expires soon",

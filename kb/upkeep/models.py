@@ -2,6 +2,7 @@ from datetime import datetime
 from typing import Self
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Case, F, GeneratedField, Q, Value, When
 from django.db.models.functions import Greatest, Least
@@ -129,11 +130,20 @@ class FlagQuerySet(models.QuerySet["Flag"]):
 
 
 class Flag(models.Model):
-    """That somebody called an entry outdated, and why; it answers as before meanwhile.
+    """That somebody says what is wrong with an entry; it answers as before meanwhile.
 
     It stays when who verifies or retires the entry has dealt with it. Of a followed
     source, `source` proposes to retire what is no longer there.
     """
+
+    class Reason(models.TextChoices):
+        """What is wrong, in the words of votes on answers."""
+
+        WRONG = "wrong", "It is wrong"
+        INCOMPLETE = "incomplete", "It is incomplete"
+        OUTDATED = "outdated", "It is out of date"
+        UNCLEAR = "unclear", "It is hard to understand"
+        OTHER = "other", "Something else"
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="flags")
     user = optional_user("flags")
@@ -142,6 +152,12 @@ class Flag(models.Model):
         on_delete=models.SET_NULL,
         null=True,
         related_name="flags",
+    )
+    reasons = ArrayField(
+        models.CharField(max_length=20, choices=Reason.choices),
+        default=list,
+        db_default=[],
+        blank=True,
     )
     note = models.TextField(blank=True, max_length=1000)
     created_at = models.DateTimeField()
@@ -153,6 +169,10 @@ class Flag(models.Model):
 
     def __str__(self) -> str:
         return f"flag of entry {self.entry_id}"
+
+    @property
+    def reason_words(self) -> list[str]:
+        return [self.Reason(reason).label for reason in self.reasons]
 
 
 class Reminder(models.Model):

@@ -168,12 +168,21 @@ def end_doubts(entry_ids: Collection[int]) -> int:
 
 
 @transaction.atomic
-def flag_outdated(*, entry_id: int, by: User, note: str = "") -> Flag:
-    """Let an entry be due because `by` calls it outdated; it answers as before.
+def flag_outdated(
+    *, entry_id: int, by: User, reasons: Sequence[str] = (), note: str = ""
+) -> Flag:
+    """Let an entry be due because `by` says that it is wrong or outdated.
 
-    Who flags it again before somebody dealt with it changes their note. What was
-    postponed is due at once: this was not known then.
+    It answers as before. Who flags it again before somebody dealt with it changes their
+    reasons and note. What was postponed is due at once: this was not known then.
     """
+    if unknown := sorted(set(reasons) - set(Flag.Reason.values)):
+        known = ", ".join(Flag.Reason.values)
+        raise InvalidKnowledgeError(
+            "reasons",
+            f"The reason {unknown[0][:40]!r} is not known; use one of {known}.",
+        )
+    given = [reason.value for reason in Flag.Reason if reason in reasons]
     kept = clean_text(note, field="note", limit=FLAG_NOTE_LIMIT, required=False)
     rows = Entry.objects.readable_by(by).filter(state__in=SERVED_STATES)
     if not rows.filter(pk=entry_id).exists():
@@ -183,14 +192,16 @@ def flag_outdated(*, entry_id: int, by: User, note: str = "") -> Flag:
     row = Upkeep.objects.select_for_update(no_key=True).get(pk=entry_id)
     mine = Flag.objects.open().filter(entry=entry_id, user=by).first()
     if mine is not None:
-        mine.note = kept or mine.note
-        mine.save(update_fields=["note"])
+        mine.reasons, mine.note = given or mine.reasons, kept or mine.note
+        mine.save(update_fields=["reasons", "note"])
         return mine
     now = timezone.now()
     row.flagged_since = row.flagged_since or now
     row.postponed_until = row.postponed_by = None
     row.save(update_fields=["flagged_since", "postponed_until", "postponed_by"])
-    return Flag.objects.create(entry_id=entry_id, user=by, note=kept, created_at=now)
+    return Flag.objects.create(
+        entry_id=entry_id, user=by, reasons=given, note=kept, created_at=now
+    )
 
 
 COUNTED = 1_000  # how far sizes are counted

@@ -34,7 +34,7 @@ Done = TypeVar("Done")
 
 _DATES = ("waiting_since", "flagged_since", "doubted_since", "postponed_until")
 _HAPPENED = {
-    "flagged_since": "flagged as outdated",
+    "flagged_since": "flagged",
     "doubted_since": "voted down",
     "postponed_until": "postponed",
     "waiting_since": "sent to review",

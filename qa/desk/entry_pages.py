@@ -29,7 +29,6 @@ from kb.entries.values import read_validity
 from kb.exceptions import CommentNotFoundError, EntryNotFoundError
 from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
 from kb.upkeep.models import Flag
-from kb.upkeep.services import FLAG_NOTE_LIMIT
 from kb.upkeep.undoing import KIND as UNDO
 from kb.upkeep.undoing import undoable
 from qa.answers.models import Answer, AnswerEvidence
@@ -92,7 +91,7 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "due": due,
         "flags": Flag.objects.open().filter(entry=found).select_related("user"),
         "may_flag": found.state in SERVED_STATES,
-        "note_limit": FLAG_NOTE_LIMIT,
+        **parts.flag_part(),
         # Verifying what has expired would leave it expired: it needs another date.
         "is_to_confirm": is_curator
         and found.state != Entry.State.RETIRED
@@ -184,11 +183,11 @@ def uncomment(request: HttpRequest, comment_id: int) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Flag an entry as outdated, from its own page or from an answer's evidence."""
-    note = request.POST.get("note", "")
+    """Flag an entry as wrong or outdated, from its own page or from an answer's evidence."""
+    reasons, note = request.POST.getlist("reasons"), request.POST.get("note", "")
     error = ""
     try:
-        flag_entry(entry_id=entry_id, by=caller(request), note=note)
+        flag_entry(entry_id=entry_id, by=caller(request), reasons=reasons, note=note)
     except EntryNotFoundError as missing:
         raise Http404(str(missing)) from missing
     except NescioError as refused:
@@ -197,10 +196,11 @@ def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
         return redirect(reverse("entry", args=[entry_id]) + "#flags")
     context = {
         "entry_id": entry_id,
+        "chosen": reasons,
         "note": note,
         "error": error,
         "is_flagged": not error,
-        "note_limit": FLAG_NOTE_LIMIT,
+        **parts.flag_part(),
     }
     status = 422 if error else 200
     return render(request, "qa/_flag.html", context, status=status)

@@ -18,6 +18,8 @@ from kb.documents.models import KnowledgeBase
 from kb.entries.finding import found_by
 from kb.entries.models import Entry, Revision
 from kb.text.terms import terms
+from kb.upkeep.models import Flag
+from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.presentation import AnswerPage, present, words_of
 from qa.gaps.escalation_models import Escalation
@@ -166,6 +168,7 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
         "may_curate": may_curate(request, answer.knowledge_base_id),
         "is_own": answer.asker_id == request.user.pk,
         **voted,
+        **flag_part(),
         **escalation_part(request, answer),
     }
 
@@ -250,6 +253,11 @@ def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
         ),
         "note_limit": NOTE_LIMIT,
     }
+
+
+def flag_part() -> dict[str, Any]:
+    """Return the context of the forms that flag an entry."""
+    return {"flag_reasons": tuple(Flag.Reason), "flag_note_limit": FLAG_NOTE_LIMIT}
 
 
 def vote_part(request: HttpRequest, answer: Answer) -> dict[str, Any]:

@@ -136,7 +136,7 @@ class Notice(models.Model):
         REPLY = "reply", "An expert replied"
         ANSWERED = "answered", "Your question is answered now"
         DOUBTED = "doubted", "An entry of yours was voted down"
-        FLAGGED = "flagged", "An entry was flagged as outdated"
+        FLAGGED = "flagged", "An entry was flagged as wrong or outdated"
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices"

@@ -7,8 +7,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import KnownQueryView, StrictCharField, StrictSerializer, validated
+from accounts.rest import (
+    KnownQueryView,
+    StrictCharField,
+    StrictListField,
+    StrictSerializer,
+    validated,
+)
 from accounts.roles import IsAgent, IsSMESomewhere, caller
+from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.inbox.items import Item
 from qa.inbox.models import Kind
@@ -66,20 +73,25 @@ class InboxSerializer(serializers.Serializer[Any]):
 
 
 class FlagSerializer(StrictSerializer):
-    """What is out of date."""
+    """What is wrong or out of date."""
 
+    reasons = StrictListField(
+        child=serializers.ChoiceField(Flag.Reason.choices),
+        default=list,
+        max_length=len(Flag.Reason),
+    )
     note = StrictCharField(max_length=FLAG_NOTE_LIMIT, default="", allow_blank=True)
 
 
 class FlagView(KnownQueryView):
-    """Flagging an entry as outdated."""
+    """Flagging an entry as wrong or outdated."""
 
     permission_classes = [IsAgent]
     throttle_scope = "user"
 
     @extend_schema(
         operation_id="entries_flag",
-        summary="Flag an entry as outdated",
+        summary="Flag an entry as wrong or outdated",
         request=FlagSerializer,
         responses={
             200: FlagSerializer,
@@ -91,7 +103,7 @@ class FlagView(KnownQueryView):
     def post(self, request: Request, entry_id: int) -> Response:
         """Let it be due at once and notify who looks after it; it answers as before.
 
-        A second flag of the same user's changes the note.
+        A second flag of the same user's changes the reasons and the note.
         """
         given = validated(FlagSerializer, request.data)
         flag = flag_entry(entry_id=entry_id, by=caller(request), **given)

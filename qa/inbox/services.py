@@ -1,7 +1,7 @@
 """Reading the inbox, and who deals with what when: assigning and snoozing."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -95,13 +95,16 @@ def _count(by_kind: Mapping[Kind, QuerySet[Any]]) -> Mapping[Kind, int]:
 
 
 @transaction.atomic
-def flag_entry(*, entry_id: int, by: User, note: str = "") -> Flag:
-    """Let an entry be due as outdated, and notify who looks after it.
+def flag_entry(
+    *, entry_id: int, by: User, reasons: Sequence[str] = (), note: str = ""
+) -> Flag:
+    """Let an entry be due as wrong or outdated, and notify who looks after it.
 
     Raises:
         EntryNotFoundError: `by` may not see it, or it is not in use.
+        InvalidKnowledgeError: There is no such reason, or the note is too long.
     """
-    flag = flag_outdated(entry_id=entry_id, by=by, note=note)
+    flag = flag_outdated(entry_id=entry_id, by=by, reasons=reasons, note=note)
     notify_flagged(flag)
     return flag
 

@@ -89,7 +89,7 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
         "notices": Notice.objects.filter(**mine).values(
             "kind", "answer_id", "entry_id", "created_at", "read_at"
         ),
-        "flags": Flag.objects.filter(**mine).values("entry_id", "note", "created_at"),
+        "flags": Flag.objects.filter(**mine).values("entry_id", "reasons", "note", "created_at"),
         "comments": Comment.objects.filter(author=person).values(
             "entry_id", "text", "created_at"
         ),

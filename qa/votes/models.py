@@ -10,6 +10,7 @@ from django.utils import timezone
 from accounts.models import optional_user
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
+from kb.upkeep.models import Flag
 from qa.answers.models import Answer, withholds
 
 
@@ -48,16 +49,16 @@ class Vote(models.Model):
     class Reason(models.TextChoices):
         """What is wrong; which apply depends on what was voted on."""
 
-        WRONG = "wrong", "It is wrong"
-        INCOMPLETE = "incomplete", "It is incomplete"
-        OUTDATED = "outdated", "It is out of date"
+        WRONG = "wrong", Flag.Reason.WRONG.label
+        INCOMPLETE = "incomplete", Flag.Reason.INCOMPLETE.label
+        OUTDATED = "outdated", Flag.Reason.OUTDATED.label
         OFF_TOPIC = "off_topic", "It answers another question"
         NOT_IN_EVIDENCE = "not_in_evidence", "The evidence does not say so"
-        UNCLEAR = "unclear", "It is hard to understand"
+        UNCLEAR = "unclear", Flag.Reason.UNCLEAR.label
         SHOULD_BE_KNOWN = "should_be_known", "We should know this"
         ENTRY_EXISTS = "entry_exists", "There is an entry for it"
         WRONG_REASON = "wrong_reason", "The reason given is wrong"
-        OTHER = "other", "Something else"
+        OTHER = "other", Flag.Reason.OTHER.label
 
     answer = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="votes")
     user = models.ForeignKey(

@@ -217,8 +217,9 @@ def test_vote_with_comment_and_its_taking_back(desk, question):
     down.press("Enter")
     expect(down).to_have_attribute("aria-pressed", "true")
     expect(down).to_be_focused()
-    page.get_by_label("Something else").check()
-    page.get_by_label("Anything else?").fill("It misses <b>the fee</b>.")
+    form = page.locator("#vote")  # a source has the same fields, to be flagged
+    form.get_by_label("Something else").check()
+    form.get_by_label("Anything else?").fill("It misses <b>the fee</b>.")
     page.get_by_label("What should it have said?").fill("Twelve euros.")
     page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_text("Your feedback is saved.")).to_be_visible()

@@ -36,9 +36,9 @@ def test_an_inbox_is_worked_off_by_keys_alone(make_desk):
     agent = make_desk()
     agent.log_in("agent")
     page = agent.open(f"/knowledge/entries/{entry.pk}")
-    page.get_by_text("Flag as outdated").press("Enter")
-    page.get_by_label("What is out of date?").fill("It costs 80 euros now.")
-    page.get_by_role("button", name="Flag").press("Enter")
+    page.get_by_text("Flag as wrong or outdated").press("Enter")
+    page.get_by_label("Anything else?").fill("It costs 80 euros now.")
+    page.get_by_role("button", name="Flag", exact=True).press("Enter")
     expect(page.get_by_text("Who looks after the entry is notified")).to_be_visible()
 
     desk = make_desk()

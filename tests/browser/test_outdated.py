@@ -7,7 +7,7 @@ from accounts.roles import Role
 from kb.models import Entry
 from tests.factories import make_entry
 
-from .conftest import make_signed_up
+from .conftest import make_signed_up, violations
 
 pytestmark = pytest.mark.usefixtures("knowledge")
 LOUNGE = "The lounge in the main station opens at 6."
@@ -23,9 +23,11 @@ def test_an_owner_gets_notice_of_a_flag_and_says_that_the_entry_is_still_true(
     page = agent.open("/knowledge")
     page.get_by_role("searchbox").fill("lounge station")
     page.get_by_role("link", name=LOUNGE).press("Enter")
-    page.get_by_text("Flag as outdated").press("Enter")
-    page.get_by_label("What is out of date?").fill("A caller stood there until 7.")
-    page.get_by_role("button", name="Flag").press("Enter")
+    page.get_by_text("Flag as wrong or outdated").press("Enter")
+    page.get_by_role("checkbox", name="It is out of date").press("Space")
+    page.get_by_label("Anything else?").fill("A caller stood there until 7.")
+    assert violations(page) == []
+    page.get_by_role("button", name="Flag", exact=True).press("Enter")
     expect(page.get_by_text("Who looks after the entry is notified")).to_be_visible()
 
     page = owner.log_in("carla")
@@ -36,7 +38,9 @@ def test_an_owner_gets_notice_of_a_flag_and_says_that_the_entry_is_still_true(
     expect(page.get_by_role("listitem").filter(has_text=LOUNGE)).to_contain_text(
         "flagged"
     )
-    expect(page.get_by_text("A caller stood there until 7.")).to_be_visible()
+    expect(page.get_by_text("A caller stood there until 7.")).to_contain_text(
+        "It is out of date"
+    )
 
     page = owner.open("/inbox")
     page.wait_for_load_state("networkidle")
@@ -54,4 +58,4 @@ def test_an_owner_gets_notice_of_a_flag_and_says_that_the_entry_is_still_true(
     assert (entry.state, entry.verified_by) == (Entry.State.VERIFIED, carla)
     page = agent.open(f"/knowledge/entries/{entry.pk}")
     expect(page.get_by_text("Still true.")).to_be_visible()
-    expect(page.get_by_text("Flag as outdated")).to_be_visible()
+    expect(page.get_by_text("Flag as wrong or outdated")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Flagging an entry as outdated: it is due, who looks after it hears of it once."""
+"""Flagging an entry as wrong or outdated: it is due, who looks after it hears of it once."""
 
 from datetime import UTC, datetime
 
@@ -43,18 +43,22 @@ def test_a_flagged_entry_is_due_and_its_owner_hears_of_it_once(olga):
     agent, other = make_user(), make_user()
 
     flag_entry(entry_id=entry.pk, by=agent, note="It costs 14 now.")
+    flag_entry(entry_id=entry.pk, by=agent, reasons=["outdated", "wrong"])
     flag_entry(entry_id=entry.pk, by=agent, note="It costs 15 now.\nAsk Olga.")
     flag_entry(entry_id=entry.pk, by=other)
 
     assert reasons(entry) == ["flagged"]
-    notes = [flag.note for flag in Flag.objects.open().filter(entry=entry)]
-    assert notes == ["It costs 15 now.\nAsk Olga.", ""]
+    flags = Flag.objects.open().filter(entry=entry)
+    assert [(flag.reasons, flag.note) for flag in flags] == [
+        (["wrong", "outdated"], "It costs 15 now.\nAsk Olga."),
+        ([], ""),
+    ]
     notice = Notice.objects.get()
     assert (notice.user, notice.kind, notice.answer) == (olga, "flagged", None)
     assert link(notice).endswith(f"/knowledge/entries/{entry.pk}")
     (item,) = read_inbox(olga, size=5).items
     assert (item.kind, item.why) == (Kind.ENTRY, "You own it")
-    assert item.note == "Flagged as outdated; used in 0 answers."
+    assert item.note == "Flagged; used in 0 answers."
     entry.refresh_from_db()
     assert entry.state == "verified"
 
@@ -131,14 +135,24 @@ def test_an_agent_flags_on_the_page_and_a_curator_says_still_true(olga):
         reverse("entry", args=[entry.pk]),
     )
 
-    live = agent.post(address, {"note": "<Old>"}, headers={"HX-Request": "true"})
-    assert "Flagged as outdated" in live.content.decode()
+    form = agent.get(page).content.decode()
+    assert "What is wrong? (optional)" in form
+    assert "It answers another question" not in form  # of an answer alone
+    said = {"reasons": ["outdated", "unclear"], "note": "<Old>"}
+    live = agent.post(address, said, headers={"HX-Request": "true"})
+    assert "Flagged" in live.content.decode()
+    unknown = agent.post(address, {"reasons": ["off_topic"], "note": "Kept."})
+    assert unknown.status_code == 422
+    assert "is not known; use one of wrong, incomplete" in unknown.content.decode()
+    assert "Kept." in unknown.content.decode()
     assert agent.post(address, {"note": "x" * 2000}).status_code == 422
     assert agent.post(address)["Location"] == f"{page}#flags"
     assert agent.post(reverse("entry-still-true", args=[entry.pk])).status_code == 403
 
     shown = curator.get(page).content.decode()
-    assert "“&lt;Old&gt;”" in shown
+    assert "It is out of date, It is hard to understand “&lt;Old&gt;”" in shown
+    due = curator.get(reverse("admin:kb_entry_due")).content.decode()
+    assert "It is out of date, It is hard to understand “&lt;Old&gt;”" in due
     assert "Still true" in shown
     assert not Notice.objects.unread().exists()
     stale = curator.post(reverse("entry-still-true", args=[entry.pk]), {"revision": 9})

@@ -315,12 +315,14 @@ def test_rest_flags_an_entry_as_the_page_does(curator, client):
         address = f"/api/v1/entries/{entry_id}/flag"
         return client.post(address, body, content_type="application/json")
 
-    assert flag(entry.pk, note="13 now").json() == {"note": "13 now"}
-    assert flag(entry.pk).json() == {"note": "13 now"}
+    said = {"reasons": ["outdated"], "note": "13 now"}
+    assert flag(entry.pk, **said).json() == said
+    assert flag(entry.pk).json() == said
     assert Flag.objects.get().entry == entry
     assert flag(secret.pk).status_code == 404
     assert flag(entry.pk, note="x" * 1001).status_code == 400
     assert flag(entry.pk, why="x").status_code == 400
+    assert flag(entry.pk, reasons=["off_topic"]).status_code == 400
 
 
 def test_rest_lists_the_same(curator, client):
