@@ -10,8 +10,8 @@ from typing import Any
 from django import forms
 from django.core.paginator import Page, Paginator
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import get_object_or_404, render
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
@@ -170,7 +170,9 @@ class Chapter:
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """Show a document from the first heading to the last, with the entries of each."""
     documents = Document.objects.visible_to(request.user)
-    found = get_object_or_404(documents, pk=document_id)
+    found = documents.filter(pk=document_id).first()
+    if found is None:
+        raise Http404("This document does not exist, or you may not see it.")
     rows = Entry.objects.readable_by(request.user).filter(document=found)
     rows = rows.select_related("verified_by", "upkeep").defer("search_vector")
     entries = list(rows.order_by("pk")[: READER_LIMIT + 1])

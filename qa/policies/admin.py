@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
@@ -23,6 +24,7 @@ from accounts.base_admin import BaseAdmin, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.models import count_of
+from accounts.people import person_name
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -155,7 +157,7 @@ class PolicyAdmin(BaseAdmin):
     form = PolicyForm
     list_display: ClassVar = [
         "__str__", "knowledge_base", "in_use", "thresholds", "shadow", "alpha",
-        "min_verdict", "answered", "created_by", "created_at",
+        "answered", "created",
     ]  # fmt: skip
     list_filter = ["knowledge_base", "is_active"]
     list_select_related = ["knowledge_base", "created_by", "certificate"]
@@ -295,6 +297,12 @@ class PolicyAdmin(BaseAdmin):
     def shadow(self, policy: Policy) -> str | None:
         gates = (gate.split()[0] for gate in words.shadow_gates(policy))
         return ", ".join(gates) or None
+
+    @admin.display(description="created", ordering="created_at")
+    def created(self, policy: Policy) -> str:
+        """Say when and by whom in one column: two of them run out of a laptop's page."""
+        at = f"{timezone.localtime(policy.created_at):%Y-%m-%d %H:%M}"
+        return f"{at}, {person_name(policy.created_by)}" if policy.created_by else at
 
     @admin.display(description="answers", ordering="answers_count")
     def answered(self, policy: Policy) -> int:

@@ -119,7 +119,7 @@ def test_agents_write_to_each_other_below_an_entry_that_they_may_see(make_desk):
     asked.get_by_role("button", name=delete).press("Enter")  # one's own alone
     expect(asked).to_have_text(both[1:])
     page = desks["agent"].open(f"/knowledge/entries/{secret.pk}")
-    expect(page.get_by_text("not for you to see")).to_be_visible()
+    expect(page.get_by_text("or you may not see it")).to_be_visible()
     expect(page.get_by_label("Add a comment")).to_have_count(0)
     desks["agent"].complaints.clear()  # Chromium reports the 404 itself
 

@@ -5,8 +5,10 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from accounts.roles import Role
+from kb.models import KnowledgeBase
 from qa.evaluation.saved_cases import save_case
 from qa.models import Policy
+from qa.policies.services import new_version
 from tests.factories import make_audience, make_entry
 
 from .conftest import Desk, make_signed_up, violations, work
@@ -20,6 +22,28 @@ def owner(desk: Desk) -> Desk:
     make_signed_up(Role.ADMIN, "boss")
     desk.log_in("boss")
     return desk
+
+
+def test_the_list_of_versions_fits_a_laptop_however_long_its_names_are(owner):
+    User.objects.update(first_name="Carla Maria", last_name="Beispielhausen")
+    KnowledgeBase.objects.update(name="Consumer credit and insurance desk")
+    boss = User.objects.get(username="boss")
+    new_version(
+        Policy.objects.get(),
+        by=boss,
+        is_calibrated=False,
+        hard_refusal=False,
+        soft_refusal=False,
+    )
+    owner.page.set_viewport_size({"width": 1280, "height": 800})
+
+    page = owner.open("/admin/qa/policy/")
+
+    expect(page.get_by_role("cell", name="Carla Maria Beispielhausen")).to_be_visible()
+    table = page.locator("#result_list").evaluate(
+        "table => [table.offsetWidth, table.closest('form').offsetWidth]"
+    )
+    assert table[0] <= table[1]
 
 
 def test_a_version_is_made_in_words_activated_and_decides_on_the_ask_page(owner):

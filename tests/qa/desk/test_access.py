@@ -197,6 +197,24 @@ def test_missing_page_looks_like_the_rest(path):
 
     assert response.status_code == 404
     assert "Page not found" in response.content.decode()
+    assert "The address may be mistyped" in response.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/knowledge/entries/99", "This entry does not exist, is not in use any more"),
+        ("/knowledge/documents/99", "This document does not exist, or you may not"),
+        (f"/answers/{uuid.UUID(int=0)}", "or somebody else asked the question."),
+    ],
+)
+def test_a_missing_row_is_named_as_its_page_says_it(path, said):
+    response = signed_in().get(path)
+
+    assert response.status_code == 404
+    body = response.content.decode()
+    assert said in body
+    assert "The address may be mistyped" not in body
 
 
 def test_broken_page_stands_alone(client, monkeypatch):
