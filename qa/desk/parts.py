@@ -24,6 +24,7 @@ from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.presentation import AnswerPage, present, words_of
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import DECIDED, NOTE_LIMIT
+from qa.policies.wording import words_in
 from qa.votes.models import Vote, reasons_against
 from qa.votes.services import COMMENT_LIMIT, EXPECTED_LIMIT
 
@@ -167,8 +168,8 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
         "turns": _turns(request, answer),
         "may_curate": may_curate(request, answer.knowledge_base_id),
         "is_own": answer.asker_id == request.user.pk,
-        **voted,
         **flag_part(),
+        **voted,
         **escalation_part(request, answer),
     }
 
@@ -245,6 +246,7 @@ def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
     is_own = answer.asker_id == request.user.pk
     return {
         "answer": answer,
+        "words": words_of(answer),
         "is_own": is_own,
         "escalation": found,
         "may_escalate": found is None and is_own,
@@ -257,18 +259,26 @@ def escalation_part(request: HttpRequest, answer: Answer) -> dict[str, object]:
 
 def flag_part() -> dict[str, Any]:
     """Return the context of the forms that flag an entry."""
-    return {"flag_reasons": tuple(Flag.Reason), "flag_note_limit": FLAG_NOTE_LIMIT}
+    return {
+        "words": words_in("en"),
+        "flag_reasons": Flag.Reason.choices,
+        "flag_note_limit": FLAG_NOTE_LIMIT,
+    }
 
 
 def vote_part(request: HttpRequest, answer: Answer) -> dict[str, Any]:
     """Return the context of the vote panel (one query)."""
     user = caller(request)
     vote = Vote.objects.filter(answer=answer, user=user).first()
+    words = words_of(answer)
     return {
         "answer": answer,
-        "words": words_of(answer),
+        "words": words,
         "vote": vote,
-        "reasons": reasons_against(answer) if vote and not vote.is_up else (),
+        "reasons": [
+            (reason.value, words.labels.get(f"reason_{reason.value}", reason.label))
+            for reason in (reasons_against(answer) if vote and not vote.is_up else ())
+        ],
         "said_more": bool(
             vote and (vote.reasons or vote.comment or vote.expected_answer)
         ),

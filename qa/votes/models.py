@@ -12,6 +12,9 @@ from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.upkeep.models import Flag
 from qa.answers.models import Answer, withholds
+from qa.policies.wording import words_in
+
+_SAID = words_in("en").labels
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
@@ -55,10 +58,10 @@ class Vote(models.Model):
         OFF_TOPIC = "off_topic", "It answers another question"
         NOT_IN_EVIDENCE = "not_in_evidence", "The evidence does not say so"
         UNCLEAR = "unclear", Flag.Reason.UNCLEAR.label
-        SHOULD_BE_KNOWN = "should_be_known", "We should know this"
-        ENTRY_EXISTS = "entry_exists", "There is an entry for it"
-        WRONG_REASON = "wrong_reason", "The reason given is wrong"
-        OTHER = "other", Flag.Reason.OTHER.label
+        SHOULD_BE_KNOWN = "should_be_known", _SAID["reason_should_be_known"]
+        ENTRY_EXISTS = "entry_exists", _SAID["reason_entry_exists"]
+        WRONG_REASON = "wrong_reason", _SAID["reason_wrong_reason"]
+        OTHER = "other", _SAID["reason_other"]
 
     answer = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="votes")
     user = models.ForeignKey(

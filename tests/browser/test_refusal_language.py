@@ -67,6 +67,19 @@ def test_a_german_question_is_refused_in_german_and_read_out_so(desk):
     expect(page.get_by_role("heading", name="How this was decided")).to_be_visible()
     assert violations(page) == []
 
+    page.get_by_role("button", name=words.labels["should_be_known"]).press("Enter")
+    page.get_by_label(words.labels["reason_wrong_reason"]).press("Space")
+    page.get_by_role("button", name=words.labels["send"], exact=True).press("Enter")
+    update = page.get_by_role("button", name=words.labels["update_feedback"])
+    expect(update).to_be_visible()
+    page.get_by_role("button", name=words.labels["send_to_an_expert"]).press("Enter")
+    waits = page.get_by_role("heading", name=words.labels["waits_for_an_expert"])
+    expect(waits).to_be_visible()
+    assert list(spoken(page.locator("#vote"))) == ["de"]
+    assert list(spoken(page.locator("#escalation"))) == ["de"]
+    assert violations(page) == []
+    assert Vote.objects.get().reasons == [Vote.Reason.WRONG_REASON]
+
     page.get_by_role("button", name=words.labels["this_answers"]).first.press("Enter")
     expect(page.locator("#near-title")).to_have_text(words.labels["chosen"])
     expect(announcement).to_have_text(words.labels["choice_kept"])

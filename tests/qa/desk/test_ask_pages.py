@@ -622,6 +622,10 @@ def test_a_german_refusal_is_announced_and_voted_on_in_german(page, user):
         for thumb in ("down", "none")
     )
 
+    assert all(
+        labels[name] in voted
+        for name in ("what_is_wrong", "reason_entry_exists", "should_have_said", "send")
+    )
     for body, said in ((voted, "voted_known"), (back, "vote_removed")):
         assert '<p id="announcement" lang="de"' in body
         assert labels[said] in body

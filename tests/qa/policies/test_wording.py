@@ -27,6 +27,7 @@ PROGRAMS = (
     "integrations/chat/asking.py",
     "integrations/chat/slack.py",
     "integrations/widget/api.py",
+    "qa/votes/models.py",
 )
 
 
