@@ -30,9 +30,7 @@ class CrossEncoder(nn.Module):
     def __init__(self, layers: nn.ModuleList, width: int) -> None:
         super().__init__()
         self.layers = layers
-        self.head = nn.Sequential(
-            nn.Linear(3 * width, width), nn.GELU(), nn.Linear(width, 1)
-        )
+        self.head = head(width)
 
     @classmethod
     def of(cls, directory: Path, *, fitted: bool = True) -> Self:
@@ -56,12 +54,27 @@ class CrossEncoder(nn.Module):
             mask: 1 of text and 0 of what pads: the same shape.
         """
         states = through(self.layers, hidden, mask)
-        sides = [
-            (states * part[:, :, None]).sum(1) / part.sum(1, keepdim=True).clamp_min(1)
-            for part in ((mask * (kinds == 0)).to(states), (mask * kinds).to(states))
-        ]
-        logits: torch.Tensor = self.head(torch.cat([states[:, 0], *sides], 1))
-        return logits.float().squeeze(-1)
+        return pooled(self.head, states, mask * (kinds == 0), mask * kinds)
+
+
+def head(width: int) -> nn.Sequential:
+    """Return what makes a logit of the states of a pair, with new weights."""
+    return nn.Sequential(nn.Linear(3 * width, width), nn.GELU(), nn.Linear(width, 1))
+
+
+def pooled(head: nn.Module, states: torch.Tensor, *sides: torch.Tensor) -> torch.Tensor:
+    """Return logits (pairs,) of the first token's state and the means of both sides.
+
+    Args:
+        states: (pairs, tokens, width).
+        sides: 1 of the question's tokens and of the entry's, 0 elsewhere: (pairs, tokens).
+    """
+    means = [
+        (states * part[:, :, None]).sum(1) / part.sum(1, keepdim=True).clamp_min(1)
+        for part in (side.to(states) for side in sides)
+    ]
+    logits: torch.Tensor = head(torch.cat([states[:, 0], *means], 1))
+    return logits.float().squeeze(-1)
 
 
 def joint_logits(

@@ -21,6 +21,7 @@ from torch.nn import functional
 from .cross_encoder import CrossEncoder, joint_logits
 from .network import Interaction, Tuned
 from .reading import Pair, Reader, Tokens, by_length, side_of
+from .teacher import Teacher
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
@@ -50,6 +51,8 @@ class VerifierSettings:
         upper_rate: The same of the embedder's layers that are tuned; at 0 they stay.
         left_out: Share of the questions whose entry is left out on purpose, so that what
             looks like an answer is none.
+        by_teacher: Share of the loss that is the difference from a teacher, where there is
+            one.
     """
 
     group: int = 5
@@ -61,6 +64,7 @@ class VerifierSettings:
     warm_up: float = 0.05
     clip: float = 1.0
     left_out: float = 0.15
+    by_teacher: float = 0.7
     seed: int = 0
 
 
@@ -85,9 +89,13 @@ def fit_cross_encoder(
     examples: Sequence[Example],
     settings: VerifierSettings,
     *,
+    teacher: Teacher | None = None,
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
-    """Fit a cross-encoder in place; its layers at `upper_rate`, its head at the other."""
+    """Fit a cross-encoder in place; its layers at `upper_rate`, its head at the other.
+
+    With a teacher, which was fitted before, it learns from what that makes of each pair.
+    """
     groups: list[dict[str, Any]] = [
         {"params": [*network.head.parameters()]},
         {"params": [*network.layers.parameters()], "lr": settings.upper_rate},
@@ -96,7 +104,26 @@ def fit_cross_encoder(
     def score(pairs: Sequence[Pair]) -> torch.Tensor:
         return joint_logits(network, reader, pairs)[None]
 
-    _fit(network, groups, score, examples, settings, on_step)
+    _fit(network, groups, score, examples, settings, on_step, teacher)
+
+
+def fit_teacher(
+    teacher: Teacher,
+    examples: Sequence[Example],
+    settings: VerifierSettings,
+    *,
+    on_step: Callable[[int, int], None] = lambda _done, _total: None,
+) -> None:
+    """Fit a teacher in place, as a cross-encoder is; its encoder at `upper_rate`."""
+    groups: list[dict[str, Any]] = [
+        {"params": [*teacher.head.parameters()]},
+        {"params": [*teacher.encoder.parameters()], "lr": settings.upper_rate},
+    ]
+
+    def score(pairs: Sequence[Pair]) -> torch.Tensor:
+        return teacher.logits(pairs)[None]
+
+    _fit(teacher, groups, score, examples, settings, on_step)
 
 
 def _fit(
@@ -106,6 +133,7 @@ def _fit(
     examples: Sequence[Example],
     settings: VerifierSettings,
     on_step: Callable[[int, int], None],
+    teacher: Teacher | None = None,
 ) -> None:
     chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
     optimizer = torch.optim.AdamW(
@@ -126,7 +154,7 @@ def _fit(
         while done < total:
             for batch in _batches(examples, settings.batch, chance)[: total - done]:
                 optimizer.zero_grad()
-                loss = _loss(score, batch, settings, chance)
+                loss = _loss(score, batch, settings, chance, teacher)
                 loss.backward()  # type: ignore[no-untyped-call]  # torch has no hint
                 nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
                 optimizer.step()
@@ -160,6 +188,7 @@ def _loss(
     batch: Sequence[Example],
     settings: VerifierSettings,
     chance: random.Random,
+    teacher: Teacher | None,
 ) -> torch.Tensor:
     pairs, right = [], []
     for example in batch:
@@ -176,8 +205,26 @@ def _loss(
         torch.cat([logits, none], 2).flatten(0, 1), target.flatten()
     )
     each = functional.one_hot(target, settings.group + 1)[..., : settings.group].float()
-    return choice + _PAIR_WEIGHT * functional.binary_cross_entropy_with_logits(
+    own = choice + _PAIR_WEIGHT * functional.binary_cross_entropy_with_logits(
         logits, each
+    )
+    if teacher is None:
+        return own
+    with torch.inference_mode():
+        taught = teacher.logits(pairs).view(1, len(batch), -1)
+    taught = taught.expand_as(logits).clone()
+    share = settings.by_teacher
+    return (1 - share) * own + share * _difference(logits, taught)
+
+
+def _difference(logits: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
+    """Return how far choices and pairs are from a teacher's: (nets, questions, entries)."""
+    none = torch.zeros(*logits.shape[:2], 1)
+    log_chances = functional.log_softmax(torch.cat([logits, none], 2), 2)
+    wanted = functional.softmax(torch.cat([taught, none], 2), 2)
+    choice = -(wanted * log_chances).sum(2).mean()
+    return choice + functional.binary_cross_entropy_with_logits(
+        logits, taught.sigmoid()
     )
 
 

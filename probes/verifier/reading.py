@@ -166,6 +166,18 @@ class Reader:
         kinds[: len(question)] = 0
         return np.array(ids, np.int32), kinds
 
+    def text_of(self, question: Tokens, window: Tokens) -> tuple[str, str]:
+        """Return both as text again, for a model with a vocabulary of its own."""
+        ids, kinds = self.joined(question, window)
+        with self._lock:
+            one, other = (
+                str(
+                    self._tokenizer.decode(ids[kinds == kind], skip_special_tokens=True)
+                )
+                for kind in (0, 1)
+            )
+        return one, other
+
     def questions(self, texts: Sequence[str]) -> list[Tokens]:
         rows = [
             [self._first, *self._ids(text)[: MAX_QUESTION - 2], self._last]

@@ -16,6 +16,7 @@ from probes.verifier.fitting import (
     Example,
     VerifierSettings,
     fit_cross_encoder,
+    fit_teacher,
     fit_verifier,
     set_weights,
 )
@@ -25,18 +26,17 @@ from probes.verifier.scoring import (
     Verifier,
     VerifierCard,
     load_network,
-    place_of,
     read_card,
     save_verifier,
 )
+from probes.verifier.teacher import Teacher
 from qa.exceptions import TrainingDataError
 
 from .verifier_calibration import calibrate_verifier
-from .verifier_candidates import retrieve
+from .verifier_candidates import examples_of
 from .verifier_sources import (
     HELD_OUT_FAQ,
     KnowledgeSet,
-    SourceEntry,
     find,
     in_paragraphs,
     read_banking77,
@@ -49,7 +49,6 @@ from .verifier_sources import (
 
 OnProgress = Callable[[str, int, int], None]
 
-_TITLED: Final = 0.6  # share of the entries that are read with their title
 _ARTICLES_OF_SQUAD2: Final = "squad-v2.0-24-articles.json"
 
 
@@ -69,6 +68,10 @@ class VerifierTraining:
         tuned: How many of the embedder's last layers are fitted too.
         nets_alone: How the nets are fitted before the layers are fitted with them.
         cross: How the cross-encoder is fitted; not at all with no epoch.
+        exchanged: Share of the public questions that are asked with one thing exchanged, too.
+        teacher: An encoder's directory, which is fitted first as a larger cross-encoder, and
+            from which the verifier's own then learns.
+        teaching: How the teacher is fitted.
         begin_from: A verifier's directory, whose nets, layers and cross-encoder are fitted
             further instead of new ones.
     """
@@ -102,6 +105,14 @@ class VerifierTraining:
             epochs=1.5, batch=24, weight_decay=0.01, warm_up=0.06
         )
     )
+    exchanged: float = 0.3
+    teacher: Path | None = None
+    teaching: VerifierSettings = field(
+        default_factory=lambda: VerifierSettings(
+            group=6, batch=128, learning_rate=2e-4, upper_rate=4e-5, weight_decay=0.01,
+            warm_up=0.06, left_out=0.25,
+        )
+    )  # fmt: skip
     begin_from: Path | None = None
 
 
@@ -129,7 +140,8 @@ def train_verifier(
     for number, each in enumerate(sets):
         on_progress(f"Reading {each.name}", number, len(sets))
         limit = training.limits.get(each.name, len(each.questions))
-        made = _examples(each, reader, seed, limit)
+        share = 0.0 if each.name in own else training.exchanged
+        made = examples_of(each, reader, seed, limit, share)
         every += made
         if each.name in own:
             examples += made * training.repeats
@@ -147,6 +159,7 @@ def train_verifier(
             reader,
             every,
             replace(training.cross, seed=seed),
+            teacher=_taught(training, reader, every, on_progress),
             on_step=partial(on_progress, "Fitting the cross-encoder"),
         )
     card = VerifierCard(
@@ -166,6 +179,8 @@ def train_verifier(
             "articles": list(training.articles),
             "phases": [what for what, _ in phases],
             "cross_encoder": asdict(training.cross),
+            "exchanged": training.exchanged,
+            "teacher": training.teacher.name if training.teacher else "",
             "begun_from": _fingerprint(training.begin_from),
         },
     )
@@ -187,6 +202,24 @@ def save_calibrated(
     found, metrics = calibrate_verifier(verifier, held_out, on_progress=on_progress)
     calibrated = replace(card, calibration=found, metrics=metrics)
     return save_verifier(output, network, calibrated)
+
+
+def _taught(
+    training: VerifierTraining,
+    reader: Reader,
+    examples: Sequence[Example],
+    on_progress: OnProgress,
+) -> Teacher | None:
+    if training.teacher is None:
+        return None
+    settings = replace(training.teaching, seed=training.settings.seed)
+    with torch.random.fork_rng():
+        torch.manual_seed(settings.seed)
+        teacher = Teacher.of(training.teacher, reader)
+    fit_teacher(
+        teacher, examples, settings, on_step=partial(on_progress, "Fitting the teacher")
+    )
+    return teacher
 
 
 def _fingerprint(directory: Path | None) -> str:
@@ -260,41 +293,6 @@ def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
         read_banking77(find(below, "banking77_train.csv")),
         *read_stack_faq(find(below, "stackExchange-FAQ.json")),
     ]
-
-
-def _examples(
-    known: KnowledgeSet, reader: Reader, seed: int, limit: int
-) -> list[Example]:
-    """Return each question with what answers it and what was retrieved and does not.
-
-    What holds the words that were marked as the answer counts as neither.
-    """
-    chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # a sample
-    rows = list(known.questions)
-    if limit < len(rows):
-        rows = chance.sample(rows, limit)
-    found = retrieve(known, [row.text for row in rows])
-    texts = [_as_read(entry, chance) for entry in known.entries]
-    needed = sorted(
-        {at for row in found for at in row} | {p for r in rows for p in r.answered_by}
-    )
-    windows = [reader.windows(*texts[at])[0] for at in needed]
-    states = dict(zip(needed, reader.read(windows), strict=True))
-    examples = []
-    questions = reader.questions([row.text for row in rows])
-    for row, places, tokens in zip(rows, found, questions, strict=True):
-        others = [states[at] for at in places if not known.answers(row, at)]
-        if others:
-            answering = tuple(states[at] for at in sorted(row.answered_by))
-            examples.append(Example(tokens, answering, tuple(others)))
-    return examples
-
-
-def _as_read(entry: SourceEntry, chance: random.Random) -> tuple[str, str, str]:
-    """Return an entry with its place or without: knowledge has good titles, bad and none."""
-    is_titled = chance.random() < _TITLED
-    place = place_of(entry.title, entry.section) if is_titled else ""
-    return place, entry.question, entry.text
 
 
 def _digest(sets: Sequence[KnowledgeSet]) -> str:

@@ -1,5 +1,6 @@
-"""The entries that look most like an answer to a question, as a verifier gets them."""
+"""The entries that look most like an answer to a question, as a verifier is fitted on them."""
 
+import random
 from collections.abc import Sequence
 from typing import Final
 
@@ -7,12 +8,17 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from kb.embedding.embedder import load_embedder
+from probes.verifier.fitting import Example
+from probes.verifier.reading import Reader, Tokens
+from probes.verifier.scoring import place_of
 
-from .verifier_sources import KnowledgeSet
+from .exchanges import Exchange, Exchanges
+from .verifier_sources import KnowledgeSet, SourceEntry
 
 _CANDIDATES: Final = 12  # of a question
 _WORDS_WEIGHT: Final = 0.5
 _CHUNK: Final = 512
+_TITLED: Final = 0.6  # share of the entries that are read with their title
 
 
 def retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
@@ -48,3 +54,52 @@ def _standard(scores: np.ndarray) -> np.ndarray:
         spread + 1e-6
     )
     return standard
+
+
+def examples_of(
+    known: KnowledgeSet, reader: Reader, seed: int, limit: int, exchanged: float
+) -> list[Example]:
+    """Return each question with what answers it and what was retrieved and does not.
+
+    What holds the words that were marked as the answer counts as neither. A share of the
+    answerable questions follows with one thing exchanged: what answered no longer does.
+    """
+    chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # a sample
+    rows = list(known.questions)
+    if limit < len(rows):
+        rows = chance.sample(rows, limit)
+    found = retrieve(known, [row.text for row in rows])
+    texts = [_as_read(entry, chance) for entry in known.entries]
+    needed = sorted(
+        {at for row in found for at in row} | {p for r in rows for p in r.answered_by}
+    )
+    windows = [reader.windows(*texts[at])[0] for at in needed]
+    states = dict(zip(needed, reader.read(windows), strict=True))
+    examples = []
+    made = Exchanges(known, chance)
+    questions = reader.questions([row.text for row in rows])
+    for row, places, tokens in zip(rows, found, questions, strict=True):
+        others = [states[at] for at in places if not known.answers(row, at)]
+        answering = [states[at] for at in sorted(row.answered_by)]
+        if others:
+            examples.append(Example(tokens, tuple(answering), tuple(others)))
+        is_drawn = answering and chance.random() < exchanged
+        if is_drawn and (other := made.exchange(row)):
+            examples.append(_exchanged(other, reader, [*answering, *others]))
+    return examples
+
+
+def _exchanged(exchange: Exchange, reader: Reader, others: Sequence[Tokens]) -> Example:
+    answering: tuple[Tokens, ...] = ()
+    if entry := exchange.entry:
+        place = place_of(entry.title, entry.section)
+        windows = reader.windows(place, entry.question, entry.text)
+        answering = tuple(reader.read(windows[:1]))
+    return Example(reader.question(exchange.text), answering, tuple(others))
+
+
+def _as_read(entry: SourceEntry, chance: random.Random) -> tuple[str, str, str]:
+    """Return an entry with its place or without: knowledge has good titles, bad and none."""
+    is_titled = chance.random() < _TITLED
+    place = place_of(entry.title, entry.section) if is_titled else ""
+    return place, entry.question, entry.text

@@ -326,6 +326,16 @@ def _add_verifier(parser: Parser) -> None:
     )  # fmt: skip
     add("--repeats", type=base.positive, default=2, help="Of our own questions.")
     add(
+        "--exchanged", type=float, default=0.3,
+        help="Share of the public questions that are asked with a name, a number or another "
+        "word exchanged, too, so that nothing answers them (default: 0.3).",
+    )  # fmt: skip
+    add(
+        "--teacher", type=Path, metavar="DIR",
+        help="A larger encoder that is fitted first, and from which the cross-encoder "
+        "learns: all-mpnet-base-v2, for example. For a GPU.",
+    )  # fmt: skip
+    add(
         "--begin-from", type=Path, metavar="DIR",
         help="A verifier to fit further, instead of a new one.",
     )  # fmt: skip
@@ -353,6 +363,8 @@ def _train_verifier(command: base.Command, options: dict[str, Any]) -> None:
         tuned=options["tuned"],
         share=options["share"],
         repeats=options["repeats"],
+        exchanged=options["exchanged"],
+        teacher=options["teacher"],
         begin_from=options["begin_from"],
         settings=VerifierSettings(**{name: options[name] for name in fitted}),
     )
