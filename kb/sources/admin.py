@@ -259,7 +259,9 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
             request,
             obj.pk,
             lambda: (
-                "It is followed. It is read within five minutes; or choose Check now."
+                "It is followed, and is being read for the first time."
+                if obj.is_active
+                else "It is kept, and is read once you choose Check now."
             ),
         )
 

@@ -149,7 +149,7 @@ class FollowedSourceViewSet(RetrieveModelMixin, RowViewSet[FollowedSource]):
         responses={201: FollowedSourceSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Follow a source from now on; it is read within five minutes."""
+        """Follow a source from now on; it is read at once."""
         values = self.validated(NewFollowedSourceSerializer)
         rules = [Rule(**rule) for rule in values.pop("rules")]
         source = follow_source(Following(rules=rules, **values), by=caller(request))

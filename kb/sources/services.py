@@ -121,10 +121,13 @@ def _rules(rules: Sequence[Rule], by: User) -> tuple[Rule, ...]:
 
 @transaction.atomic
 def follow_source(said: Following, *, by: User) -> FollowedSource:
-    """Follow a source from now on; the next round reads it first."""
+    """Follow a source from now on; it is read at once where it is read on schedule."""
     said = check_following(said, by=by)
     source = FollowedSource(kind=said.kind, knowledge_base=said.knowledge_base)
-    return _write(source, said, by)
+    source = _write(source, said, by)
+    if source.is_active:
+        _enqueue(source, by, accept_loss=False)
+    return source
 
 
 @transaction.atomic

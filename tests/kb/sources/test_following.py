@@ -346,6 +346,9 @@ def test_a_check_of_an_owner_who_is_no_curator_fails_with_the_remedy(folder):
 
 def test_a_source_is_due_by_its_schedule_and_enqueued_once(folder):
     source = follow("folder", folder, every_hours=6)
+    assert (check_due(), Job.objects.filter(kind=KIND).count()) == (0, 1), "at once"
+    check(source)
+    FollowedSource.objects.update(next_check_at=timezone.now())
 
     assert (check_due(), check_due()) == (1, 0)
     source.refresh_from_db()
@@ -353,7 +356,14 @@ def test_a_source_is_due_by_its_schedule_and_enqueued_once(folder):
     assert source.next_check_at > timezone.now() + timedelta(hours=5)
     FollowedSource.objects.update(next_check_at=timezone.now(), is_active=False)
     assert check_due() == 0
-    assert Job.objects.filter(kind=KIND).count() == 1
+    assert Job.objects.filter(kind=KIND).count() == 2
+
+
+def test_what_is_not_read_on_schedule_is_not_read_until_somebody_wants_it(folder):
+    source = follow("folder", folder, is_active=False)
+
+    assert (check_due(), Job.objects.exists()) == (0, False)
+    assert check(source)["new"] == 2
 
 
 def test_an_audience_of_others_and_a_made_up_credential_are_refused(folder):
