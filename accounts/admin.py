@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.options import IS_POPUP_VAR
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Prefetch, QuerySet
@@ -200,11 +201,17 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     def response_add(
         self, request: HttpRequest, obj: User, post_url_continue: str | None = None
     ) -> HttpResponse:
-        response = super().response_add(request, obj, post_url_continue)
         is_by_link = request.POST.get("usable_password") == BY_LINK
         if not (settings.LOCAL_SIGN_IN and is_by_link):
-            return response
-        return self._invite(request, obj) or response
+            return super().response_add(request, obj, post_url_continue)
+        shown = self._invite(request, obj, f"{obj} was added. ")
+        if shown is not None:
+            return shown
+        if IS_POPUP_VAR in request.POST:
+            return super().response_add(request, obj, post_url_continue)
+        if "_addanother" in request.POST:
+            return redirect("admin:auth_user_add")
+        return redirect("admin:auth_user_change", obj.pk)
 
     def has_send_link_permission(
         self, request: HttpRequest, object_id: int | str | None = None
@@ -221,20 +228,22 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         page = redirect("admin:auth_user_change", user.pk)
         return self._invite(request, user) or page
 
-    def _invite(self, request: HttpRequest, user: User) -> HttpResponse | None:
+    def _invite(
+        self, request: HttpRequest, user: User, before: str = ""
+    ) -> HttpResponse | None:
         """Mail a link; return the page that shows it where it could not be mailed."""
         made = invite(user)
         self.log_change(request, user, "A link to choose a password was made.")
         if made.is_mailed:
-            said = f"A link to choose a password was mailed to {user.email}."
+            said = f"{before}A link to choose a password was mailed to {user.email}."
             self.message_user(request, said, messages.SUCCESS)
             return None
         is_refused = settings.MAIL_URL and user.email
-        said = f"The mail server took no mail to {user.email}."
+        refused = f"The mail server took no mail to {user.email}."
         context = {
             **self.admin_site.each_context(request),
             "title": f"Link for {user}",
-            "said": said if is_refused else "",
+            "said": before + (refused if is_refused else ""),
             "use": f"Pass this link on to {user}, who chooses a password by it: once, "
             f"within {days_of_links()} days.",
             "secret": made.link,

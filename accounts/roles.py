@@ -165,6 +165,11 @@ def caller(request: HttpRequest | Request) -> User:
     return request.user
 
 
+def is_live(request: HttpRequest) -> bool:
+    """Tell whether HTMX asks for a part of a page."""
+    return request.headers.get("HX-Request") == "true"
+
+
 class HasRole(BasePermission):
     """Lets those in who have `least`, or `reads` to look, if it is another.
 

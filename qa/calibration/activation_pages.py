@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 
 from accounts.exceptions import NescioError
-from accounts.roles import caller
+from accounts.roles import caller, is_live
 from qa.evaluation.activation import (
     CaseState,
     CheckedCase,
@@ -75,7 +75,7 @@ def _page(
     request: HttpRequest, policy: Policy, site: dict[str, Any], reason: str = ""
 ) -> HttpResponse:
     check, active = check_of(policy), active_policy(policy.knowledge_base)
-    is_live = request.headers.get("HX-Request") == "true"
+    is_part = is_live(request)
     rows = policy_rows([active, policy]) if active != policy else ()
     visible = set(
         SavedCase.objects.visible_to(request.user)
@@ -98,13 +98,13 @@ def _page(
         "is_asking": check.state is CaseState.RUNNING,
         # Once, as the page is opened: what can't be asked is not asked again and again.
         "asks_itself": check.state is CaseState.UNASKED
-        and not (policy.is_active or is_live),
+        and not (policy.is_active or is_part),
         "is_blocked": is_blocked(policy, check),
         "reason": reason[:_MAX_REASON],
         "back": reverse("admin:qa_policy_change", args=[policy.pk]),
     }
     response = render(request, "admin/qa/policy/activate.html", site | context)
-    if is_live and check.state in (CaseState.PASSED, CaseState.FAILED):
+    if is_part and check.state in (CaseState.PASSED, CaseState.FAILED):
         response["HX-Refresh"] = "true"  # whether a reason is needed has changed, too
     return response
 

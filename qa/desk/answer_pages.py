@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role
+from accounts.roles import Role, caller, has_role, is_live
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Notice
 from qa.gaps.escalations import escalate as send_to_experts
@@ -107,7 +107,7 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
         )
     except NescioError as refused:
         error = str(refused)
-    if not parts.is_live(request):
+    if not is_live(request):
         return redirect(reverse("answer", args=[answer.pk]) + "#vote")
     context = {**parts.vote_part(request, answer), "error": error, "said": not error}
     status = 422 if error else 200
@@ -128,7 +128,7 @@ def choose(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
         choose_entry(answer.pk, user=caller(request), entry_id=entry_id)
     except NescioError as refused:
         error = str(refused)
-    if not parts.is_live(request):
+    if not is_live(request):
         return redirect(reverse("answer", args=[answer.pk]) + "#near")
     context = {**parts.answer_part(request, answer.pk), "error": error}
     status = 422 if error else 200
@@ -145,7 +145,7 @@ def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
         send_to_experts(answer.pk, user=caller(request), note=note)
     except NescioError as refused:
         error = str(refused)
-    if not parts.is_live(request) and not error:
+    if not is_live(request) and not error:
         return redirect(reverse("answer", args=[answer.pk]) + "#escalation")
     context = {
         **parts.escalation_part(request, answer),

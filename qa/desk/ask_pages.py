@@ -20,7 +20,7 @@ from django.views.decorators.http import (
 )
 
 from accounts.exceptions import NescioError
-from accounts.roles import caller
+from accounts.roles import caller, is_live
 from accounts.services import preferences_of
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
@@ -168,7 +168,7 @@ def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 def retry(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     """Decide one's kept question again whose first try failed or never began."""
     answer = parts.find_own_answer(request, answer_id)
-    if parts.is_live(request):
+    if is_live(request):
         return _working(request, answer, again=True)
     if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         follow(answer)
@@ -211,7 +211,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
         return _rejected(
             request, text, str(error), status=error.status, follows=follows
         )
-    if parts.is_live(request):
+    if is_live(request):
         return _working(request, answer)
     follow(answer)
     response = redirect("answer", answer.pk)
@@ -233,7 +233,7 @@ def _rejected(
 ) -> HttpResponse:
     context = parts.box_part(request, question=text, error=message)
     context["follows"] = follows
-    if not parts.is_live(request):
+    if not is_live(request):
         return render(request, "qa/ask.html", context, status=status)
     response = render(request, "qa/_box.html", context, status=status)
     response["HX-Retarget"] = "#ask"

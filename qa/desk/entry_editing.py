@@ -18,7 +18,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import caller
+from accounts.roles import caller, is_live
 from accounts.undo import offer_undo
 from kb.entries.history_admin import Piece, word_difference
 from kb.entries.models import Entry, Revision
@@ -145,7 +145,7 @@ def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
     else:
         said = _said(found, now)
         offer_undo(request, said, kind=UNDO, before=before, back=back)
-    if not parts.is_live(request):
+    if not is_live(request):
         return redirect(back)
     response = show_entry(request, now)
     response["HX-Trigger"] = "inbox-changed"  # what it was due for may have ended
@@ -153,7 +153,7 @@ def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
 
 
 def _status(request: HttpRequest, refused: NescioError) -> int:
-    return 422 if parts.is_live(request) else refused.status  # HTMX shows a 422
+    return 422 if is_live(request) else refused.status  # HTMX shows a 422
 
 
 def _said(before: Entry, now: Entry) -> str:

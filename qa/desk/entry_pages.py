@@ -13,7 +13,7 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role_in, has_role_somewhere
+from accounts.roles import Role, caller, has_role_in, has_role_somewhere, is_live
 from accounts.undo import offer_undo
 from kb.conflicts.models import Conflict
 from kb.documents.models import Section
@@ -61,7 +61,7 @@ def show_entry(
     **said: Any,  # noqa: ANN401  # for the template
 ) -> HttpResponseBase:
     """Return an entry's page, or with HTMX what is below its header."""
-    template = "qa/_entry.html" if parts.is_live(request) else "qa/entry.html"
+    template = "qa/_entry.html" if is_live(request) else "qa/entry.html"
     context = {**_entry_part(request, found), **said}
     return render(request, template, context, status=status)
 
@@ -192,7 +192,7 @@ def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
         raise Http404(str(missing)) from missing
     except NescioError as refused:
         error = str(refused)
-    if not parts.is_live(request) and not error:
+    if not is_live(request) and not error:
         return redirect(reverse("entry", args=[entry_id]) + "#flags")
     context = {
         "entry_id": entry_id,
@@ -202,8 +202,10 @@ def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
         "is_flagged": not error,
         **parts.flag_part(),
     }
-    status = 422 if error else 200
-    return render(request, "qa/_flag.html", context, status=status)
+    response = render(request, "qa/_flag.html", context, status=422 if error else 200)
+    if not error:
+        response["HX-Trigger"] = "inbox-changed"  # it waits there now
+    return response
 
 
 @require_POST

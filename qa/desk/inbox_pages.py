@@ -22,7 +22,7 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import find_person, person_name
-from accounts.roles import caller
+from accounts.roles import caller, is_live
 from qa.exceptions import InvalidInboxError
 from qa.inbox.models import Kind
 from qa.inbox.navigation import is_for, said_count, shown
@@ -112,7 +112,7 @@ def experts_only(page: parts.Page[P]) -> parts.Page[P]:
 @experts_only
 def inbox(request: HttpRequest) -> HttpResponseBase:
     """Show what waits, or with HTMX only the part that a filter changes."""
-    template = "qa/_inbox.html" if parts.is_live(request) else "qa/inbox.html"
+    template = "qa/_inbox.html" if is_live(request) else "qa/inbox.html"
     return render(request, template, _context(request))
 
 
@@ -142,11 +142,11 @@ def change(request: HttpRequest) -> HttpResponseBase:
         done = _do(posted, Kind(kind), subject, by=user)
     except NescioError as refused:
         error = str(refused)
-    if not parts.is_live(request) and not error:
+    if not is_live(request) and not error:
         return redirect(reverse("inbox") + _chosen(request).query())
     context = {**_context(request), "done": done, "error": error}
     status = 422 if error else 200
-    page = "qa/_inbox.html" if parts.is_live(request) else "qa/inbox.html"
+    page = "qa/_inbox.html" if is_live(request) else "qa/inbox.html"
     response = render(request, page, context, status=status)
     if done:
         response["HX-Trigger"] = "inbox-changed"  # the navigation counts again

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import count_of
 from accounts.replica import reads_replica
-from accounts.roles import caller
+from accounts.roles import caller, is_live
 from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import SectionNode, section_tree
 from kb.entries.finding import AT_MOST, found_by
@@ -107,12 +107,12 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
     bases = KnowledgeBase.objects.all()
     base = chosen or parts.base_to_begin(caller(request), bases)
     words = form.cleaned_data.get("q", "").replace("\0", " ").strip()
-    is_live = parts.is_live(request)
+    is_part = is_live(request)
     context: dict[str, object] = {
         "form": form,
         "words": words,
         "at": timezone.now(),
-        "is_live": is_live,
+        "is_live": is_part,
     }
     if base is None:
         return render(request, "qa/knowledge.html", context)
@@ -127,7 +127,7 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
     else:
         page = _page(request, _documents(request, base))
         context |= {"page": page, "documents": page}
-    if is_live:
+    if is_part:
         return render(request, "qa/_knowledge_found.html", context)
     context |= {
         "base": base,

@@ -13,7 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
-from accounts.roles import Role, caller, has_role, has_role_in
+from accounts.roles import Role, caller, has_role, has_role_in, is_live
 from kb.documents.models import KnowledgeBase
 from kb.entries.finding import found_by
 from kb.entries.models import Entry, Revision
@@ -30,11 +30,6 @@ from qa.votes.services import COMMENT_LIMIT, EXPECTED_LIMIT
 
 P = ParamSpec("P")
 Page = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
-
-
-def is_live(request: HttpRequest) -> bool:
-    """Tell whether HTMX asks for a part of a page."""
-    return request.headers.get("HX-Request") == "true"
 
 
 def agents_only(page: Page[P]) -> Page[P]:

@@ -15,7 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.exceptions import NescioError, ThrottledError
 from accounts.ids import number_in
 from accounts.people import by_name, find_person
-from accounts.roles import Role, caller, has_role_in, has_role_somewhere
+from accounts.roles import Role, caller, has_role_in, has_role_somewhere, is_live
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
@@ -222,7 +222,7 @@ def _require_expert(request: HttpRequest) -> None:
 def _response(
     request: HttpRequest, context: dict[str, Any], status: int, *, saves: bool = False
 ) -> HttpResponse:
-    if not parts.is_live(request):
+    if not is_live(request):
         return render(request, "qa/playground.html", context, status=status)
     part = "qa/_playground_saved.html" if saves else "qa/_playground_result.html"
     # HTMX shows these alone of all errors.

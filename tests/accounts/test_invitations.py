@@ -48,6 +48,10 @@ def add_carla(page: Client, **changes: object):
     return page.post(reverse("admin:auth_user_add"), {**given, **changes})
 
 
+def unspaced(response) -> str:
+    return " ".join(response.content.decode().split())
+
+
 def path_in(text: str) -> str:
     links: list[str] = re.findall(r"http\S*/login/password/[^\s<]+", text)
     (link,) = links
@@ -66,6 +70,8 @@ def choose(path: str, browser: Client):
 
 def test_the_link_is_shown_once_and_the_person_chooses_a_password(admin_page, caplog):
     shown = add_carla(admin_page)
+    assert "carla was added. Pass this link on" in unspaced(shown)
+    assert "edit it again" not in unspaced(shown)
     path = path_in(shown.content.decode())
     carla = User.objects.get(username="carla")
     assert (carla.has_usable_password(), carla.is_staff) == (False, True)
@@ -105,13 +111,30 @@ def test_where_mail_is_configured_the_link_is_mailed_and_not_shown(
 
     made = add_carla(admin_page)
 
-    page = admin_page.get(made["Location"]).content.decode()
-    assert "was mailed to carla@example.org" in page
+    page = unspaced(admin_page.get(made["Location"]))
+    assert "carla was added. A link to choose a password was mailed to carla@ex" in page
+    assert "edit it again" not in page
     assert "/login/password/" not in page
     (sent,) = mail.outbox
     assert sent.to == ["carla@example.org"]
     assert "https://nescio.example.org/login/password/" in sent.body
     assert choose(path_in(str(sent.body)), Client()).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("button", "leads_to"),
+    [("_addanother", "/admin/auth/user/add/"), ("_popup", None)],
+)
+def test_behind_an_invitation_a_button_leads_where_it_says(
+    admin_page, settings, button, leads_to
+):
+    settings.MAIL_URL = "smtp://localhost"
+
+    made = add_carla(admin_page, **{button: "1"})
+
+    assert made.get("Location") == leads_to
+    assert ("popup_response" in str(made.content)) is (leads_to is None)
+    assert len(mail.outbox) == 1
 
 
 def test_a_mail_that_is_not_taken_leaves_the_link_to_the_administrator(

@@ -59,7 +59,7 @@ def test_first_steps_lead_from_an_empty_database_to_a_colleague_who_asks(make_de
     page.get_by_label("Username").fill("ben")
     page.get_by_label("agent", exact=True).press("Space")
     page.get_by_role("button", name="Save", exact=True).press("Enter")
-    expect(page.get_by_text("was added successfully")).to_be_visible()
+    expect(page.get_by_text("ben was added. Pass this link on to ben")).to_be_visible()
 
     link = page.locator("#secret").inner_text()
     assert violations(page, "#secret") == []

@@ -59,3 +59,16 @@ def test_an_owner_gets_notice_of_a_flag_and_says_that_the_entry_is_still_true(
     page = agent.open(f"/knowledge/entries/{entry.pk}")
     expect(page.get_by_text("Still true.")).to_be_visible()
     expect(page.get_by_text("Flag as wrong or outdated")).to_be_visible()
+
+
+def test_the_inbox_counts_an_entry_as_soon_as_it_is_flagged(curator):
+    entry = make_entry(LOUNGE)
+    page = curator.open(f"/knowledge/entries/{entry.pk}")
+    page.wait_for_load_state("networkidle")
+    inbox = page.get_by_role("navigation").get_by_role("link", name="Inbox")
+    expect(inbox).to_have_text("Inbox ")
+
+    page.get_by_text("Flag as wrong or outdated").press("Enter")
+    page.get_by_role("button", name="Flag").press("Enter")
+
+    expect(inbox).to_have_text("Inbox 1 waiting")
