@@ -9,7 +9,7 @@ from accounts.roles import Role
 from qa.calibration.models import SelfCalibrationSettings
 from qa.models import Policy, RefusalWording
 from qa.pipeline.gates import Reason
-from qa.policies.services import ensure_default_policy
+from qa.policies.services import ensure_default_policy, new_version
 from tests.factories import make_audience, make_knowledge_base
 
 pytestmark = pytest.mark.django_db
@@ -48,6 +48,23 @@ def test_what_is_set_elsewhere_is_said_and_linked(enter, policy, address):
         reverse("admin:kb_knowledgebase_change", args=[base.pk]),
     ):
         assert f'href="{linked}' in page
+
+
+def test_the_words_of_a_policys_pages_are_explained_in_the_help(enter, policy):
+    client = enter(Role.ADMIN)
+    base = policy.knowledge_base.pk
+    other = new_version(policy, min_verdict=0.9, by=None)
+    explained = f"{reverse('help')}#policies"
+    for address in (
+        page_of(policy),
+        reverse("admin:qa_policy_calibrate", args=[base]),
+        reverse("admin:qa_policy_activate_this", args=[other.pk]),
+    ):
+        assert f'href="{explained}"' in client.get(address).content.decode(), address
+
+    assert 'id="policies"' in client.get(explained).content.decode()
+    assert 'id="policies"' in enter(Role.SME).get(explained).content.decode()
+    assert 'id="policies"' not in enter(Role.AGENT).get(explained).content.decode()
 
 
 def test_an_expert_reads_of_no_audience_but_their_own(enter, policy):
