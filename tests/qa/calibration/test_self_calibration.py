@@ -1,5 +1,7 @@
 """A knowledge base calibrates itself: what is made, when, and what is never replaced."""
 
+from functools import cache
+
 import pytest
 from django.core.management import call_command
 from django.test import Client
@@ -11,6 +13,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from kb.entries.models import Entry
 from nescio.celery import schedules
+from probes.verifier.scoring import Verifier
 from qa.calibration import self_calibration_jobs as jobs
 from qa.calibration.self_calibration import (
     NAME,
@@ -65,6 +68,23 @@ Chess boards lie ready in the reading room.
 The tower has three hundred steps and no lift.
 Firewood is delivered by the stack.
 The bakery uses flour from the watermill.""".splitlines()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _the_same_is_read_once():
+    """Let the verifier read a question with its passages once for all tests here.
+
+    It says the same of the same each time, which was three quarters of what they took.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("log_odds", "joint_log_odds"):
+            once = cache(getattr(Verifier, name))
+
+            def remembered(verifier, question, passages, once=once):
+                return list(once(verifier, question, tuple(passages)))
+
+            patch.setattr(Verifier, name, remembered)
+        yield
 
 
 @pytest.fixture
