@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,13 @@ _ASKED = (
     *CONFIDENCES, *EVIDENCE, NEAREST_OBSTACLE,
     *(name for name, row in SIGNALS.items() if row.gate is Gate.BOUNDARY),
 )  # fmt: skip
+# What decides at the hard gate, and what behind it: of each the values of its fields.
+_HARD = ("hard_refusal", "alpha", "alpha_unverified")
+_BOUNDS = {row.threshold for row in SIGNALS.values() if row.comparison}
+_hard_gate = attrgetter(*_HARD)
+_behind_the_hard_gate = attrgetter(
+    "answer_without_probe", *sorted((_BOUNDS | switches()) - {"", *_HARD})
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +120,7 @@ class Table(Columns):
         weights = self.wrong if errors is None else errors
         if self._asks_itself(policies):
             return self._count_each(policies, weights)
-        outer = {self._outer_key(policy): policy for policy in policies}
+        outer = {_hard_gate(policy): policy for policy in policies}
         place = {key: number for number, key in enumerate(outer)}
         passed = np.array([passes_hard_gate(self, policy) for policy in outer.values()])
         alike: dict[tuple[object, ...], list[int]] = {}
@@ -121,7 +129,7 @@ class Table(Columns):
         for number, policy in enumerate(policies):
             # A word-for-word answer heeds alpha too, if only where it is that small.
             covered = int(np.searchsorted(distances, policy.alpha))
-            key = (covered, *self._inner_key(policy))
+            key = (covered, *_behind_the_hard_gate(policy))
             alike.setdefault(key, []).append(number)
         shown = np.zeros(len(policies), np.int64)
         wrong = np.zeros(len(policies), np.float64)
@@ -129,7 +137,7 @@ class Table(Columns):
             behind = self._behind_it(policies[numbers[0]])
             shows = behind.answered | behind.unknown
             fails = (behind.unknown + behind.answered * weights)[shows]
-            rows = [place[self._outer_key(policies[number])] for number in numbers]
+            rows = [place[_hard_gate(policies[number])] for number in numbers]
             reached = passed[rows][:, shows]
             shown[numbers] = reached.sum(axis=1)
             wrong[numbers] = reached.astype(np.float64) @ fails
@@ -151,20 +159,6 @@ class Table(Columns):
             float((each.unknown + each.answered * weights).sum()) for each in decided
         ]
         return np.array(shown, np.int64), np.array(wrong, np.float64)
-
-    def _outer_key(self, policy: Policy) -> tuple[object, ...]:
-        return (policy.hard_refusal, policy.alpha, policy.alpha_unverified)
-
-    def _inner_key(self, policy: Policy) -> tuple[object, ...]:
-        bounds = {row.threshold for row in SIGNALS.values() if row.comparison}
-        fields = (bounds | switches()) - {
-            "",
-            "hard_refusal",
-            "alpha",
-            "alpha_unverified",
-        }
-        free = policy.answer_without_probe
-        return (free, *(getattr(policy, field) for field in sorted(fields)))
 
     def _behind_it(self, policy: Policy) -> Decided:
         answered = np.ones(len(self), np.bool_)
