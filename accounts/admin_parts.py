@@ -32,6 +32,7 @@ from unfold.widgets import (
 from accounts.base_admin import BaseAdmin, holders_somewhere, nobody
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller
+from accounts.undo import MAX_ROWS, offer_undo
 
 View = Callable[..., HttpResponse]
 
@@ -234,19 +235,28 @@ def change_each(
     change: Callable[[int], object],
     done: str,
     noun: str = "",
+    undo: str = "",
 ) -> None:
-    """Change the chosen rows one by one; report how many were `done`, why others not."""
-    changed = 0
+    """Change the chosen rows one by one; report how many were `done`, why others not.
+
+    Args:
+        undo: The kind of undoing that takes what `change` returns, as one of its `rows`.
+    """
+    noted = []
     for key in list(chosen.values_list("pk", flat=True)):
         try:
-            change(key)
+            noted.append(change(key))
         except NescioError as error:
             model_admin.message_user(request, str(error), messages.ERROR)
-        else:
-            changed += 1
-    if changed:
-        what = f"{noun} {done}" if changed == 1 else f"{noun}s {done}"
-        said = f"{changed} {what if noun else done}."
+    changed = len(noted)
+    if not changed:
+        return
+    what = f"{noun} {done}" if changed == 1 else f"{noun}s {done}"
+    said = f"{changed} {what if noun else done}."
+    if undo and changed <= MAX_ROWS:
+        back = request.get_full_path()
+        offer_undo(request, said, kind=undo, before={"rows": noted}, back=back)
+    else:
         model_admin.message_user(request, said, messages.SUCCESS)
 
 

@@ -31,7 +31,7 @@ from accounts.services import (
     revoke_token,
 )
 from accounts.throttles import login_wait
-from accounts.undo import read_offer
+from accounts.undo import read_offer, some_of
 
 
 class TokenForm(forms.Form):
@@ -159,9 +159,11 @@ def undo(request: HttpRequest) -> HttpResponse:
     user = caller(request)
     offer = read_offer(request.POST.get("undo", ""), user)
     try:
-        offer.take_back(user)
+        stays = offer.take_back(user)
     except NescioError as refused:
         messages.error(request, str(refused))
     else:
         messages.success(request, f"Undone: {offer.said}")
+        if stays:
+            messages.warning(request, some_of(stays))
     return redirect(offer.back)

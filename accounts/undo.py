@@ -5,8 +5,8 @@ Whether it can still be taken back, the function of its kind decides.
 """
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from django.contrib import messages
 from django.contrib.auth.models import User
@@ -15,15 +15,24 @@ from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from accounts.exceptions import ConflictError, NescioError
 from accounts.roles import caller
 
 OFFERED_SECONDS: Final = 3600
+MAX_ROWS: Final = 500
+"""How many rows an offer notes at most: what was there lies in the page, and is sent back."""
 _SALT: Final = "accounts.undo"
+_SAID_REFUSALS: Final = 5
 
-TakeBack = Callable[[Mapping[str, Any], User], None]
-"""Takes what was there before; refuses with `ChangedSinceError` what changed since."""
+TakeBack = Callable[[Mapping[str, Any], User], Sequence[str] | None]
+"""Takes what was there before; refuses with `ChangedSinceError` what changed since.
+
+Of many rows it returns why some of them stay as they are, and refuses where all do.
+"""
+
+Way = TypeVar("Way", bound=TakeBack)
 
 _WAYS: dict[str, TakeBack] = {}
 
@@ -47,38 +56,76 @@ class Offer(NamedTuple):
     back: str
     until: float  # a POSIX time
 
-    def take_back(self, by: User) -> None:
+    def take_back(self, by: User) -> Sequence[str]:
+        """Take it back; return why some of it stays as it is."""
         if time.time() > self.until:
             raise ChangedSinceError(
                 "That was more than an hour ago and is no longer undone from here; undo it "
                 "by hand."
             )
-        _WAYS[self.kind](self.before, by)
+        return _WAYS[self.kind](self.before, by) or ()
 
 
-def undoes(kind: str) -> Callable[[TakeBack], TakeBack]:
+def undoes(kind: str) -> Callable[[Way], Way]:
     """Let a function take back what is offered as `kind`."""
 
-    def register(way: TakeBack) -> TakeBack:
+    def register(way: Way) -> Way:
         _WAYS[kind] = way
         return way
 
     return register
 
 
+def take_back_each(
+    rows: Sequence[Mapping[str, Any]], take_back: Callable[[Mapping[str, Any]], object]
+) -> Sequence[str]:
+    """Take rows back one by one; return why some of them stay as they are.
+
+    Raises:
+        ChangedSinceError: All of them do.
+    """
+    stays = []
+    for row in rows:
+        try:
+            take_back(row)
+        except NescioError as refused:
+            stays.append(str(refused))
+    if stays and len(stays) == len(rows):
+        raise ChangedSinceError(some_of(stays))
+    return stays
+
+
+def some_of(said: Sequence[str]) -> str:
+    """Return the first of many sentences, and how many more there are."""
+    rest = len(said) - _SAID_REFUSALS
+    more = [f"And {rest} more."] if rest > 0 else []
+    return " ".join([*said[:_SAID_REFUSALS], *more])
+
+
 def offer_undo(
-    request: HttpRequest, said: str, *, kind: str, before: Mapping[str, Any], back: str
+    request: HttpRequest,
+    said: str,
+    *,
+    kind: str,
+    before: Mapping[str, Any],
+    back: str,
+    is_focused: bool = False,
 ) -> None:
-    """Say what was done, with a button that takes it back and leads to `back`."""
+    """Say what was done, with a button that takes it back and leads to `back`.
+
+    Args:
+        is_focused: For what is gone from the page: the button has the focus there.
+    """
     offer = Offer(kind, before, said, back, time.time() + OFFERED_SECONDS)
     token = signing.dumps([caller(request).pk, *offer], salt=_SALT, compress=True)
     form = (
         '{} <form method="post" action="{}" class="undo">'
         '<input type="hidden" name="csrfmiddlewaretoken" value="{}">'
         '<input type="hidden" name="undo" value="{}">'
-        '<button class="underline">Undo</button></form>'
+        '<button class="underline"{}>Undo</button></form>'
     )
-    shown = format_html(form, said, reverse("undo"), get_token(request), token)
+    focus = SafeString(" autofocus" if is_focused else "")
+    shown = format_html(form, said, reverse("undo"), get_token(request), token, focus)
     messages.success(request, shown)
 
 

@@ -118,7 +118,7 @@ def retire(hand: Hand) -> None:
     hand.click(hand.link("Inbox"))
     hand.click(hand.link("Paper statements"))
     hand.click(hand.button("Retire"))
-    hand.press("Enter")  # Restore has the focus
+    hand.press("Enter")  # Undo has the focus
     hand.page.get_by_text("Verified", exact=True).first.wait_for()
 
 

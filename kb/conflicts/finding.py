@@ -74,16 +74,19 @@ class JudgedPair:
 
     @property
     def digest(self) -> str:
-        said = chain.from_iterable(
-            (e.question, e.text) for e in (self.first, self.second)
-        )
-        return hashlib.sha256("\0".join(said).encode()).hexdigest()
+        return texts_digest(self.first, self.second)
 
     def is_judged_by(self, opinions: values.Opinions) -> bool:
         opinion = self.judgement.opinion
         if opinion is not None:
             return opinion.fingerprint == opinions.fingerprint
         return self.digest in opinions.by_digest or not values.is_unsure(self.judgement)
+
+
+def texts_digest(first: Entry, second: Entry) -> str:
+    """Return what names the words of a pair, the entry with the lower id first."""
+    said = chain.from_iterable((e.question, e.text) for e in (first, second))
+    return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
 
 def judge_version(model: EmbeddingModel, judge_fingerprint: str = "") -> str:

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -25,8 +25,9 @@ from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import Decision, decide
 from kb.entries.models import Entry
 from kb.interface.admin import InBaseAdmin
+from kb.upkeep.undoing import EACH as UNDO_EACH
 from kb.upkeep.undoing import KIND as UNDO
-from kb.upkeep.undoing import undoable
+from kb.upkeep.undoing import undoable, undoable_each
 
 from .admin_forms import DECISIONS, DecisionForm, EnrichmentForm, take_seeds
 
@@ -38,9 +39,14 @@ def _list_action(decision: Decision) -> Callable[..., None]:
     def act(
         model_admin: FixedRowsAdmin, request: HttpRequest, chosen: QuerySet[Proposal]
     ) -> None:
-        one = partial(decide, by=caller(request), decision=decision)
-        rows = chosen.order_by("pk")
-        change_each(model_admin, request, rows, one, done, "proposal")
+        by, rows = caller(request), chosen.order_by("pk")
+        entries = dict(rows.values_list("pk", "entry_id"))
+
+        def one(key: int) -> Mapping[str, Any]:
+            change = partial(decide, key, by=by, decision=decision)
+            return undoable_each(change, entries[key], by=by)[1]
+
+        change_each(model_admin, request, rows, one, done, "proposal", undo=UNDO_EACH)
 
     act.__name__ = decision
     return act

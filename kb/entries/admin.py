@@ -29,6 +29,8 @@ from kb.entries.values import EDITABLE
 from kb.interface.admin import InBaseAdmin, ServiceAdmin
 from kb.upkeep.conflict_resolution import resolve_written
 from kb.upkeep.pages import due_page
+from kb.upkeep.undoing import EACH as UNDO_EACH
+from kb.upkeep.undoing import undoable_each
 
 from . import filters
 from .bulk_actions import ACTIONS, BulkActionsAdmin
@@ -59,6 +61,8 @@ _OTHERS = [name for name in EDITABLE if name not in _SAID + _PLACE]
 @admin.register(Entry)
 class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     form = EntryForm
+    undo_kind = UNDO_EACH
+    undoable = staticmethod(undoable_each)
     formfield_overrides: ClassVar = {DateTimeField: {"form_class": ValidityField}}
     inlines = [RevisionInline]
     list_display = [

@@ -1,7 +1,7 @@
 """Actions on many entries of the list: a confirmation page, then the bulk services."""
 
-from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 from django import forms
 from django.contrib import admin, messages
@@ -9,7 +9,6 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.middleware.csrf import get_token
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -20,6 +19,7 @@ from accounts.base_admin import OPEN, BaseAdmin
 from accounts.exceptions import NescioError
 from accounts.people import by_name
 from accounts.roles import Role, caller, has_role_somewhere
+from accounts.undo import offer_undo
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict, ConflictQuerySet
 from kb.entries import bulk
@@ -128,6 +128,10 @@ def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
 
 
 class BulkActionsAdmin(BaseAdmin):
+    # How entries are taken back lies above them.
+    undo_kind: ClassVar[str]
+    undoable: ClassVar[Callable[..., tuple[bulk.BulkReport, Mapping[str, Any]]]]
+
     def change_chosen(
         self, request: HttpRequest, chosen: QuerySet[Entry], action: bulk.Action
     ) -> HttpResponse | None:
@@ -149,14 +153,11 @@ class BulkActionsAdmin(BaseAdmin):
                 job = bulk.enqueue_change(ids, change, by=by)
                 self._report_job(request, len(ids), str(job.pk))
             else:
-                live = chosen.exclude(state=Entry.State.RETIRED).order_by()
-                is_undone = action == bulk.Action.RETIRE
-                retired = list(live.values_list("pk", flat=True)) if is_undone else []
-                report = bulk.change_visible(ids, change, by=by)
+                report, noted = self.undoable(
+                    lambda: bulk.change_visible(ids, change, by=by), *ids, by=by
+                )
                 left_out = self._left_out(request, action, report)
-                self._report(request, action, report, left_out)
-                if retired and report.changed:
-                    self._offer_undo(request, retired)
+                self._report(request, action, report, left_out, noted)
         except NescioError as error:
             form.add_error(None, str(error))
             return self._ask(request, chosen, action, form)
@@ -198,6 +199,7 @@ class BulkActionsAdmin(BaseAdmin):
         action: bulk.Action,
         report: bulk.BulkReport,
         left_out: Collection[int],
+        noted: Mapping[str, Any],
     ) -> None:
         failures = [each for each in report.failures if each.entry_id not in left_out]
         for failure in failures[:_SHOWN_FAILURES]:
@@ -210,24 +212,13 @@ class BulkActionsAdmin(BaseAdmin):
             said = f"{_entries(report.unchanged)} unchanged: nothing to do."
             self.message_user(request, said)
         if report.changed:
-            said = f"{_entries(report.changed)} {_WORDS[action].done}."
-            self.message_user(request, said, level=messages.SUCCESS)
-
-    def _offer_undo(self, request: HttpRequest, ids: Collection[int]) -> None:
-        """Offer to restore those of the entries that are retired now."""
-        hidden = format_html_join(
-            "",
-            '<input type="hidden" name="{}" value="{}">',
-            [
-                ("csrfmiddlewaretoken", get_token(request)),
-                ("action", bulk.Action.RESTORE.value),
-                *((ACTION_CHECKBOX_NAME, key) for key in ids),
-            ],
-        )
-        address = reverse("admin:kb_entry_changelist")
-        form = '<form method="post" action="{}">{}<button class="underline">Undo: restore {}</button></form>'
-        what = "it" if len(ids) == 1 else "them"
-        self.message_user(request, format_html(form, address, hidden, what))
+            offer_undo(
+                request,
+                f"{_entries(report.changed)} {_WORDS[action].done}.",
+                kind=self.undo_kind,
+                before={"rows": [noted]},
+                back=request.get_full_path(),
+            )
 
     def _left_out(
         self, request: HttpRequest, action: bulk.Action, report: bulk.BulkReport

@@ -22,7 +22,7 @@ from accounts.undo import offer_undo
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
-from kb.entries.states import restore_entry, retire_entry
+from kb.entries.states import retire_entry
 from kb.entries.values import read_validity
 from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
 from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
@@ -33,7 +33,6 @@ from kb.upkeep.undoing import undoable
 PAGE = 25
 PERIODS = ((7, "a week"), (30, "a month"), (90, "a quarter"))
 _OFFERED_OWNERS = 200
-_RETIRED = "retired"  # names in the address what was retired just now
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +94,6 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
         "periods": PERIODS,
         "today": timezone.localdate(now),
         "owners": _owners() if may_change else [],
-        "retired": _retired(request, user) if may_change else None,
     }
     return TemplateResponse(request, "admin/kb/entry/due.html", context)
 
@@ -120,21 +118,10 @@ def _owners() -> list[User]:
     return list(by_name(staff)[:_OFFERED_OWNERS])
 
 
-def _retired(request: HttpRequest, user: User) -> Entry | None:
-    """Return what was retired just now, for its undo."""
-    key = number_in(request.GET.get(_RETIRED, ""))
-    rows = Entry.objects.visible_to(user).filter(state=Entry.State.RETIRED)
-    found = rows.with_revision_number().defer("search_vector")
-    return found.filter(pk=key).first() if key else None
-
-
 def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
     posted = request.POST
     entry = _find_entry(user, posted.get("entry", ""))
-    query = request.GET.copy()
-    query.pop(_RETIRED, None)
-    here = reverse("admin:kb_entry_due")
-    back = f"{here}?{query.urlencode()}" if query else here
+    back = request.get_full_path()
     try:
         done, before = undoable(lambda: _do(user, entry, posted), entry.pk, by=user)
     except ConflictOpenError as error:
@@ -145,15 +132,14 @@ def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  #
     except NescioError as error:
         model_admin.message_user(request, str(error), level=messages.ERROR)
     else:
-        said = f"{done}: {entry.said}"
-        match posted.get("action"):
-            case "retire":
-                query[_RETIRED] = str(entry.pk)  # shown with its undo
-                return HttpResponseRedirect(f"{here}?{query.urlencode()}")
-            case "restore":
-                model_admin.message_user(request, said, level=messages.SUCCESS)
-            case _:
-                offer_undo(request, said, kind=UNDO, before=before, back=back)
+        offer_undo(
+            request,
+            f"{done}: {entry.said}",
+            kind=UNDO,
+            before=before,
+            back=back,
+            is_focused=posted.get("action") == "retire",
+        )
     return HttpResponseRedirect(back)
 
 
@@ -186,9 +172,6 @@ def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a Quer
     if action == "retire":
         retire_entry(entry_id=entry.pk, by=user, expected_revision=expected)
         return "Retired"
-    if action == "restore":
-        restore_entry(entry_id=entry.pk, by=user, expected_revision=expected)
-        return "Restored"
     if action == "postpone":
         days = _number(posted.get("days", ""), "days")
         postpone_review(entry_id=entry.pk, by=user, days=days)

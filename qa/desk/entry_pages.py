@@ -233,25 +233,25 @@ def validity(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def retire(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Retire an entry; its page then offers to restore it."""
-    return _change(request, entry_id, retire_entry)
+    """Retire an entry; its page offers to restore it ever after."""
+    return _change(request, entry_id, retire_entry, "Retired.")
 
 
 @require_POST
 @parts.agents_only
 def restore(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Bring back a retired entry as it was before."""
-    return _change(request, entry_id, restore_entry)
+    return _change(request, entry_id, restore_entry, "Restored.")
 
 
 def _change(
     request: HttpRequest,
     entry_id: int,
     change: Callable[..., Entry],
-    said: str = "",
+    said: str,
     reason: str = "",
 ) -> HttpResponseBase:
-    """Change the revision that a curator was shown; with `said` it can be undone.
+    """Change the revision that a curator was shown, and offer to undo it.
 
     Args:
         reason: For a verified entry.
@@ -270,8 +270,14 @@ def _change(
     except NescioError as refused:
         return show_entry(request, found, status=refused.status, error=str(refused))
     back = reverse("entry", args=[found.pk])
-    if said:
-        offer_undo(request, said, kind=UNDO, before=before, back=back)
+    offer_undo(
+        request,
+        said,
+        kind=UNDO,
+        before=before,
+        back=back,
+        is_focused=change is retire_entry,
+    )
     return redirect(back)
 
 

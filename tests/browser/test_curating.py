@@ -8,7 +8,8 @@ from playwright.sync_api import expect
 
 from kb.entries.states import mark_for_review
 from kb.models import Entry
-from tests.factories import make_curator, make_entry
+from qa.inbox.services import flag_entry
+from tests.factories import make_curator, make_entry, make_user
 
 from .conftest import OURS_IN_ADMIN, violations
 
@@ -144,10 +145,35 @@ def test_what_is_due_is_retired_and_that_is_undone_from_the_message(curator):
     mark_for_review(entry_id=entry.pk, by=make_curator())
     page = curator.open("/admin/kb/entry/due")
     page.get_by_role("button", name="Retire").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("Retired: Cash withdrawals")
+    expect(page.get_by_text("Retired: Cash withdrawals")).to_be_visible()
     expect(page.get_by_role("button", name="Undo")).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Restored: Cash withdrawals")).to_be_visible()
+    expect(page.get_by_text("Undone: Retired: Cash withdrawals")).to_be_visible()
     expect(page.get_by_role("button", name="Retire")).to_be_visible()
     entry.refresh_from_db()
     assert entry.state == Entry.State.NEEDS_REVIEW
+
+
+def test_what_is_verified_in_bulk_is_undone_from_the_message(curator):
+    entries = Entry.objects.filter(text__contains="Tarn")
+    for entry in entries:
+        mark_for_review(entry_id=entry.pk, by=make_curator())
+    page = curator.open("/admin/kb/entry/?state__exact=needs_review")
+    for name in ("Gold", "Silver"):
+        row = page.get_by_role("row").filter(has_text=f"Tarn {name}")
+        row.get_by_role("checkbox").press("Space")
+    page.get_by_role("combobox", name="action").select_option(label="Verify")
+    page.get_by_role("button", name="Run").press("Enter")
+    page.get_by_role("button", name="Confirm").press("Enter")
+    expect(page.get_by_text("2 entries verified.")).to_be_visible()
+    assert violations(page, "#main ul:has(.undo)") == []
+    silver = entries.get(text__contains="Silver")
+    flag_entry(entry_id=silver.pk, by=make_user())
+
+    page.get_by_role("button", name="Undo").press("Enter")
+
+    expect(page.get_by_text("Undone: 2 entries verified.")).to_be_visible()
+    expect(page.get_by_text("was flagged since")).to_be_visible()
+    assert page.url.endswith("/admin/kb/entry/?state__exact=needs_review")
+    states = {entry.text[9:13]: entry.state for entry in entries.all()}
+    assert states == {"Gold": "needs_review", "Silv": "verified"}

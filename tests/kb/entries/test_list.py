@@ -28,7 +28,9 @@ def confirm(client, action, entries, **fields):
 
 
 def said(response) -> list[str]:
-    return [str(message) for message in response.context["messages"]]
+    """Return the messages, without the button of an undo."""
+    shown = (str(message) for message in response.context["messages"])
+    return [re.sub(" <form.*", "", message) for message in shown]
 
 
 @pytest.mark.parametrize("rows", [1, 30])
@@ -88,20 +90,6 @@ def test_restore_action_undoes_retirements(boss):
 
     entry.refresh_from_db()
     assert entry.state == "verified"
-
-
-def test_a_retirement_is_undone_from_its_message_and_no_earlier_one(boss):
-    live, earlier = make_entry("One."), make_entry("Two.", state="retired")
-
-    done = confirm(boss, "retire", [live, earlier]).content.decode()
-    offered = re.findall(
-        r'name="_selected_action" value="(\d+)">', done.partition("Undo")[0]
-    )
-
-    assert offered == [str(live.pk)]
-    assert "Undo: restore it" in done
-    confirm(boss, "restore", [live])
-    assert set(Entry.objects.values_list("state", flat=True)) == {"verified", "retired"}
 
 
 def test_list_is_searched_and_filtered(boss):

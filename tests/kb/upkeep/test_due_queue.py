@@ -164,21 +164,6 @@ def test_postponed_handed_over_and_retired_from_the_page(curator):
     assert old.state == "retired"
 
 
-def test_a_retirement_is_undone_with_one_click(curator):
-    old, other = make_overdue("Old."), make_overdue("Other.")
-
-    page = do(curator, old, "retire")
-    assert page.context["retired"] == old
-    assert "Undo" in page.content.decode()
-    body = {"entry": old.pk, "revision": page.context["retired"].revision_number}
-    page = curator.post(f"{PAGE}?retired={old.pk}", {**body, "action": "restore"})
-
-    assert "retired" not in page["Location"]
-    old.refresh_from_db()
-    assert old.state == "verified"
-    assert set(shown(curator)) == {old, other}
-
-
 @pytest.mark.parametrize(
     ("action", "fields", "says"),
     [
