@@ -2,15 +2,14 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial, wraps
-from typing import Any, ClassVar
+from functools import wraps
+from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.auth.models import User
 from django.core.paginator import EmptyPage, PageNotAnInteger
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -29,9 +28,8 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
-from accounts.base_admin import BaseAdmin, holders_somewhere, nobody
+from accounts.base_admin import BaseAdmin, nobody
 from accounts.exceptions import NescioError
-from accounts.roles import Role, caller
 from accounts.undo import MAX_ROWS, offer_undo
 
 View = Callable[..., HttpResponse]
@@ -258,68 +256,6 @@ def change_each(
         offer_undo(request, said, kind=undo, before={"rows": noted}, back=back)
     else:
         model_admin.message_user(request, said, messages.SUCCESS)
-
-
-# What experts work on: taken, released, and written by a service from a form.
-
-
-class QueueAdmin(FixedRowsAdmin):
-    """Rows that wait for experts, as far as their reader may see them."""
-
-    actions: ClassVar = ["assign_to_me", "unassign"]
-
-    def assign_to(self, user: User | None, key: int, *, by: User) -> object:
-        raise NotImplementedError
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        rows: Any = super().get_queryset(request)
-        visible: QuerySet[Any] = rows.visible_to(request.user)
-        return visible
-
-    has_view_permission = has_change_permission = holders_somewhere(Role.SME)
-
-    @admin.action(description="Assign to me", permissions=["change"])
-    def assign_to_me(self, request: HttpRequest, chosen: QuerySet[Any]) -> None:
-        user = caller(request)
-        act = partial(self.assign_to, user, by=user)
-        change_each(self, request, chosen, act, "assigned to you")
-
-    @admin.action(description="Unassign", permissions=["change"])
-    def unassign(self, request: HttpRequest, chosen: QuerySet[Any]) -> None:
-        act = partial(self.assign_to, None, by=caller(request))
-        change_each(self, request, chosen, act, "unassigned")
-
-
-class QueueFormAdmin(QueueAdmin):
-    """Rows with a form, a `ServiceForm` of the user, as long as they are open."""
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ANN401  # a row
-        sections = self.get_fieldsets(request, obj)
-        names = [name for _, options in sections for name in options["fields"]]
-        return [name for name in names if name not in self.form.declared_fields]
-
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Any = None,  # noqa: ANN401  # a row
-        change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> type[forms.ModelForm]:  # type: ignore[type-arg]  # not at run time
-        return type("FormOfUser", (self.form,), {"user": caller(request)})
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
-        is_open = obj is None or obj.is_open
-        return is_open and super().has_change_permission(request, obj)
-
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Model,
-        form: Any,  # noqa: ANN401  # of any model
-        change: bool,
-    ) -> None:
-        form.write()
-        obj.refresh_from_db()
 
 
 # By the widgets that Django gives to fields.

@@ -5,7 +5,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
@@ -15,8 +15,6 @@ from unfold.decorators import action, display
 
 from accounts.admin_parts import (
     EstimatingPaginator,
-    QueueFormAdmin,
-    act_on_row,
     change_each,
     confirmed,
     table,
@@ -24,6 +22,7 @@ from accounts.admin_parts import (
 from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin
 from accounts.exceptions import NescioError
 from accounts.people import person_name
+from accounts.queue_admin import QueueFormAdmin
 from accounts.roles import Role, caller, where_role
 from accounts.undo import offer_undo
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
@@ -34,20 +33,20 @@ from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.models import TREND_PERIOD, Gap, impact
 from qa.gaps.services import (
     SHOWN,
-    UNDO_DISMISSAL,
+    UNDO,
     Tried,
     assign,
     count_reasons,
     fetch_shown,
-    noted_dismissal,
-    reopen,
+    noted_change,
+    reopen_undoably,
 )
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
 from .expert_form import is_curator_of
 from .forms import GapForm, ReplyForm
-from .regrouping import MAX_MERGED, merge, to_merge
+from .regrouping import MAX_MERGED, UNDO_MERGING, merge_undoably, to_merge
 
 _STATES = {
     "open": "warning", "drafted": "info", "filled": "success", "dismissed": "info",
@@ -57,11 +56,16 @@ _STATES = {
 Fieldsets = list[tuple[str | None, dict[str, Any]]]
 
 
+def _page_of(key: object) -> str:
+    return reverse("admin:qa_gap_change", args=[key])
+
+
 @admin.register(Gap)
 class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     """Questions without an answer, the most missed first, and what to do about them."""
 
     form = GapForm
+    assignee: ClassVar = "owner"
     when_empty = "Questions that are refused because nothing is known are listed here, alike ones as one."
     list_display: ClassVar = [
         "shown_question", "shown_state", "impact_now", "times", "trend", "knowledge_base",
@@ -118,15 +122,19 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
             offer_undo(
                 request,
                 f"Dismissed: {obj}",
-                kind=UNDO_DISMISSAL,
-                before=noted_dismissal(before, obj),
-                back=reverse("admin:qa_gap_change", args=[obj.pk]),
+                kind=UNDO,
+                before={"rows": [noted_change(before, obj)]},
+                back=_page_of(obj.pk),
             )
 
     @admin.action(description="Reopen", permissions=["change"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
         user = caller(request)
-        change_each(self, request, chosen, lambda key: reopen(key, by=user), "reopened")
+
+        def again(key: int) -> dict[str, Any]:
+            return reopen_undoably(key, by=user)[1]
+
+        change_each(self, request, chosen, again, "reopened", undo=UNDO)
 
     def has_reopen_permission(
         self, request: HttpRequest, object_id: str | None = None
@@ -138,11 +146,15 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     @action(description="Reopen", icon="undo", permissions=["reopen"])  # type: ignore[untyped-decorator]  # unfold ships no types
     @confirmed("Open this gap again?")
     def reopen_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        def again() -> str:
-            gap = reopen(self.found(request, object_id).pk, by=caller(request))
-            return f"“{gap}” is open again."
-
-        return act_on_row(self, request, object_id, again)
+        found, page = self.found(request, object_id), _page_of(object_id)
+        try:
+            gap, noted = reopen_undoably(found.pk, by=caller(request))
+        except NescioError as refused:
+            self.message_user(request, str(refused), messages.ERROR)
+        else:
+            said, before = f"“{gap}” is open again.", {"rows": [noted]}
+            offer_undo(request, said, kind=UNDO, before=before, back=page)
+        return redirect(page)
 
     @admin.action(description="Merge", permissions=["change"])
     def merge_chosen(
@@ -155,7 +167,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
             kept, others = to_merge(keys, by=user)
             if "confirm" not in request.POST:
                 return self._ask_to_merge(request, kept, others)
-            kept = merge(keys, by=user)
+            kept, before = merge_undoably(keys, by=user)
         except NescioError as error:
             self.message_user(request, str(error), messages.ERROR)
             return None
@@ -164,7 +176,11 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
         said = (
             f"{len(others) + 1} gaps merged: “{kept}” has {kept.questions} questions."
         )
-        self.message_user(request, said, messages.SUCCESS)
+        if before is None:
+            self.message_user(request, said, messages.SUCCESS)
+        else:
+            back = request.get_full_path()
+            offer_undo(request, said, kind=UNDO_MERGING, before=before, back=back)
         return None
 
     def _ask_to_merge(

@@ -5,24 +5,30 @@ what is in no gap; no step of it moves a question or joins two gaps. What is ask
 joins the nearest centroid, and these are brought up to date here.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from base64 import b64decode, b64encode
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 from django.contrib.auth.models import User
 from django.db import transaction
 
+from accounts.people import person_name
+from accounts.undo import ChangedSinceError, undoes
 from kb.embedding.embedder import get_embedder
 from kb.embedding.services import active_model
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.gaps.clusters import most_central, moved
-from qa.gaps.models import Gap, GapCursor, GapQuestion, Repeat
+from qa.gaps.models import Gap, GapCursor, GapQuestion, GapQuestionQuerySet, Repeat
 
 from .finding import count_gaps
 
 MAX_MERGED: Final = 50
 # The newest questions that say where the rest of a gap lies.
 _EMBEDDED: Final = 200
+_COLUMNS: Final = Gap._meta.concrete_fields
 
 
 @transaction.atomic
@@ -74,6 +80,125 @@ def merge(gap_ids: Iterable[int], *, by: User) -> Gap:
     return kept
 
 
+UNDO_MERGING: Final = "qa.gap merged"
+_MAX_NOTED: Final = 20_000  # questions whose ids fit into a page
+
+
+@transaction.atomic
+def merge_undoably(
+    gap_ids: Collection[int], *, by: User
+) -> tuple[Gap, dict[str, Any] | None]:
+    """Return what `merge` does, and what takes it back: None of very many questions."""
+    kept, others = to_merge(gap_ids, by=by)
+    before, gone = _noted(kept), [_noted(gap) for gap in others]
+    if sum(gap.questions for gap in others) > _MAX_NOTED:
+        return merge(gap_ids, by=by), None
+    for noted, gap in zip(gone, others, strict=True):
+        noted["members"] = list(gap.members.order_by("pk").values_list("pk", flat=True))
+        noted["repeats"] = list(gap.repeats.order_by("pk").values_list("pk", flat=True))
+    kept = merge(gap_ids, by=by)
+    return kept, {"before": before, "after": _noted(kept), "gone": gone}
+
+
+def _noted(gap: Gap) -> dict[str, Any]:
+    """Return a gap's columns, ready for JSON and exact."""
+    noted = {field.attname: getattr(gap, field.attname) for field in _COLUMNS}
+    vector = np.array(gap.vector, dtype=np.float32)
+    noted["vector"] = b64encode(vector.tobytes()).decode()
+    return {
+        name: str(value) if isinstance(value, datetime | UUID) else value
+        for name, value in noted.items()
+    }
+
+
+def _as_noted(noted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns as `_noted` found them, without a person or model that is gone."""
+    values: dict[str, Any] = {}
+    for field in _COLUMNS:
+        value = noted[field.attname]
+        if field.attname == "vector":
+            value = np.frombuffer(b64decode(value), dtype=np.float32)
+        elif field.remote_field and value is not None:
+            rows = field.remote_field.model._default_manager.filter(pk=value)
+            value = value if rows.exists() else None
+        else:
+            value = field.to_python(value)
+        values[field.attname] = value
+    return values
+
+
+@undoes(UNDO_MERGING)
+@transaction.atomic
+def undo_merging(noted: Mapping[str, Any], by: User) -> None:
+    """Split what was merged as it was; what was asked since stays in the gap that stayed.
+
+    Raises:
+        ChangedSinceError: It was dealt with, assigned or regrouped since.
+    """
+    kept = _merged_now(noted, by)
+    rows = _still_asked(noted["gone"])
+    gone = [Gap(**_as_noted(row)) for row in rows]
+    created = [gap.created_at for gap in gone]
+    Gap.objects.bulk_create(gone)
+    for gap, at in zip(gone, created, strict=True):
+        gap.created_at = at  # the field writes the time of the insertion
+    Gap.objects.bulk_update(gone, ["created_at"])
+    for gap, row in zip(gone, rows, strict=True):
+        members = GapQuestion.objects.filter(pk__in=row["members"])
+        members.update(gap=gap)
+        Repeat.objects.filter(pk__in=row["repeats"]).update(gap=gap)
+        # What was erased meanwhile is not to be read again here.
+        if members.filter(answer__erased_at=None).count() < len(row["members"]):
+            _put_amid(gap, _newest(members))
+            gap.save(update_fields=["embedding_model", "vector", "question"])
+    count_gaps([kept.pk, *(gap.pk for gap in gone)])
+    kept.refresh_from_db(fields=["questions"])
+    if _noted(kept)["vector"] == noted["after"]["vector"]:
+        before = _as_noted(noted["before"])
+        kept.vector, kept.embedding_model_id = (
+            before["vector"],
+            before["embedding_model_id"],
+        )
+    elif kept.questions:
+        _put_amid(kept, _newest(kept.members.all()))
+    kept.owner_id = _as_noted(noted["before"])["owner_id"]
+    kept.save(update_fields=["embedding_model", "vector", "question", "owner"])
+
+
+def _still_asked(gone: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the gaps whose questions were not all deleted since, answers and all."""
+    members = [key for row in gone for key in row["members"]]
+    there = set(GapQuestion.objects.filter(pk__in=members).values_list("pk", flat=True))
+    return [
+        row
+        for row in gone
+        if not row["members"] or not there.isdisjoint(row["members"])
+    ]
+
+
+def _merged_now(noted: Mapping[str, Any], by: User) -> Gap:
+    """Return the gap that stayed, locked, if nobody changed since what was merged."""
+    after = noted["after"]
+    try:
+        (kept,) = _locked({after["id"]}, by)
+    except (GapClosedError, GapNotFoundError) as error:
+        raise ChangedSinceError(f"{error} Nothing is undone.") from error
+    if Gap.objects.filter(pk__in=[row["id"] for row in noted["gone"]]).exists():
+        raise ChangedSinceError("The gaps are split again already.")
+    if kept.owner_id != after["owner_id"]:
+        whom = person_name(kept.owner) if kept.owner else "nobody"
+        raise ChangedSinceError(
+            f"The gap was assigned to {whom} since; nothing is undone."
+        )
+    members = [key for row in noted["gone"] for key in row["members"]]
+    elsewhere = GapQuestion.objects.filter(pk__in=members).exclude(gap=kept)
+    if elsewhere.exists():
+        raise ChangedSinceError(
+            "Some of its questions were moved to another gap since; nothing is undone."
+        )
+    return kept
+
+
 @transaction.atomic
 def split(gap_id: int, *, by: User, question_ids: Collection[int]) -> Gap:
     """Move questions of a gap to one of their own, which is returned.
@@ -88,7 +213,7 @@ def split(gap_id: int, *, by: User, question_ids: Collection[int]) -> Gap:
     (gap,) = _locked({gap_id}, by)
     members = gap.members.select_related("answer")
     chosen = list(members.visible_to(by).filter(pk__in=question_ids))
-    rest = list(members.exclude(pk__in=question_ids).newest()[:_EMBEDDED])
+    rest = _newest(members.exclude(pk__in=question_ids))
     if not question_ids:
         raise InvalidGapError("No question is chosen; choose those to move.")
     if len(chosen) != len(set(question_ids)):
@@ -113,6 +238,10 @@ def split(gap_id: int, *, by: User, question_ids: Collection[int]) -> Gap:
     count_gaps([gap.pk, made.pk])
     made.refresh_from_db()
     return made
+
+
+def _newest(members: GapQuestionQuerySet) -> list[GapQuestion]:
+    return list(members.select_related("answer").newest()[:_EMBEDDED])
 
 
 def _put_amid(gap: Gap, members: Sequence[GapQuestion]) -> None:

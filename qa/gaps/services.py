@@ -2,9 +2,11 @@
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
+from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -15,7 +17,7 @@ from django.utils import timezone
 from accounts.exceptions import ForbiddenError
 from accounts.people import person_name
 from accounts.roles import Role, has_role_in
-from accounts.undo import ChangedSinceError, undoes
+from accounts.undo import ChangedSinceError, take_back_each, undoes
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
@@ -192,47 +194,48 @@ def dismiss(gap_id: int, *, by: User, reason: str) -> Gap:
     return gap
 
 
-UNDO_DISMISSAL: Final = "qa.gap"
+UNDO: Final = "qa.gap"
+_FATE = (
+    "state", "reason", "owner_id", "entry_id", "proposing_job_id", "drafted_at", "closed_at",
+)  # fmt: skip
+_COLUMNS: Final = {field.attname: field for field in Gap._meta.concrete_fields}
 
 
-def noted_dismissal(before: Gap, dismissed: Gap) -> dict[str, object]:
-    """Return what takes a dismissal back: what was there, and what may not change."""
-    return {
-        "gap": before.pk,
-        "state": before.state,
-        "reason": before.reason,
-        "owner": before.owner_id,
-        "after": [dismissed.owner_id, f"{dismissed.closed_at}"],
-    }
+def noted_change(before: Gap, after: Gap) -> dict[str, Any]:
+    """Return one of the `rows` that take back dismissing or reopening a gap."""
+    return {"gap": before.pk, "before": _fate(before), "after": _fate(after)}
 
 
-@undoes(UNDO_DISMISSAL)
-@transaction.atomic
-def undo_dismissal(noted: Mapping[str, Any], by: User) -> None:
-    """Let a gap be as it was before it was dismissed.
+def _fate(gap: Gap) -> list[Any]:
+    values = [getattr(gap, name) for name in _FATE]
+    return [str(each) if isinstance(each, datetime | UUID) else each for each in values]
 
-    Raises:
-        ChangedSinceError: It was opened again or assigned since.
+
+@undoes(UNDO)
+def undo_changes(noted: Mapping[str, Any], by: User) -> Sequence[str]:
+    """Let gaps be as they were before they were dismissed or opened again.
+
+    But those that were dealt with or assigned since.
     """
+    return take_back_each(noted["rows"], lambda row: _undo_change(row, by))
+
+
+@transaction.atomic
+def _undo_change(noted: Mapping[str, Any], by: User) -> None:
     gap = _lock(noted["gap"], by)
     if not has_role_in(by, Role.SME, gap.knowledge_base_id):
         raise ForbiddenError("Only experts deal with gaps.")
-    if (
-        gap.state != Gap.State.DISMISSED
-        or [gap.owner_id, f"{gap.closed_at}"] != noted["after"]
-    ):
+    if _fate(gap) != noted["after"]:
         whose = f", assigned to {person_name(gap.owner)}" if gap.owner else ""
         raise ChangedSinceError(
-            f"The gap was changed since: it is {gap.get_state_display()}{whose}; nothing is "
-            "undone."
+            f"The gap “{gap}” was changed since: it is {gap.get_state_display()}{whose}; "
+            "it stays as it is."
         )
-    gap.state, gap.reason, gap.owner_id = (
-        noted["state"],
-        noted["reason"],
-        noted["owner"],
-    )
-    gap.closed_at = None
-    gap.save(update_fields=["state", "reason", "closed_at", "owner"])
+    for name, value in zip(_FATE, noted["before"], strict=True):
+        setattr(gap, name, _COLUMNS[name].to_python(value))
+    gap.save(update_fields=_FATE)
+    if gap.state == Gap.State.DRAFTED:
+        start_asking_again()
 
 
 @transaction.atomic
@@ -241,6 +244,14 @@ def reopen(gap_id: int, *, by: User) -> Gap:
     gap.open_again()
     gap.save()
     return gap
+
+
+@transaction.atomic
+def reopen_undoably(gap_id: int, *, by: User) -> tuple[Gap, dict[str, Any]]:
+    """Return what `reopen` does, and one of the `rows` that take it back."""
+    before = _lock(gap_id, by)
+    gap = reopen(gap_id, by=by)
+    return gap, noted_change(before, gap)
 
 
 def expected_answers(gap: Gap, viewer: User) -> QuerySet[Vote]:

@@ -13,10 +13,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 from unfold.decorators import display
 
-from accounts.admin_parts import EstimatingPaginator, ListFilter, QueueAdmin, written
+from accounts.admin_parts import EstimatingPaginator, ListFilter, written
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import person_name
+from accounts.queue_admin import QueueAdmin
 from accounts.roles import Role, caller, has_role
 from accounts.undo import offer_undo
 from kb.tags.models import Tag

@@ -160,7 +160,7 @@ def test_a_gap_that_was_given_to_somebody_since_stays_dismissed(page, carla):
 
     undone = take_back(page, token)
 
-    assert "it is dismissed, assigned to ada; nothing is undone" in said(undone)[0]
+    assert "it is dismissed, assigned to ada; it stays as it is" in said(undone)[0]
     assert Gap.objects.get(pk=gap.pk).state == Gap.State.DISMISSED
 
 

@@ -98,6 +98,16 @@ def test_gaps_are_merged_in_their_list_and_split_on_their_page(curator):
     expect(page.get_by_text("This gap of Cards stays")).to_be_visible()
     page.get_by_role("button", name="Confirm").press("Enter")
     expect(page.get_by_text("2 gaps merged")).to_be_visible()
+    page.get_by_role("button", name="Undo").press("Enter")
+    expect(page.get_by_text("Undone: 2 gaps merged")).to_be_visible()
+    for question in (BLOCK, CAT):
+        row = page.get_by_role("row").filter(has_text=question)
+        expect(row).to_contain_text("once by 1 person")
+        row.get_by_role("checkbox").press("Space")
+    page.get_by_role("combobox", name="action").select_option(label="Merge")
+    page.get_by_role("button", name="Run").press("Enter")
+    page.get_by_role("button", name="Confirm").press("Enter")
+    expect(page.get_by_text("2 gaps merged")).to_be_visible()
     kept = Gap.objects.get()
     moved = CAT if kept.question == BLOCK else BLOCK
 

@@ -1,5 +1,7 @@
 """Gaps that experts merge and split, and that stay as they were regrouped."""
 
+import json
+
 import numpy as np
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -7,13 +9,17 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.roles import Role
+from accounts.undo import ChangedSinceError
 from jobs.run import run_job
 from jobs.services import enqueue
 from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.gaps import finding as gap_finding
-from qa.gaps.regrouping import merge, split
-from qa.gaps.services import dismiss
-from qa.models import Answer, Gap
+from qa.gaps import regrouping
+from qa.gaps.regrouping import merge, merge_undoably, split, undo_merging
+from qa.gaps.services import assign, dismiss
+from qa.models import Answer, Gap, GapQuestion
+from tests.accounts.test_undo import offered, take_back
+from tests.accounts.test_undo import said as said_in
 from tests.factories import (
     make_audience,
     make_entry,
@@ -201,3 +207,119 @@ def test_erased_questions_do_not_say_where_a_gap_lies(expert):
 
     mixed.refresh_from_db()
     assert mixed.question == WIRE[1]
+
+
+@pytest.fixture
+def merged(expert):
+    """Merge two gaps, one of them somebody's; return what was there, and what takes it back."""
+    find(*WIRE, CAT)
+    wires, cat = gap_of(WIRE[0]), gap_of(CAT)
+    assign(cat.pk, by=expert, owner=expert)
+    before = everything()
+    kept, noted = merge_undoably([cat.pk, wires.pk], by=expert)
+    assert (kept, Gap.objects.count()) == (wires, 1)
+    return before, json.loads(json.dumps(noted))
+
+
+def everything() -> list[object]:
+    rows = [Gap.objects.order_by("pk"), GapQuestion.objects.order_by("pk")]
+    values = [[list(row.items()) for row in each.values()] for each in rows]
+    return [[[(k, str(v)) for k, v in row] for row in each] for each in values]
+
+
+def test_merged_gaps_are_split_again_exactly_as_they_were(expert, merged):
+    before, noted = merged
+
+    undo_merging(noted, expert)
+
+    assert everything() == before
+    with pytest.raises(ChangedSinceError, match="split again already"):
+        undo_merging(noted, expert)
+
+
+def test_what_was_asked_since_stays_in_the_gap_that_stayed(expert, merged):
+    _, noted = merged
+    (asked,) = GapQuestion.objects.filter(answer__question=CAT)
+    find(WIRE[1])
+
+    undo_merging(noted, expert)
+
+    assert sorted(gap.questions for gap in Gap.objects.all()) == [1, 3]
+    asked.refresh_from_db()
+    assert asked_in(asked.gap) == {CAT}
+    wires = gap_of(WIRE[0])
+    assert wires.members.count() == 3
+    assert np.isclose(np.linalg.norm(wires.vector), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("dismissed", "is dismissed; reopen it first. Nothing is undone"),
+        ("assigned", "assigned to nobody since"),
+        ("split", "moved to another gap since"),
+        ("merged", "There is no gap"),
+    ],
+)
+def test_gaps_that_were_dealt_with_since_stay_merged(expert, merged, change, said):
+    _, noted = merged
+    kept = Gap.objects.get()
+    if change == "dismissed":
+        dismiss(kept.pk, by=expert, reason="Small talk.")
+    elif change == "assigned":
+        assign(kept.pk, by=expert, owner=None)
+    elif change == "split":
+        moved = kept.members.get(answer__question=CAT)
+        split(kept.pk, by=expert, question_ids=[moved.pk])
+    else:
+        find(
+            "Who won the chess game?",
+            "Who won the last game of chess?",
+            "Who has won the chess game?",
+            "Who was the winner of the chess game?",
+        )
+        merge(Gap.objects.values_list("pk", flat=True), by=expert)
+    now = everything()
+
+    with pytest.raises(ChangedSinceError, match=said):
+        undo_merging(noted, expert)
+
+    assert everything() == now
+
+
+def test_words_that_were_erased_since_do_not_come_back(expert, merged):
+    _, noted = merged
+    erased = Answer.objects.filter(question=CAT)
+    erased.update(question="[erased]", erased_at=timezone.now())
+
+    undo_merging(noted, expert)
+
+    assert set(Gap.objects.values_list("question", flat=True)) == {
+        WIRE[0],
+        "[erased]",
+    }
+
+
+def test_the_list_merges_gaps_and_offers_to_undo_it(client, expert):
+    find(*WIRE, CAT)
+    before = everything()
+    client.force_login(expert)
+    chosen = list(Gap.objects.values_list("pk", flat=True))
+    given = {"action": "merge_chosen", "_selected_action": chosen, "confirm": "1"}
+    address = reverse("admin:qa_gap_changelist") + "?state__exact=open"
+
+    done = client.post(address, given, follow=True)
+    assert Gap.objects.count() == 1
+    undone = take_back(client, offered(done))
+
+    assert everything() == before
+    assert said_in(undone)[0].startswith("Undone: 2 gaps merged")
+
+
+def test_very_many_questions_are_merged_for_good(expert, monkeypatch):
+    find(*WIRE, CAT)
+    monkeypatch.setattr(regrouping, "_MAX_NOTED", 0)
+
+    kept, noted = merge_undoably(Gap.objects.values_list("pk", flat=True), by=expert)
+
+    assert (kept.questions, noted) == (3, None)
