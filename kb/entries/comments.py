@@ -1,15 +1,22 @@
 """What readers of an entry say about it to each other; it is never evidence."""
 
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
 from django.contrib.auth.models import User
 from django.db import models, transaction
 
+from accounts.exceptions import ForbiddenError
 from accounts.models import optional_user
 from accounts.roles import Role, has_role_in
+from accounts.undo import ChangedSinceError, undoes
 from kb.entries.models import Entry
 from kb.exceptions import CommentNotFoundError, EntryNotFoundError
 from kb.text.cleaning import clean_text
 
 COMMENT_LIMIT = 2_000
+UNDO: Final = "kb.comment"
 
 
 class Comment(models.Model):
@@ -45,16 +52,57 @@ def add_comment(*, entry_id: int, by: User, text: str) -> Comment:
 
 
 @transaction.atomic
-def delete_comment(*, comment_id: int, by: User) -> int:
-    """Delete a comment of one's own, or as a curator any; return its entry's id."""
+def delete_comment(*, comment_id: int, by: User) -> dict[str, Any]:
+    """Delete a comment of one's own, or as a curator any; return what `UNDO` takes."""
     entries = Entry.objects.readable_by(by).values("pk")
     rows = Comment.objects.filter(pk=comment_id, entry__in=entries)
-    comment = rows.select_for_update(of=("self",)).first()
+    comment = rows.select_for_update(of=("self",)).select_related("author").first()
     if comment is None or not comment.is_deletable_by(by):
         raise CommentNotFoundError(
             f"There is no comment {comment_id} that you may delete; its author and "
             "curators may."
         )
-    entry_id: int = comment.entry_id
+    noted = {
+        "comment": comment.pk,
+        "entry": comment.entry_id,
+        "author": comment.author_id,
+        "signs_in_as": comment.author.get_username() if comment.author else "",
+        "text": comment.text,
+        "created_at": comment.created_at.isoformat(),
+    }
     comment.delete()
-    return entry_id
+    return noted
+
+
+@undoes(UNDO)
+@transaction.atomic
+def undo_deletion(noted: Mapping[str, Any], by: User) -> None:
+    """Let a comment be there again, word for word, of the same author and time.
+
+    Raises:
+        ChangedSinceError: It is there, or its author was erased and it with them.
+    """
+    entries = Entry.objects.readable_by(by).filter(pk=noted["entry"])
+    if not entries.exists():
+        raise EntryNotFoundError("The entry is gone, or you may not see it any more.")
+    if Comment.objects.filter(pk=noted["comment"]).exists():
+        raise ChangedSinceError("The comment is there again already.")
+    author = User.objects.filter(pk=noted["author"]).first()
+    if noted["author"] and (
+        author is None or author.get_username() != noted["signs_in_as"]
+    ):
+        raise ChangedSinceError(
+            "The comment's author was erased or renamed since; it stays deleted."
+        )
+    comment = Comment(
+        pk=noted["comment"],
+        entry_id=noted["entry"],
+        author=author,
+        text=noted["text"],
+    )
+    if not comment.is_deletable_by(by):
+        raise ForbiddenError("Only its author and curators can bring a comment back.")
+    comment.save(force_insert=True)
+    # The field writes the time of the insertion.
+    written = datetime.fromisoformat(noted["created_at"])
+    Comment.objects.filter(pk=comment.pk).update(created_at=written)

@@ -23,6 +23,7 @@ from kb.entries.comments import (
     add_comment,
     delete_comment,
 )
+from kb.entries.comments import UNDO as UNDO_COMMENT
 from kb.entries.models import SERVED_STATES, Entry, Revision
 from kb.entries.states import restore_entry, retire_entry
 from kb.entries.values import read_validity
@@ -174,10 +175,19 @@ def comment(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 def uncomment(request: HttpRequest, comment_id: int) -> HttpResponseBase:
     """Delete a comment: one's own, or as a curator any."""
     try:
-        entry_id = delete_comment(comment_id=comment_id, by=caller(request))
+        before = delete_comment(comment_id=comment_id, by=caller(request))
     except CommentNotFoundError as missing:
         raise Http404(str(missing)) from missing
-    return redirect(reverse("entry", args=[entry_id]) + "#comments")
+    page = reverse("entry", args=[before["entry"]])
+    offer_undo(
+        request,
+        "Comment deleted.",
+        kind=UNDO_COMMENT,
+        before=before,
+        back=f"{page}#comments",
+        is_focused=True,
+    )
+    return redirect(page)  # its message is at the top
 
 
 @require_POST
