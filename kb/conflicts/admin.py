@@ -99,6 +99,7 @@ class ConflictAdmin(InBaseAdmin, OpenFirstAdmin, FixedRowsAdmin):
             "conflict": conflict,
             "sides": _sides(conflict),
             "reasons": list(dict.fromkeys(r["why"] for r in conflict.reasons)),
+            "may_edit": may_resolve,
             "may_resolve": may_resolve and conflict.state == Conflict.State.OPEN,
             "error": error,
             "typed": request.POST.get("reason", ""),

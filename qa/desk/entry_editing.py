@@ -1,19 +1,23 @@
-"""Editing an entry on its own page: its words, its end of validity and its tags.
+"""Editing an entry in its place: its words, its end of validity and its tags.
 
+The place is the entry's own page, or a part of another page that its Edit link names.
 What is saved was typed on the revision that the form was opened at. If somebody saved
 another one meanwhile, both texts are shown and what was typed stays in the form.
 """
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponseBase, QueryDict
-from django.shortcuts import redirect
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from accounts.exceptions import NescioError
@@ -32,6 +36,7 @@ from kb.upkeep.undoing import undoable
 from . import parts
 from .entry_pages import find_curated, find_entry, show_entry
 
+_PART: Final = re.compile(r"[a-z]+(-[0-9]+)?")
 _CHANGED = ("question", "text", "valid_until", "product_line", "line_of_business")
 
 
@@ -100,6 +105,24 @@ def _form(found: Entry, user: User, data: QueryDict | None = None) -> EntryTextF
     return EntryTextForm(data, initial=initial, auto_id="entry-%s", label_suffix="")
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where on another page the form is: the page's address, and the id of the part."""
+
+    back: str
+    part: str
+
+    @property
+    def query(self) -> str:
+        return "?" + urlencode({"back": self.back, "part": self.part})
+
+
+def _place(request: HttpRequest) -> _Place | None:
+    back, part = request.GET.get("back", ""), request.GET.get("part", "")
+    is_ours = back.startswith("/") and url_has_allowed_host_and_scheme(back, None)
+    return _Place(back, part) if is_ours and _PART.fullmatch(part) else None
+
+
 @require_http_methods(["GET", "HEAD", "POST"])
 @parts.agents_only
 def edit(request: HttpRequest, entry_id: int) -> HttpResponseBase:
@@ -108,15 +131,43 @@ def edit(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     if request.method == "POST":
         return _save(request, found)
     if found.state == Entry.State.RETIRED:
-        return redirect("entry", found.pk)
-    return show_entry(request, found, form=_form(found, caller(request)))
+        place = _place(request)
+        if place is None:
+            return redirect("entry", found.pk)
+        messages.error(request, f"Entry {found.pk} is retired; restore it first.")
+        return _return(request, found, place)
+    return _show(request, found, form=_form(found, caller(request)))
+
+
+def _show(
+    request: HttpRequest,
+    found: Entry,
+    status: int = 200,
+    **said: Any,  # noqa: ANN401  # for the template
+) -> HttpResponseBase:
+    """Return the entry's page with the form, or with HTMX the form for another page."""
+    place = _place(request)
+    if place is None or not parts.is_live(request):
+        return show_entry(request, found, status=status, place=place, **said)
+    context = {"entry": found, "place": place, **said}
+    return render(request, "qa/_entry_form.html", context, status=status)
+
+
+def _return(request: HttpRequest, now: Entry, place: _Place) -> HttpResponseBase:
+    """Return to another page; with HTMX, what is said there, and its part read again."""
+    if not parts.is_live(request):
+        return redirect(place.back)
+    response = render(request, "qa/_entry_saved.html", {"entry": now, "place": place})
+    response["HX-Retarget"] = f"#{place.part}"
+    response["HX-Reswap"] = "beforebegin"
+    return response
 
 
 def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
     by = caller(request)
     form = _form(found, by, request.POST)
     if not form.is_valid():
-        return show_entry(request, found, status=422, form=form)
+        return _show(request, found, status=422, form=form)
     try:
         _, before = undoable(
             lambda: edit_undisputed(
@@ -134,17 +185,19 @@ def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
     except InvalidKnowledgeError as refused:
         field = refused.field if refused.field in form.fields else None
         form.add_error(field, str(refused))
-        return show_entry(request, found, status=422, form=form)
+        return _show(request, found, status=422, form=form)
     except NescioError as refused:
         form.add_error(None, str(refused))
-        return show_entry(request, found, status=_status(request, refused), form=form)
-    now = find_entry(request, found.pk)
-    back = reverse("entry", args=[now.pk])
+        return _show(request, found, status=_status(request, refused), form=form)
+    now, place = find_entry(request, found.pk), _place(request)
+    back = place.back if place else reverse("entry", args=[now.pk])
     if now.revision_number == found.revision_number:
         messages.success(request, "Nothing was changed.")
     else:
         said = _said(found, now)
         offer_undo(request, said, kind=UNDO, before=before, back=back)
+    if place:
+        return _return(request, now, place)
     if not is_live(request):
         return redirect(back)
     response = show_entry(request, now)
@@ -193,7 +246,7 @@ def _show_both(
         *(_marked(now[name], str(data.get(name, ""))) for name in ("question", "text")),
     )
     form = _form(found, caller(request), data)
-    return show_entry(request, found, status=status, form=form, theirs=theirs)
+    return _show(request, found, status=status, form=form, theirs=theirs)
 
 
 def _marked(theirs: str, yours: str) -> tuple[Piece, ...]:

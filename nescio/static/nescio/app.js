@@ -11,40 +11,6 @@
     element instanceof HTMLElement &&
     (element.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName));
 
-  // An entry's text is edited in its place: e begins, Ctrl+Enter saves, Escape leaves.
-  const isChanged = (field) => field.matches("select")
-    ? !field.selectedOptions[0]?.defaultSelected
-    : field.matches("input, textarea") && field.value !== field.defaultValue;
-  const edits = (event) => {
-    const form = document.getElementById("entry-form");
-    const isHeld = event.ctrlKey || event.metaKey;
-    const begin = document.querySelector("[data-edits]");
-    if (begin && event.key === "e" && !isHeld && !event.altKey && !isTyping(event.target)) {
-      begin.click();
-      return true;
-    }
-    if (!form || event.isComposing) {
-      return false;
-    }
-    if (event.key === "Enter" && isHeld && form.contains(event.target)) {
-      form.requestSubmit();
-      return true;
-    }
-    if (event.key === "Escape") {
-      const isTyped = "unsaved" in form.dataset || [...form.elements].some(isChanged);
-      if (!isTyped || window.confirm("Leave without saving what you typed?")) {
-        form.querySelector("[data-cancels]").click();
-      }
-      return true;
-    }
-    return false;
-  };
-  document.addEventListener("htmx:load", (event) => {
-    if (event.detail.elt.id === "entry-said" && document.activeElement === document.body) {
-      event.detail.elt.querySelector("[data-edits]")?.focus();
-    }
-  });
-
   document.addEventListener("keydown", (event) => {
     const box = questionBox();
     const target = { "/": box, f: document.getElementById("follow-up") }[event.key];
@@ -56,9 +22,6 @@
     // Without it the keys above would be typed into the box that has just asked.
     if (event.key === "Escape" && asks(event.target) && !event.isComposing) {
       event.target.blur();
-    }
-    if (edits(event)) {
-      event.preventDefault();
     }
     // A composing input method uses Enter to choose a word.
     if (event.key === "Enter" && asks(event.target) && !event.shiftKey && !event.isComposing) {

@@ -2,10 +2,12 @@
 
 import re
 from datetime import timedelta
+from urllib.parse import urlencode
 
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from accounts.models import KnowledgeRole
 from accounts.roles import Role
@@ -301,3 +303,87 @@ def test_the_form_costs_no_more_queries_than_the_page_and_its_tags(
         page.get(reverse("entry", args=[entry.pk]))
     with django_assert_max_num_queries(26):
         page.get(address(entry), headers=LIVE)
+
+
+DUE = "/admin/kb/entry/due?whose=all&reason=needs_review"
+
+
+def from_due(entry, back=DUE, part=None):
+    """Return the address of the form of an entry that is edited under Due for review."""
+    named = {"back": back, "part": part or f"due-{entry.pk}"}
+    return f"{address(entry)}?{urlencode(named)}"
+
+
+def test_the_form_of_another_page_comes_alone_and_returns_there(page):
+    entry = make_entry(state="needs_review")
+
+    alone = page.get(from_due(entry), headers=LIVE).content.decode()
+    whole = page.get(from_due(entry)).content.decode()
+    refused = page.post(from_due(entry), typed(entry, text=""), headers=LIVE)
+    saved = page.post(from_due(entry), typed(entry, text="It costs 13 euros."))
+
+    assert "<h1>" not in alone
+    assert "<h1>" in whole
+    for body in (alone, whole, refused.content.decode()):
+        assert f'href="{escape(DUE)}#edit-{entry.pk}"' in body
+        assert f'action="{escape(from_due(entry))}"' in body
+    assert refused.status_code == 422
+    assert "<h1>" not in refused.content.decode()
+    assert saved["Location"] == DUE
+
+
+def test_what_is_saved_for_another_page_is_said_there_and_its_part_read_again(page):
+    entry = make_entry(state="needs_review")
+
+    saved = page.post(
+        from_due(entry), typed(entry, text="It costs 13 euros."), headers=LIVE
+    )
+    body = saved.content.decode()
+    token = re.search(r'name="undo" value="([^"]+)"', body)
+    assert token is not None
+    undone = page.post(reverse("undo"), {"undo": token[1]})
+
+    assert "Saved." in body
+    assert f'hx-get="{escape(DUE)}"' in body
+    assert f'hx-select="#due-{entry.pk}"' in body
+    assert saved["HX-Retarget"] == f"#due-{entry.pk}"
+    assert saved["HX-Reswap"] == "beforebegin"
+    assert undone["Location"] == DUE
+    assert Entry.objects.get().text == entry.text
+
+
+def test_what_was_retired_meanwhile_is_said_on_the_other_page(page):
+    entry = make_entry()
+    retire_entry(entry_id=entry.pk, by=make_curator())
+
+    said = page.get(from_due(entry), headers=LIVE)
+
+    assert f"Entry {entry.pk} is retired; restore it first." in said.content.decode()
+    assert said["HX-Retarget"] == f"#due-{entry.pk}"
+    assert page.get(from_due(entry))["Location"] == DUE
+
+
+@pytest.mark.parametrize(
+    ("back", "part"),
+    [
+        ("https://elsewhere.example/", "due-1"),
+        ("//elsewhere.example/", "due-1"),
+        ("/\\elsewhere.example/", "due-1"),
+        ("javascript:alert(1)", "due-1"),
+        ("admin/", "due-1"),
+        (DUE, "due-1, body"),
+        (DUE, '"><script>'),
+        (DUE, "\0"),
+    ],
+)
+def test_it_returns_to_no_other_site_and_no_made_up_part(page, back, part):
+    entry = make_entry()
+    elsewhere = from_due(entry, back, part)
+
+    form = page.get(elsewhere, headers=LIVE).content.decode()
+    saved = page.post(elsewhere, typed(entry, text="It costs 13 euros."))
+
+    assert "elsewhere" not in form
+    assert "<script>" not in form
+    assert 'hx-select="#entry-said"' in form
+    assert saved["Location"] == reverse("entry", args=[entry.pk])
