@@ -147,7 +147,7 @@ def _show(
 ) -> HttpResponseBase:
     """Return the entry's page with the form, or with HTMX the form for another page."""
     place = _place(request)
-    if place is None or not parts.is_live(request):
+    if place is None or not is_live(request):
         return show_entry(request, found, status=status, place=place, **said)
     context = {"entry": found, "place": place, **said}
     return render(request, "qa/_entry_form.html", context, status=status)
@@ -155,7 +155,7 @@ def _show(
 
 def _return(request: HttpRequest, now: Entry, place: _Place) -> HttpResponseBase:
     """Return to another page; with HTMX, what is said there, and its part read again."""
-    if not parts.is_live(request):
+    if not is_live(request):
         return redirect(place.back)
     response = render(request, "qa/_entry_saved.html", {"entry": now, "place": place})
     response["HX-Retarget"] = f"#{place.part}"
