@@ -35,7 +35,7 @@ def test_a_password_is_changed_on_the_profile_and_opens_the_desk(make_desk):
     expect(page.get_by_text("Saved.")).to_be_visible()
     desk.open("/")
     desk.ask("Who won the chess game?")
-    expect(page.locator("article.result [lang=de]")).to_contain_text("rate nicht")
+    expect(page.locator("article.result p[lang=de]")).to_contain_text("rate nicht")
 
     page.get_by_role("button", name="Log out").press("Enter")
     page.get_by_label("Name").fill("agent")
