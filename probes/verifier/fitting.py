@@ -96,10 +96,7 @@ def fit_cross_encoder(
 
     With a teacher, which was fitted before, it learns from what that makes of each pair.
     """
-    groups: list[dict[str, Any]] = [
-        {"params": [*network.head.parameters()]},
-        {"params": [*network.layers.parameters()], "lr": settings.upper_rate},
-    ]
+    groups = _joint_groups(network.head, network.layers, settings)
 
     def score(pairs: Sequence[Pair]) -> torch.Tensor:
         return joint_logits(network, reader, pairs)[None]
@@ -115,15 +112,21 @@ def fit_teacher(
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
     """Fit a teacher in place, as a cross-encoder is; its encoder at `upper_rate`."""
-    groups: list[dict[str, Any]] = [
-        {"params": [*teacher.head.parameters()]},
-        {"params": [*teacher.encoder.parameters()], "lr": settings.upper_rate},
-    ]
+    groups = _joint_groups(teacher.head, teacher.encoder, settings)
 
     def score(pairs: Sequence[Pair]) -> torch.Tensor:
         return teacher.logits(pairs)[None]
 
     _fit(teacher, groups, score, examples, settings, on_step)
+
+
+def _joint_groups(
+    head: nn.Module, below: nn.Module, settings: VerifierSettings
+) -> list[dict[str, Any]]:
+    return [
+        {"params": [*head.parameters()]},
+        {"params": [*below.parameters()], "lr": settings.upper_rate},
+    ]
 
 
 def _fit(
@@ -200,32 +203,40 @@ def _loss(
         pairs += [(example.question, entry) for entry in entries]
     logits = score(pairs).view(-1, len(batch), settings.group)
     target = torch.tensor(right).expand(len(logits), -1)  # the same for every net
-    none = torch.zeros(*target.shape, 1)
-    choice = functional.cross_entropy(
-        torch.cat([logits, none], 2).flatten(0, 1), target.flatten()
-    )
     each = functional.one_hot(target, settings.group + 1)[..., : settings.group].float()
-    own = choice + _PAIR_WEIGHT * functional.binary_cross_entropy_with_logits(
-        logits, each
-    )
+    own = _distance(logits, target, each, _PAIR_WEIGHT)
     if teacher is None:
         return own
-    with torch.inference_mode():
-        taught = teacher.logits(pairs).view(1, len(batch), -1)
-    taught = taught.expand_as(logits).clone()
+    with torch.no_grad():
+        taught = teacher.logits(pairs).view(1, len(batch), -1).expand_as(logits)
+    choice = functional.softmax(_with_none(taught), 2)
     share = settings.by_teacher
-    return (1 - share) * own + share * _difference(logits, taught)
+    return (1 - share) * own + share * _distance(logits, choice, taught.sigmoid())
 
 
-def _difference(logits: torch.Tensor, taught: torch.Tensor) -> torch.Tensor:
-    """Return how far choices and pairs are from a teacher's: (nets, questions, entries)."""
-    none = torch.zeros(*logits.shape[:2], 1)
-    log_chances = functional.log_softmax(torch.cat([logits, none], 2), 2)
-    wanted = functional.softmax(torch.cat([taught, none], 2), 2)
-    choice = -(wanted * log_chances).sum(2).mean()
-    return choice + functional.binary_cross_entropy_with_logits(
-        logits, taught.sigmoid()
+def _distance(
+    logits: torch.Tensor,
+    choice: torch.Tensor,
+    each: torch.Tensor,
+    pair_weight: float = 1.0,
+) -> torch.Tensor:
+    """Return how far logits (nets, questions, entries) are from what is wanted.
+
+    Args:
+        choice: Which entry, or as the last none, is chosen (nets, questions); or with
+            which probability each is (nets, questions, entries + 1).
+        each: With which probability each entry answers by itself: the shape of `logits`.
+    """
+    chosen = functional.cross_entropy(
+        _with_none(logits).flatten(0, 1), choice.flatten(0, 1)
     )
+    return chosen + pair_weight * functional.binary_cross_entropy_with_logits(
+        logits, each
+    )
+
+
+def _with_none(logits: torch.Tensor) -> torch.Tensor:
+    return torch.cat([logits, torch.zeros(*logits.shape[:2], 1)], 2)
 
 
 def logits_of(network: Tuned, pairs: Sequence[Pair]) -> torch.Tensor:

@@ -3,7 +3,7 @@
 People made a third of SQuAD 2.0 unanswerable so (Rajpurkar et al., 2018): by another name,
 another number, an opposite or a negation. Where an entry has what is exchanged, the same
 exchange in the entry makes one that answers again: without these an exchanged question
-would be told by how odd it sounds.
+would be recognised by how odd it sounds.
 """
 
 import random

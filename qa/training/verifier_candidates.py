@@ -76,26 +76,36 @@ def examples_of(
     windows = [reader.windows(*texts[at])[0] for at in needed]
     states = dict(zip(needed, reader.read(windows), strict=True))
     examples = []
+    exchanges: list[tuple[Exchange, tuple[Tokens, ...]]] = []
     made = Exchanges(known, chance)
     questions = reader.questions([row.text for row in rows])
     for row, places, tokens in zip(rows, found, questions, strict=True):
-        others = [states[at] for at in places if not known.answers(row, at)]
-        answering = [states[at] for at in sorted(row.answered_by)]
+        others = tuple(states[at] for at in places if not known.answers(row, at))
+        answering = tuple(states[at] for at in sorted(row.answered_by))
         if others:
-            examples.append(Example(tokens, tuple(answering), tuple(others)))
+            examples.append(Example(tokens, answering, others))
         is_drawn = answering and chance.random() < exchanged
         if is_drawn and (other := made.exchange(row)):
-            examples.append(_exchanged(other, reader, [*answering, *others]))
-    return examples
+            exchanges.append((other, (*answering, *others)))
+    return [*examples, *_exchanged(exchanges, reader)]
 
 
-def _exchanged(exchange: Exchange, reader: Reader, others: Sequence[Tokens]) -> Example:
-    answering: tuple[Tokens, ...] = ()
-    if entry := exchange.entry:
-        place = place_of(entry.title, entry.section)
-        windows = reader.windows(place, entry.question, entry.text)
-        answering = tuple(reader.read(windows[:1]))
-    return Example(reader.question(exchange.text), answering, tuple(others))
+def _exchanged(
+    exchanges: Sequence[tuple[Exchange, tuple[Tokens, ...]]], reader: Reader
+) -> list[Example]:
+    """Return exchanged questions, each with the entries that do not answer it."""
+    entries = {e: _window(e, reader) for each, _ in exchanges if (e := each.entry)}
+    states = dict(zip(entries, reader.read([*entries.values()]), strict=True))
+    questions = reader.questions([each.text for each, _ in exchanges])
+    return [
+        Example(tokens, (states[each.entry],) if each.entry else (), others)
+        for tokens, (each, others) in zip(questions, exchanges, strict=True)
+    ]
+
+
+def _window(entry: SourceEntry, reader: Reader) -> tuple[list[int], list[int]]:
+    place = place_of(entry.title, entry.section)
+    return reader.windows(place, entry.question, entry.text)[0]
 
 
 def _as_read(entry: SourceEntry, chance: random.Random) -> tuple[str, str, str]:

@@ -31,16 +31,6 @@ DUE = "/admin/kb/entry/due"
 
 
 @pytest.fixture
-def carla():
-    return make_staff(Role.CURATOR, username="carla")
-
-
-@pytest.fixture
-def page(carla):
-    return page_client(carla)
-
-
-@pytest.fixture
 def due():
     entry = make_entry()
     return mark_for_review(entry_id=entry.pk, by=make_curator())

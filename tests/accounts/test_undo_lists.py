@@ -13,7 +13,6 @@ from qa.gaps.escalations import escalate
 from qa.gaps.services import assign, dismiss
 from qa.models import Escalation, Gap, Review
 from tests.accounts.test_undo import do, make_gap, offered, said, take_back
-from tests.clients import page_client
 from tests.factories import (
     make_curator,
     make_entries,
@@ -26,16 +25,6 @@ from tests.qa.answer_rows import make_answer
 from tests.qa.reviews.review_rows import make_review
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def carla():
-    return make_staff(Role.CURATOR, username="carla")
-
-
-@pytest.fixture
-def page(carla):
-    return page_client(carla)
 
 
 @pytest.fixture
