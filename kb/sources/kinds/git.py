@@ -6,6 +6,7 @@ repository does anything here; files are read as objects.
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -148,13 +149,17 @@ def _run(
         raise SourceError("kind", "git is not installed on this machine.")
     command = [git, *(["--git-dir", str(folder)] if inside else []), *arguments]
     with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as said:
+        alive, inherited = os.pipe()
         process = subprocess.Popen(  # noqa: S603  # addresses are checked, -- ends options
             command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=said,
             env=_environment(configured),
+            pass_fds=(inherited,),
+            start_new_session=True,
         )
+        os.close(inherited)
         try:
             while process.poll() is None:
                 bounds.seconds_left()
@@ -162,8 +167,7 @@ def _run(
                     bounds.check_room(_size(folder))
                 time.sleep(_CHECK_SECONDS if not inside else 0.005)
         finally:
-            process.kill()
-            process.wait()
+            _end(process, alive)
         if not inside:
             bounds.take(_size(folder))
         if process.returncode:
@@ -172,6 +176,19 @@ def _run(
             raise SourceError("address", f"git could not read it: {message}")
         output.seek(0)
         return output.read(max(bounds.document_bytes, _MAX_LISTING))
+
+
+def _end(process: subprocess.Popen[bytes], alive: int) -> None:
+    """Kill git with the processes that it started, and return when none of them writes.
+
+    All of them hold the other end of the pipe `alive`, which ends with the last of them:
+    `git index-pack` would write on into a folder that is being deleted.
+    """
+    with suppress(ProcessLookupError, PermissionError):  # all ended, or are zombies
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    with open(alive, "rb") as pipe:
+        pipe.read()
 
 
 def _size(folder: Path) -> int:

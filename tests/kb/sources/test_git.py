@@ -140,6 +140,27 @@ def test_a_repository_that_is_too_large_is_not_cloned_to_its_end(repository, set
     assert "more than 1 MiB" in failed(source, SourceBoundsError)
 
 
+def test_what_git_started_writes_no_more_once_git_is_ended(
+    directory, settings, monkeypatch
+):
+    """`git index-pack` lives on after a killed `git clone`, and writes into its folder."""
+    git = directory / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(
+        """#!/bin/sh
+for folder; do :; done
+mkdir "$folder"
+(while :; do n=$((n + 1)); head -c 20000 /dev/zero >"$folder/pack$n"; done) &
+wait
+"""
+    )
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(git.parent), prepend=os.pathsep)
+    settings.SOURCE_MAX_MIB = 1
+
+    assert "more than 1 MiB" in failed(follow("git", directory), SourceBoundsError)
+
+
 def test_a_credential_of_the_environment_reaches_the_server(repository, settings):
     bare = repository.folder.parent / "served.git"
     repository.git("clone", "--quiet", "--bare", ".", str(bare))
