@@ -19,6 +19,7 @@ DESKTOP = {"width": 1200, "height": 900}
 WIDE = {"width": 1300, "height": 720}
 PHONE = {"width": 390, "height": 844}
 ANSWERED = "what does it cost me if I pay late"
+PLAYED = "What does it cost to get a new card if I lost mine?"
 REFUSED = "Which documents does a dispute about a damaged parcel need?"
 UNCLEAR = "How much is the yearly fee?"
 VERBATIM = "How do I block a lost card?"
@@ -53,6 +54,7 @@ def main() -> None:
         page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]  # as above
         picture_of_calibration(page)
         picture_of_unsourced(page)
+        picture_of_playground(page)
         phone = signed_in(browser, up, scheme="dark", viewport=PHONE)
         picture_of_question(phone, VERBATIM, "ask-phone-dark")
         browser.close()
@@ -144,6 +146,24 @@ def picture_of_calibration(page: Page) -> None:
     page.mouse.wheel(0, -80)  # from under the page's head
     page.wait_for_timeout(500)
     save(page, "calibration")
+
+
+def picture_of_playground(page: Page) -> None:
+    """Compare a stricter threshold with the active version and take the whole page."""
+    page.goto("/playground")
+    page.get_by_label("Question", exact=True).fill(PLAYED)
+    page.get_by_text("Other thresholds than").click()
+    page.get_by_label("Minimum probability of an entry's own answer", exact=True).fill(
+        "0.99"
+    )
+    page.get_by_text("Other thresholds than").click()
+    page.get_by_label("Compare with").select_option(index=1)
+    page.get_by_role("button", name="Try").click()
+    page.get_by_role("heading", name="What differs").wait_for(timeout=120_000)
+    page.evaluate("document.activeElement.blur(); scrollTo(0, 0)")
+    page.set_viewport_size({**DESKTOP, "height": 1400})  # type: ignore[typeddict-item]
+    save(page, "playground")
+    page.set_viewport_size(DESKTOP)  # type: ignore[arg-type]  # as above
 
 
 def save(page: Page, name: str) -> None:
