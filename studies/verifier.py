@@ -15,6 +15,7 @@ from kb.text.words import sentences
 from probes.verifier.scoring import load_verifier
 from qa.evaluation.metrics.intervals import clusters_of
 from qa.evaluation.report.tables import TextTable, percent
+from qa.exceptions import TrainingDataError
 from qa.management.base import positive
 from qa.pipeline.choice import choose, log_odds
 from qa.pipeline.policy import default
@@ -58,10 +59,10 @@ class Command(Study):
     """`python -m studies verifier --data DIR`."""
 
     help = (
-        "Ask six public data sets that the verifier never saw, of half of the questions "
-        "with the entries that answer them left out, and print how often the likeliest "
-        "entry is right, what is refused and what is wrongly shown at the default "
-        "threshold. No language model is asked."
+        "Ask six public data sets that the verifier never saw, as far as they are there, "
+        "of half of the questions with the entries that answer them left out, and print "
+        "how often the likeliest entry is right, what is refused and what is wrongly "
+        "shown at the default threshold. No language model is asked."
     )
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
@@ -77,10 +78,10 @@ class Command(Study):
         data, count, seed = options["data"], options["questions"], options["seed"]
         threshold = float(default("min_entry_answer"))
         verifier = load_verifier()
+        sets, absent = _read(data)
         lines = []
-        for number, (name, read) in enumerate(SETS.items()):
-            on_progress(f"Asking {name}", number, len(SETS))
-            known = read(data)
+        for number, (name, known) in enumerate(sets.items()):
+            on_progress(f"Asking {name}", number, len(sets))
             rows = list(ask(known, count, seed, apart=name in BY_DOCUMENT))
             lines.append(_line(name, rows, threshold))
         return Outcome(
@@ -100,6 +101,7 @@ class Command(Study):
                 "what the threshold has to keep back. In these sets questions name no "
                 "document, so that each document is a knowledge base of its own: "
                 f"{'; '.join(BY_DOCUMENT)}.",
+                *(f"Not asked: {each}" for each in absent),
             ),
         )
 
@@ -109,6 +111,24 @@ _COLUMNS: Final = (
     "AUROC right", "false refusals", "false answers", "wrong among shown",
     "coverage at 5 / 10 / 20 % wrong",
 )  # fmt: skip
+
+
+def _read(data: Path) -> tuple[dict[str, KnowledgeSet], list[str]]:
+    """Return the sets whose files are there, and what is missing of the others.
+
+    Raises:
+        TrainingDataError: None is there.
+    """
+    found: dict[str, KnowledgeSet] = {}
+    absent: list[TrainingDataError] = []
+    for name, read in SETS.items():
+        try:
+            found[name] = read(data)
+        except TrainingDataError as error:
+            absent.append(error)
+    if not found:
+        raise absent[0]
+    return found, [f"{error}" for error in absent]
 
 
 def ask(
