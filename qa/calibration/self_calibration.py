@@ -135,12 +135,11 @@ def calibrate_itself(
         on_progress=on_progress,
     )
     aim = wanted.target if target is None else target
-    choice = choose(
-        measured,
-        target=aim,
-        unanswerable=unanswerable,
-        least=_least(measured, aim),
+    chosen = partial(
+        choose, target=aim, unanswerable=unanswerable, least=_least(measured, aim)
     )
+    choice = chosen(measured)
+    settled = [each for each in measured if not each.is_doubtful]
     kept = _kept(choice, measured)
     kept.knowledge_base, kept.seed = knowledge_base, seed
     kept.entries = len({q.entry.pk for q in questions if q.entry and not q.label})
@@ -148,7 +147,13 @@ def calibrate_itself(
     kept.verifier, kept.embedder, kept.retrieval = running()
     kept.notes = _notes(choice, own_trades)
     why_not = partial(
-        _why_not, base, choice, mode or wanted.calibrates_itself, is_asked=bool(mode)
+        _why_not,
+        base,
+        choice,
+        mode or wanted.calibrates_itself,
+        is_asked=bool(mode),
+        strictest=max(base.min_entry_answer, chosen(settled).threshold),
+        doubtful=len(measured) - len(settled),
     )
     kept.policy = _version(base, choice, by)
     if not (why_not() or kept.policy.is_active):
@@ -232,8 +237,20 @@ def _version(base: Policy, choice: Choice, by: AbstractBaseUser | None) -> Polic
     return new_version(base, by=by, name=NAME, **changes)
 
 
-def _why_not(base: Policy, choice: Choice, mode: str, *, is_asked: bool) -> str:
-    """Return why the version is only proposed; "" where it may decide."""
+def _why_not(
+    base: Policy,
+    choice: Choice,
+    mode: str,
+    *,
+    is_asked: bool,
+    strictest: float,
+    doubtful: int,
+) -> str:
+    """Return why the version is only proposed; "" where it may decide.
+
+    Args:
+        strictest: What it may be at the most without the `doubtful` reviews.
+    """
     if mode != Mode.ACTIVATE:
         return "It was only to be proposed."
     base.refresh_from_db(fields=["is_active"])
@@ -249,6 +266,11 @@ def _why_not(base: Policy, choice: Choice, mode: str, *, is_asked: bool) -> str:
         return f"A person set the thresholds of {base}, which decides."
     if not choice.could_be_earned:
         return "There are too few questions to tell."
+    if choice.threshold > strictest:
+        return (
+            f"Fewer questions would be answered because of {doubtful} reviews by one "
+            "expert alone; each wants a second opinion."
+        )
     return ""
 
 

@@ -142,11 +142,16 @@ def agreement() -> tuple[Agreement, ...]:
 
 
 def judged_twice(reviews: QuerySet[Review]) -> "QuerySet[Review, Any]":
-    """Return the grades of second reviews, and of the first ones as `first_...`."""
+    """Return the grades of second reviews, and of the first ones as `first_...`.
+
+    Of those that were drawn for it: what is doubted is asked about because of what the
+    first review says.
+    """
     names = (*GRADES, "should_be_answered")
     done = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)
     first = FilteredRelation("answer__reviews", condition=done)
-    rows = reviews.filter(round=2, state=Review.State.DONE).annotate(first=first)
+    drawn = reviews.filter(round=2, state=Review.State.DONE, stratum__isnull=False)
+    rows = drawn.annotate(first=first)
     found: QuerySet[Review, Any] = rows.filter(first__isnull=False).values(
         *names, **{f"first_{name}": F(f"first__{name}") for name in names}
     )

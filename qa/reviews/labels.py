@@ -19,6 +19,8 @@ from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
 from qa.reviews.models import Review
 
+from .second_opinions import is_doubtful
+
 EVIDENCE: Final = "answer__evidence"
 MAX_READ: Final = 1_200
 """Reviews of a knowledge base that are read, the newest ones."""
@@ -48,12 +50,14 @@ class ReviewedQuestion:
     """That of a question entries of these ids are right; of none: nothing may be shown.
 
     `weight` is how many questions it stands for, relative to the others. `is_right` says
-    whether what was written was right; None where nobody judged it.
+    whether what was written was right; None where nobody judged it. `is_doubtful`: one
+    expert alone calls wrong what the verifier thinks likely to answer.
     """
 
     answer: Answer
     right: frozenset[int]
     is_right: bool | None
+    is_doubtful: bool
     weight: float
     at: datetime
 
@@ -108,7 +112,14 @@ def _of(reviews: Sequence[Review]) -> ReviewedQuestion | None:
         return None
     at = max(review.reviewed_at for review in reviews if review.reviewed_at)
     is_right = is_good if is_answer else (None if is_good else False)
-    return ReviewedQuestion(answer, frozenset(right), is_right, 1.0, at)
+    return ReviewedQuestion(
+        answer,
+        frozenset(right),
+        is_right,
+        is_doubtful=len(reviews) == 1 and is_doubtful(reviews[0]),
+        weight=1.0,
+        at=at,
+    )
 
 
 def _may_be_none(answer: Answer, is_good: bool | None) -> bool:

@@ -23,6 +23,7 @@ from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateEr
 from qa.reviews.models import Review
 
 from .judgements import GRADES, Judgement, apply_judgement
+from .second_opinions import ask_for_second_opinion, take_back_second_opinion
 
 UNDO: Final = "qa.review"
 _TRIED = 20  # of the queue's first, where others take from it at the same time
@@ -46,8 +47,8 @@ def review_queue(user: User) -> QuerySet[Review]:
     """Return what `user` may take, the best first.
 
     One's own to begin with, then those of one's tags, then those that nobody is the
-    expert of, then the others; what was skipped comes after the rest of its kind.
-    Inactive experts do not count.
+    expert of, then the others; of each kind second opinions, which another judgement
+    waits for, and what was skipped at the end. Inactive experts do not count.
     """
     theirs = Tag.objects.of_expert(user).values("pk")
     with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
@@ -62,7 +63,7 @@ def review_queue(user: User) -> QuerySet[Review]:
                 default=Value(3),
             )
         )
-        .order_by("nearness", "-state", "created_at", "pk")
+        .order_by("nearness", "-state", "-round", "created_at", "pk")
     )
 
 
@@ -122,7 +123,9 @@ def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
     apply_judgement(review, judgement, by=by)
     review.reviewed_by = by
     review.reviewed_at = now
-    return _end(review, Review.State.DONE)
+    done = _end(review, Review.State.DONE)
+    ask_for_second_opinion(done)
+    return done
 
 
 @transaction.atomic
@@ -138,6 +141,7 @@ def undo(review_id: int, *, by: User) -> Review:
     review = _locked(review_id, by)
     if review.state == Review.State.DONE and review.reviewed_by_id == by.pk:
         review.reviewed_at = None
+        take_back_second_opinion(review)
         return _hold(review, by)
     if review.state == Review.State.SKIPPED and review.skipped_by_id == by.pk:
         review.skipped_by = None

@@ -69,6 +69,8 @@ class Measured:
         is_right: Whether that entry is the question's own or says the same.
         weight: How many questions a labelled one stands for.
         is_answerable: Whether an entry answers a labelled one.
+        is_doubtful: Whether one expert alone says so of a labelled one, against the
+            verifier.
     """
 
     kind: Kind
@@ -77,6 +79,7 @@ class Measured:
     is_right: bool
     weight: float = 1.0
     is_answerable: bool = True
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,7 @@ class Label:
         weight: How many questions it stands for.
         at: When it was judged; of what has changed since it says nothing.
         asker: Who asked it; they may see less than everybody together.
+        is_doubtful: Whether one expert alone says so, against the verifier.
     """
 
     kind: Kind
@@ -72,6 +73,7 @@ class Label:
     weight: float
     at: datetime
     asker: User | None
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,7 @@ class _Said:
     right: frozenset[int]
     weight: float
     at: datetime
+    is_doubtful: bool = False
 
 
 def labelled_questions(
@@ -253,7 +256,14 @@ def labelled_questions(
     A question counts once: by its newest label, and as often as it was drawn.
     """
     everything = [
-        _Said(each.answer, Kind.REVIEWED, each.right, each.weight, each.at)
+        _Said(
+            each.answer,
+            Kind.REVIEWED,
+            each.right,
+            each.weight,
+            each.at,
+            each.is_doubtful,
+        )
         for each in reviewed_questions(knowledge_base)
     ]
     if with_evaluation:
@@ -272,7 +282,9 @@ def labelled_questions(
             found[text] = replace(known, weight=known.weight + said.weight)
         elif len(found) < LIMIT:
             asker = said.answer.asker
-            found[text] = Label(said.kind, right, said.weight, said.at, asker)
+            found[text] = Label(
+                said.kind, right, said.weight, said.at, asker, said.is_doubtful
+            )
     return tuple(
         OwnQuestion(
             text,

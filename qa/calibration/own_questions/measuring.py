@@ -128,6 +128,7 @@ class _Asking:
             is_right,
             weight=label.weight,
             is_answerable=bool(label.right),
+            is_doubtful=label.is_doubtful and not is_right,
         )
 
     def _search(self, text: str, scope: Scope) -> tuple[Evidence, ...]:

@@ -336,6 +336,33 @@ def test_questions_judged_in_reviews_take_the_place_of_made_ones(base):
     assert jobs.is_due(base)
 
 
+@pytest.mark.slow
+def test_what_one_expert_alone_calls_wrong_makes_no_stricter_version_decide(base):
+    asker = make_user()
+    wrong = {"completeness": 2, "correctness": 0, "truthfulness": 2}
+    called_wrong = {**wrong, "state": "done", "reviewed_at": timezone.now()}
+    signal = {"gate": "entry", "name": "entry_answers", "value": 0.97}
+    for entry in Entry.objects.order_by("pk")[:12]:
+        answer = make_answer(
+            asker, question=entry.text, cited=(entry,),
+            signals=[{**signal, "threshold": 0.8, "passed": True}],
+        )  # fmt: skip
+        Review.objects.create(answer=answer, **called_wrong)
+
+    doubted = calibrate_itself(base, target=0.1)
+
+    assert "12 reviews by one expert alone" in doubted.not_activated
+    assert not doubted.policy.is_active
+    assert doubted.policy.min_entry_answer > active_policy(base).min_entry_answer
+
+    for first in list(Review.objects.all()):
+        Review.objects.create(answer=first.answer, round=2, **called_wrong)
+    confirmed = calibrate_itself(base, target=0.1)
+
+    assert confirmed.min_entry_answer == doubted.min_entry_answer
+    assert (confirmed.not_activated, confirmed.policy.is_active) == ("", True)
+
+
 def test_who_may_not_steer_changes_nothing(base, client: Client):
     expert = make_staff(Role.SME)
     client.force_login(expert)

@@ -1,6 +1,7 @@
 """Experts judge on one page, and see how far they agree."""
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -8,17 +9,25 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.roles import Role
 from kb.models import Entry
 from probes.models import Probe
 from probes.services import promote, register
-from qa.models import Review, ReviewSample
+from qa.models import Review, ReviewSample, ReviewStratum
 from qa.reviews.sample_plan import Estimate
 from qa.reviews.services import take
 from qa.training.outlook import Narrowed
 from tests.clients import page_client
-from tests.factories import make_audience, make_entry, make_staff, make_tag, make_user
+from tests.factories import (
+    make_audience,
+    make_entry,
+    make_knowledge_base,
+    make_staff,
+    make_tag,
+    make_user,
+)
 from tests.probes.probe_files import activation_files
 from tests.qa.answer_rows import make_answer
 from tests.qa.reviews.review_rows import cited_entry, drawn, make_review
@@ -247,9 +256,18 @@ def test_tags_that_are_asked_about_and_have_no_expert_are_shown():
 def test_agreement_is_shown_with_its_interval():
     client, _ = signed_in(Role.SME)
     experts = [make_user(Role.SME), make_user(Role.SME)]
+    now = timezone.now()
+    sample = ReviewSample.objects.create(
+        knowledge_base=make_knowledge_base(),
+        seed=1,
+        hours=1,
+        since=now - timedelta(1),
+        until=now,
+    )
+    drawn = ReviewStratum.objects.create(sample=sample, population=6, drawn=6)
     for number in range(6):
-        first = make_review()
-        second = Review.objects.create(answer=first.answer, round=2)
+        first = make_review(stratum=drawn)
+        second = Review.objects.create(answer=first.answer, round=2, stratum=drawn)
         for review, expert in zip((first, second), experts, strict=True):
             grade = 2 if number % 2 else 0
             Review.objects.filter(pk=review.pk).update(
