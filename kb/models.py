@@ -5,6 +5,7 @@ from kb.embedding.models import EmbeddingModel, EntryEmbedding, FormerVector, Ha
 from kb.enrichment.models import Proposal, ProposalQuerySet
 from kb.entries.comments import Comment
 from kb.entries.models import Entry, EntryQuerySet, EntryWords, Revision
+from kb.entries.wordings import Wording
 from kb.imports.models import Import, ImportedKey
 from kb.search.models import FormerRow
 from kb.sources.models import FollowedDocument, FollowedSource, FollowRule
@@ -17,5 +18,5 @@ __all__ = [
     "FollowRule", "FollowedDocument", "FollowedSource", "FormerRow", "FormerVector",
     "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
     "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
-    "TagQuerySet", "Upkeep",
+    "TagQuerySet", "Upkeep", "Wording",
 ]  # fmt: skip

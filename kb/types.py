@@ -74,6 +74,7 @@ class Evidence:
         vector_rank: 1-based rank by the least distance of all vectors, that of its place
             among them; None if it is not among the nearest.
         text_rank: 1-based rank by full text; None if only the vector matched.
+        wordings: Questions in other words that it answers, as an expert confirmed.
         score: Nearness and words, each in standard deviations from the mean of what was
             fused, in a weighted sum; orders within one search, never decides.
     """
@@ -92,6 +93,12 @@ class Evidence:
     section: str
     verified_at: datetime | None
     valid_until: datetime | None
+    wordings: tuple[str, ...] = ()
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """Return all questions that it is known to answer, its own first."""
+        return (self.question, *self.wordings) if self.question else self.wordings
 
     @property
     def ratio(self) -> float:

@@ -83,6 +83,9 @@ def _weeks(seed: int, hours_a_day: float, limit: int | None) -> list[Week]:
     knowledge_base = _prepared(admin)
     every = questions()
     held_out, live = parted(every[:limit])
+    # In the file's order each week would ask one of the four questions of each entry:
+    # two weeks only what is known, and two only near misses.
+    draw.shuffle(live)
     truth = {one.text: one for one in every}
     _learn(admin)  # what it learns without reviews is no gain of theirs
     weeks = [measured(0, knowledge_base, held_out, wrong_allowed=None)]

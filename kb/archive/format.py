@@ -20,6 +20,7 @@ from kb.conflicts.models import Conflict
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
+from kb.entries.wordings import Wording
 from kb.exceptions import InvalidArchiveError
 from kb.interface.api import NAMED_BY
 from kb.tags.models import Tag
@@ -101,6 +102,7 @@ DOCUMENTS = Table("documents", Document)
 SECTIONS = Table("sections", Section)
 ENTRIES = Table("entries", Entry, left_out=frozenset({"id", "search_vector"}))
 REVISIONS = Table("revisions", Revision)
+WORDINGS = Table("wordings", Wording, since=3)
 CONFLICTS = Table("conflicts", Conflict)
 PROPOSALS = Table(
     "proposals", Proposal, left_out=frozenset({"id", "job"}), since=2, pairs="nearest"
@@ -108,14 +110,14 @@ PROPOSALS = Table(
 
 TABLES = (
     KNOWLEDGE_BASES, AUDIENCES, TAGS, DOCUMENTS, SECTIONS, ENTRIES, REVISIONS, CONFLICTS,
-    PROPOSALS,
+    PROPOSALS, WORDINGS,
 )  # fmt: skip
 """In the order in which they are written and read: what is referred to comes first."""
 
 
 FILE = "manifest.json"
 FORMAT: Final = "nescio-knowledge"
-VERSION = 2
+VERSION = 3
 
 
 _Count = Annotated[int, Checked(ge=0, strict=True)]

@@ -23,6 +23,7 @@ from kb.conflicts.models import Conflict
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
+from kb.entries.wordings import Wording
 from kb.exceptions import InvalidKnowledgeError
 from kb.tags.models import Tag
 
@@ -180,6 +181,7 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
             first__in=entries, second__in=entries
         ),
         layout.PROPOSALS.name: proposals,
+        layout.WORDINGS.name: Wording.objects.filter(entry__in=entries),
     }
 
 

@@ -54,6 +54,7 @@ class EntryEmbedding(models.Model):
         PLACE = 0, "title, heading and all that it says"
         FIRST = 1, "its question, or else its text"
         # Behind the first stands its text, piece by piece.
+        WORDINGS = 1_000, "the first of the questions in other words that it answers"
 
     entry = models.ForeignKey(
         Entry, on_delete=models.CASCADE, related_name="embeddings"

@@ -7,6 +7,7 @@ a sentence is about that doesn't name it.
 
 import hashlib
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -39,16 +40,20 @@ DIGEST_SQL = """encode(sha256(convert_to(concat_ws(E'\\n',
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What is embedded of an entry; all but the text may be empty."""
+    """What is embedded of an entry; all but the text may be empty.
+
+    Wordings, questions in other words, may change without the rest.
+    """
 
     title: str
     heading: str
     question: str
     text: str
+    wordings: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
-        """Return 64 hex digits; `DIGEST_SQL` says the same in SQL."""
+        """Return 64 hex digits of all but wordings; `DIGEST_SQL` says the same in SQL."""
         said = "\n".join((self.title, self.heading, self.question, self.text))
         return hashlib.sha256(said.encode()).hexdigest()
 
@@ -64,21 +69,27 @@ class Embedded:
         parts = dict(enumerate((first, *pieces), _Part.FIRST))
         if place or said != first:
             parts[_Part.PLACE] = f"{place}\n{said}".strip()
-        return parts
+        return parts | dict(enumerate(self.wordings, _Part.WORDINGS))
 
 
 def embedded(entries: Sequence[Entry]) -> list[Embedded]:
-    """Return what is embedded of each entry, with two queries at most."""
+    """Return what is embedded of each entry, with three queries at most."""
     prefetch_related_objects(list(entries), "document", "section")
-    return [_embedded(entry) for entry in entries]
+    wordings = defaultdict[int, list[str]](list)  # read anew: a row may be an old one
+    rows = Entry.objects.filter(pk__in=[entry.pk for entry in entries])
+    said = rows.filter(wordings__isnull=False).order_by("wordings__pk")
+    for pk, text in said.values_list("pk", "wordings__text"):
+        wordings[pk].append(text)
+    return [_embedded(entry, tuple(wordings[entry.pk])) for entry in entries]
 
 
-def _embedded(entry: Entry) -> Embedded:
+def _embedded(entry: Entry, wordings: tuple[str, ...]) -> Embedded:
     document = entry.document
+    said = entry.question, entry.text, wordings
     if document is None or document.audience_id != entry.audience_id:
-        return Embedded("", "", entry.question, entry.text)
+        return Embedded("", "", *said)
     heading = entry.section.heading if entry.section else ""
-    return Embedded(document.title, heading, entry.question, entry.text)
+    return Embedded(document.title, heading, *said)
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -1,6 +1,6 @@
 from datetime import datetime
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.db.models import Case, DateTimeField, QuerySet, When
@@ -36,6 +36,8 @@ from . import filters
 from .bulk_actions import ACTIONS, BulkActionsAdmin
 from .forms import EntryForm, ValidityField
 from .history_admin import HistoryPages, RevisionInline
+from .wordings import Wording
+from .wordings_admin import WordingInline, save_wordings
 
 _COLOURS = {
     Entry.State.DRAFT: "info",
@@ -64,7 +66,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     undo_kind = UNDO_EACH
     undoable = staticmethod(undoable_each)
     formfield_overrides: ClassVar = {DateTimeField: {"form_class": ValidityField}}
-    inlines = [RevisionInline]
+    inlines = [WordingInline, RevisionInline]
     list_display = [
         "shown_said", "shown_state", "shown_origin", "verification", "review",
         "audience", "uses_count", "changed_on",
@@ -172,6 +174,18 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
                 ),
                 level=messages.WARNING,
             )
+
+    def save_formset(
+        self,
+        request: HttpRequest,
+        form: EntryForm,
+        formset: Any,  # noqa: ANN401  # made by Django of an inline
+        change: bool,
+    ) -> None:
+        if formset.model is Wording:
+            save_wordings(request, form.instance, formset)
+        else:
+            super().save_formset(request, form, formset, change)
 
     def delete_model(self, request: HttpRequest, obj: Entry) -> None:
         erase_entry(entry_id=obj.pk)

@@ -7,7 +7,7 @@ renews them with each ANALYZE; so no table of counts need be kept here.
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db import transaction
 
@@ -209,7 +209,8 @@ SELECT head.visible, head.is_within, {INDEX_IS_READY} AS has_index,
            AS document_title,
        coalesce((SELECT heading FROM kb_section WHERE id = e.section_id), '')
            AS section,
-       e.verified_at, e.valid_until
+       e.verified_at, e.valid_until,
+       ARRAY(SELECT text FROM kb_wording WHERE entry_id = e.id ORDER BY id) AS wordings
 FROM kb_embeddingmodel model
 CROSS JOIN head
 LEFT JOIN (fused f JOIN kb_entry e ON e.id = f.id)
@@ -283,7 +284,11 @@ def search(
             deep=deep,
             exact_limit=exact_limit,
         )
-    hits = [Evidence(*row[3:]) for row in rows if row[3] is not None]
+    hits = [
+        replace(Evidence(*row[3:-1]), wordings=tuple(row[-1]))
+        for row in rows
+        if row[3] is not None
+    ]
     return SearchResult(
         hits=_best(hits, top_k),
         visible=min(rows[0][0], exact_limit),

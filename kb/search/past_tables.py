@@ -51,17 +51,19 @@ kb_entryoutline AS (
            state, confidence, valid_until
     FROM past
 ),
+-- Of wordings it is not kept which there were.
+kb_wording AS (SELECT id, id AS entry_id, ''::text AS text FROM past WHERE false),
 kb_revision AS (SELECT revision_id AS id, id AS entry_id, number FROM past),
 kb_entryembedding AS NOT MATERIALIZED (
     SELECT past.id AS entry_id, v.model_id, v.part, v.vector
     FROM past CROSS JOIN LATERAL (
         SELECT v.model_id, v.part, v.vector FROM kb_entryembedding v
         WHERE v.entry_id = past.id AND v.model_id = %(model)s
-            AND v.text_sha256 = past.digest
+            AND v.text_sha256 = past.digest AND v.part < 1000
         UNION ALL
         SELECT v.model_id, v.part, v.vector FROM kb_formervector v
         WHERE v.entry_id = past.id AND v.model_id = %(model)s
-            AND v.text_sha256 = past.digest
+            AND v.text_sha256 = past.digest AND v.part < 1000
         OFFSET 0
     ) v
 ),

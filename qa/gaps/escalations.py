@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from accounts.roles import Role, has_role_in
 from kb.entries.models import Entry
+from kb.entries.wordings import confirm_question
 from qa.answers.models import Answer
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import (
@@ -74,7 +75,8 @@ def reply(
 ) -> Escalation:
     """Answer the asker, and keep the answer as a question-and-answer entry if wanted.
 
-    Or answer with `entry_id`, an entry that is there: its text where `text` is empty.
+    Or answer with `entry_id`, an entry that is there: its text where `text` is empty. It
+    answers the question from then on.
     Once the entry is verified, the question is asked again on behalf of its asker.
 
     Raises:
@@ -90,6 +92,7 @@ def reply(
             )
         escalation.entry = _answering(entry_id, answer, by)
         text = text.strip() or escalation.entry.text
+        confirm_question(escalation.entry, answer.question, by=by)
     said = _said(text)
     if keep is not None:
         escalation.entry = create_reviewed_entry(

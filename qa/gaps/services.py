@@ -23,6 +23,7 @@ from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import SEED_LIMIT, checked, start_enrichment
 from kb.enrichment.proposals import Plan, proposed_keys, question_key
 from kb.entries.models import Entry
+from kb.entries.wordings import confirm_question
 from kb.exceptions import EntryRetiredError
 from qa.answers.models import Answer, readable_reason
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
@@ -88,7 +89,7 @@ def draft(
 
 @transaction.atomic
 def link(gap_id: int, *, by: User, entry_id: int) -> Gap:
-    """Say that an entry which is there fills the gap.
+    """Say that an entry which is there fills the gap, and answers its question from now on.
 
     Raises:
         InvalidGapError: There is no such entry in the knowledge base, or it is retired.
@@ -106,6 +107,7 @@ def link(gap_id: int, *, by: User, entry_id: int) -> Gap:
         raise EntryRetiredError(
             f"Entry {entry_id} is retired; restore it or name another."
         )
+    confirm_question(entry, gap.question, by=by)
     return _drafted(gap, entry, by)
 
 

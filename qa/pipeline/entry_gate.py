@@ -102,7 +102,9 @@ class Weighed:
 
 def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Weighed:
     """Weigh pieces against none; what says the opposite alone answers nothing."""
-    found = log_odds(question.text, [passage_of(piece) for piece in evidence], by)
+    found = log_odds(
+        question.text, [passage_of(piece, question) for piece in evidence], by
+    )
     odds = [
         -math.inf if _is_opposite(question, piece) else each
         for piece, each in zip(evidence, found, strict=True)
@@ -197,7 +199,7 @@ def telling_sentence(
     question: Question, piece: Evidence, *, verifier: Callable[[], Verifier]
 ) -> str:
     """Return the sentence of an entry that tells the answer; "" if none stands out."""
-    parts = sentences_of(passage_of(piece))
+    parts = sentences_of(passage_of(piece, question))
     if len(parts) < 2:  # one has nothing to stand out from
         return ""
     scores = verifier().score(question.text, parts)
@@ -213,5 +215,16 @@ def _log_odds(chance: float) -> float:
     return math.log(chance + 1e-9) - math.log(1 - chance + 1e-9)
 
 
-def passage_of(piece: Evidence) -> Passage:
-    return Passage(piece.document_title, piece.section, piece.question, piece.text)
+def passage_of(piece: Evidence, asked: Question | None = None) -> Passage:
+    """Return a piece as the verifier reads it, with the wording nearest to what is asked."""
+    said = piece.question
+    if asked and piece.wordings:
+        ours = set(terms(asked.text).words)
+        said = max(piece.questions, key=lambda known: _alike(ours, known))
+    return Passage(piece.document_title, piece.section, said, piece.text)
+
+
+def _alike(words: set[str], question: str) -> float:
+    """Return the share of the words of both that both have."""
+    theirs = set(terms(question).words)
+    return len(words & theirs) / max(1, len(words | theirs))

@@ -1,6 +1,7 @@
 """Stage 3: a near-exact match with a verified question returns its answer word for word.
 
-Small distances alone do not tell "gold card fee" from "silver card fee", so the words
+An entry is asked for by its own question, if it has one, and by those in other words that
+experts confirmed. Small distances alone do not tell "gold card fee" from "silver card fee", so the words
 must agree too.
 """
 
@@ -23,7 +24,7 @@ def match_verbatim(
     refuse more.
     """
     pairs = sorted(
-        (p for p in retrieval.evidence if p.question and p.is_verified),
+        (p for p in retrieval.evidence if p.questions and p.is_verified),
         key=lambda piece: piece.distance,
     )
     nearest = next(iter(pairs), None)
@@ -31,9 +32,7 @@ def match_verbatim(
     shown = match or nearest
     values = {
         "question_distance": shown.distance if shown else None,
-        "same_words": float(asks_the_same(question.text, shown.question))
-        if shown
-        else None,
+        "same_words": float(_asks_for(question.text, shown)) if shown else None,
     }
     return VerbatimMatch(match, judge(Gate.VERBATIM, values, policy).signals)
 
@@ -60,8 +59,12 @@ def _may_match(question: str, piece: Evidence, policy: Policy) -> bool:
     return (
         0 < policy.verbatim_distance >= piece.distance
         and piece.ratio < policy.alpha
-        and asks_the_same(question, piece.question)
+        and _asks_for(question, piece)
     )
+
+
+def _asks_for(question: str, piece: Evidence) -> bool:
+    return any(asks_the_same(question, known) for known in piece.questions)
 
 
 def _same_words(ours: Terms, theirs: Terms) -> bool:

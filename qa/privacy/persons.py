@@ -24,6 +24,7 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.entries.comments import Comment
 from kb.entries.models import Revision
+from kb.entries.wordings import Wording
 from kb.upkeep.models import Flag
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation, Notice
@@ -91,6 +92,9 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
         ),
         "flags": Flag.objects.filter(**mine).values("entry_id", "reasons", "note", "created_at"),
         "comments": Comment.objects.filter(author=person).values(
+            "entry_id", "text", "created_at"
+        ),
+        "wordings": Wording.objects.filter(added_by=person).values(
             "entry_id", "text", "created_at"
         ),
         "inbox": InboxMark.objects.filter(**mine).values(

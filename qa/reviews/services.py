@@ -17,6 +17,8 @@ from django.utils import timezone
 
 from accounts.people import person_name
 from accounts.undo import undoes
+from kb.entries.models import Entry
+from kb.entries.wordings import confirm_question, withdraw_question
 from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
@@ -124,8 +126,19 @@ def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
     review.reviewed_by = by
     review.reviewed_at = now
     done = _end(review, Review.State.DONE)
+    if entry := _answering(done):
+        confirm_question(entry, done.answer.question, by=by)
     ask_for_second_opinion(done)
     return done
+
+
+def _answering(review: Review) -> Entry | None:
+    """Return the entry that alone is marked as what a false refusal should have shown."""
+    if not review.should_be_answered or len(review.evidence_used) != 1:
+        return None
+    pieces = review.answer.evidence.filter(pk=review.evidence_used[0])
+    piece = pieces.select_related("entry").defer("entry__search_vector").first()
+    return piece.entry if piece else None
 
 
 @transaction.atomic
@@ -140,6 +153,8 @@ def undo(review_id: int, *, by: User) -> Review:
     """
     review = _locked(review_id, by)
     if review.state == Review.State.DONE and review.reviewed_by_id == by.pk:
+        if entry := _answering(review):
+            withdraw_question([entry.pk], review.answer.question, by=by)
         review.reviewed_at = None
         take_back_second_opinion(review)
         return _hold(review, by)

@@ -11,6 +11,8 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from accounts.roles import Role, has_role_in
+from kb.entries.models import Entry
+from kb.entries.wordings import confirm_question, withdraw_question
 from kb.text import cleaning as spreadsheet_cells
 from qa.answers.models import Answer, AnswerEvidence
 from qa.answers.submitted_text import checked_text
@@ -61,6 +63,7 @@ def vote(
             f"Question {answer_id} is not decided yet; vote when there is an outcome."
         )
     if is_up is None:
+        _confirm(answer, None, by=user)
         Vote.objects.filter(answer=answer, user=user).delete()
         return None
     if answering_entry_id is not None:
@@ -82,12 +85,28 @@ def vote(
     before = Vote.objects.select_for_update().filter(answer=answer, user=user).first()
     if before and all(getattr(before, name) == value for name, value in said.items()):
         return before
+    _confirm(answer, answering_entry_id, by=user)
     kept, _ = Vote.objects.update_or_create(
         answer=answer,
         user=user,
         defaults={**said, "handled_at": None, "handled_by": None},
     )
     return kept
+
+
+def _confirm(answer: Answer, entry_id: int | None, *, by: User) -> None:
+    """Let the entry that an expert names answer the question, and no other they named.
+
+    An agent's choice is a label alone: what decides is confirmed by experts.
+    """
+    if not has_role_in(by, Role.SME, answer.knowledge_base_id):
+        return
+    named = Vote.objects.filter(answer=answer, user=by).exclude(answering_entry=None)
+    before = set(named.values_list("answering_entry_id", flat=True))
+    withdraw_question(before - {entry_id}, answer.question, by=by)
+    if entry_id is not None and entry_id not in before:
+        entry = Entry.objects.defer("search_vector").get(pk=entry_id)
+        confirm_question(entry, answer.question, by=by)
 
 
 @transaction.atomic

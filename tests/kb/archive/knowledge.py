@@ -14,6 +14,7 @@ from kb.documents.services import SectionNode, create_document, edit_document
 from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import mark_for_review, retire_entry, verify_entry
 from kb.entries.values import NewEntry
+from kb.entries.wordings import Wording
 from kb.models import Audience, Conflict, Document, Entry, KnowledgeBase, Proposal, Tag
 from tests.factories import (
     make_audience,
@@ -99,6 +100,9 @@ def fill(seed: int, slug: str = "cards") -> KnowledgeBase:
             reason="Both hold.",
         )
         _propose(chance, entries, people)
+        for entry in chance.sample(entries, 2):
+            who = chance.choice([*people, None])
+            Wording.objects.create(entry=entry, text=said(chance), added_by=who)
     if entries:  # a trace of somebody who writes past the services
         Entry.objects.filter(pk=entries[0].pk).update(text=f"{said(chance)} by hand")
     commit()

@@ -16,6 +16,7 @@ from kb.archive.restoring import Newcomers, restore_archive
 from kb.archive.writing import Contents, write_archive
 from kb.embedding.services import active_model
 from kb.entries.services import edit_entry
+from kb.entries.wordings import Wording
 from kb.exceptions import InvalidArchiveError, InvalidKnowledgeError
 from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase, Proposal, Tag
 from tests.factories import (
@@ -273,9 +274,9 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     refused(rewritten(archive, manifest__json=b"nothing"), "no JSON")
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 3}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 4}'
         ),
-        "version 3",
+        "version 4",
     )
     refused(
         rewritten(
@@ -358,6 +359,7 @@ def test_an_archive_of_the_first_version_is_restored_without_what_came_later(
     archive, tmp_path
 ):
     rows = {"entries.jsonl": b"", "revisions.jsonl": b""}
+    later = ("tags", "proposals", "wordings")
     with zipfile.ZipFile(archive) as held:
         manifest = json.loads(held.read("manifest.json"))
         for name in rows:
@@ -366,10 +368,11 @@ def test_an_archive_of_the_first_version_is_restored_without_what_came_later(
         kept = {
             name: rows.get(name, held.read(name))
             for name in held.namelist()
-            if name not in ("manifest.json", "tags.jsonl", "proposals.jsonl")
+            if name.removesuffix(".jsonl") not in ("manifest.json", *later)
         }
     manifest["version"] = 1
-    del manifest["files"]["tags"], manifest["files"]["proposals"]
+    for name in later:
+        del manifest["files"][name]
     for name, content in rows.items():
         facts = manifest["files"][name.removesuffix(".jsonl")]
         digest = hashlib.sha256(content).hexdigest()
@@ -385,6 +388,7 @@ def test_an_archive_of_the_first_version_is_restored_without_what_came_later(
     assert Entry.objects.count() == restored.rows["entries"] > 0
     assert not Tag.objects.exists()
     assert not Proposal.objects.exists()
+    assert not Wording.objects.exists()
 
 
 def _without_tags(line: bytes) -> bytes:

@@ -46,11 +46,12 @@ def _form(entry: Entry | None = None, **changes):
             "audience": entry.audience_id,
             "revision": entry.revisions.latest("number").number,
         }
-    revisions = {
-        "revisions-TOTAL_FORMS": "0",
-        "revisions-INITIAL_FORMS": "0",
+    inlines = {
+        f"{name}-{kind}_FORMS": "0"
+        for name in ("revisions", "wordings")
+        for kind in ("TOTAL", "INITIAL")
     }
-    return {**values, **revisions, **changes}
+    return {**values, **inlines, **changes}
 
 
 def _save(client, entry: Entry | None = None, **changes):

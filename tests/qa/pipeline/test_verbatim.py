@@ -1,12 +1,17 @@
 """When two questions ask the same: the words decide, whatever the distance says."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.text.terms import canonical_number, terms
 from kb.text.words import sentences
-from qa.pipeline.verbatim import asks_the_same
+from qa.pipeline.entry_gate import passage_of
+from qa.pipeline.values import clean_question
+from qa.pipeline.verbatim import asks_the_same, match_verbatim
+from tests.qa.pipeline.values import make_evidence, make_policy, make_retrieval
 
 SAME = [
     ("How do I block a lost card?", "how do i block my lost card"),
@@ -154,3 +159,32 @@ def test_sentences_end_at_full_stops_and_not_at_abbreviations():
 def test_any_text_has_terms_and_sentences(text):
     assert asks_the_same(text, text) == bool(terms(text).words)
     assert "".join("".join(sentences(text)).split()) == "".join(text.split())
+
+
+def test_a_confirmed_question_in_other_words_is_asked_for_as_the_entrys_own():
+    fact = make_evidence("A lost card is blocked in the app.", distance=0.01)
+    known = replace(fact, wordings=("My plastic has vanished, now what?",))
+    asked = clean_question("my plastic has vanished - now what", "en")
+    other = clean_question("my plastic has melted, now what", "en")
+    policy = make_policy(verbatim_distance=0.35)
+
+    def matched(question, piece):
+        return match_verbatim(question, make_retrieval(piece), policy=policy).evidence
+
+    assert matched(asked, known) == known
+    assert matched(asked, fact) is None
+    assert matched(other, known) is None
+    assert matched(asked, replace(known, is_verified=False)) is None
+
+
+def test_the_verifier_reads_an_entry_with_the_wording_nearest_to_what_is_asked():
+    pair = make_evidence("In the app.", question="How do I block a card?")
+    known = replace(pair, wordings=("My plastic has vanished, now what?",))
+
+    def read(text, piece=known):
+        return passage_of(piece, clean_question(text, "en")).question
+
+    assert read("what if the plastic vanished") == known.wordings[0]
+    assert read("how to block the card") == pair.question
+    assert read("what if the plastic vanished", pair) == pair.question
+    assert passage_of(known).question == pair.question

@@ -33,11 +33,12 @@ def other():
 def waiting(chance: float | None, *, refused: bool = False, **fields) -> Review:
     """Make a review of what the verifier thought as likely to answer."""
     signal = {"gate": "entry", "name": "entry_answers", "value": chance}
-    found = make_entry()
+    found = (make_entry(),)
     answer = make_answer(
         make_user(),
         signals=[{**signal, "threshold": 0.8, "passed": not refused}],
-        **({"near_misses": (found,)} if refused else {"cited": (found,)}),
+        cited=() if refused else found,
+        near_misses=found if refused else (),
         **fields,
     )
     return Review.objects.create(answer=answer)

@@ -1,0 +1,65 @@
+"""The questions in other words on an entry's page of the admin: read, add, remove."""
+
+from typing import Any, ClassVar
+
+from django import forms
+from django.db.models import TextField
+from django.http import HttpRequest
+from unfold.admin import TabularInline
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts.roles import Role, caller, has_role_somewhere
+from kb.exceptions import InvalidKnowledgeError
+from kb.text.cleaning import clean_text
+
+from .models import Entry
+from .wordings import WORDING_LIMIT, Wording, add_wordings, remove_wordings
+
+
+class WordingForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
+    class Meta:
+        model = Wording
+        fields = ("text",)
+
+    def clean_text(self) -> str:
+        said = self.cleaned_data["text"]
+        try:
+            return clean_text(said, field="question", limit=WORDING_LIMIT)
+        except InvalidKnowledgeError as error:
+            raise forms.ValidationError(str(error)) from error
+
+
+class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
+    model = Wording
+    form = WordingForm
+    verbose_name = "question that it answers too"
+    verbose_name_plural = "questions that it answers too"
+    fields = ("text", "added_by", "created_at")
+    readonly_fields = ("added_by", "created_at")
+    extra = 0
+    formfield_overrides: ClassVar = {TextField: {"widget": UnfoldAdminTextInputWidget}}
+
+    def has_view_permission(
+        self, request: HttpRequest, obj: Entry | None = None
+    ) -> bool:
+        return has_role_somewhere(caller(request), Role.SME)
+
+    has_add_permission = has_delete_permission = has_view_permission
+
+    def has_change_permission(
+        self, request: HttpRequest, obj: Entry | None = None
+    ) -> bool:
+        return False  # another question is another wording
+
+
+def save_wordings(
+    request: HttpRequest,
+    entry: Entry,
+    formset: Any,  # noqa: ANN401  # made by Django of the inline
+) -> None:
+    formset.save(commit=False)
+    removed = [row.pk for row in formset.deleted_objects]
+    remove_wordings(Wording.objects.filter(pk__in=removed))
+    added = [row.text for row in formset.new_objects]
+    if added:
+        add_wordings(entry, added, by=caller(request))
