@@ -288,6 +288,7 @@ class OpenFirstAdmin(BaseAdmin):
             # An address without anything would narrow it again.
             changes.clear_all_filters_qs = "?o="
             changes.full_result_count = changes.result_count  # no "Show all" beside it
+            changes.is_of_open = request.GET.urlencode() == OPEN
         return response
 
 

@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 
 from accounts.admin_parts import FixedRowsAdmin, change_each
 from accounts.base_admin import holders_somewhere
@@ -120,3 +121,18 @@ class QueueFormAdmin(QueueAdmin):
     ) -> None:
         form.write()
         obj.refresh_from_db()
+
+    def outcome(self, row: Any) -> str:  # noqa: ANN401  # a row
+        """Say what came of the form; empty lets Django say that the row was changed."""
+        return ""
+
+    def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:
+        said = self.outcome(obj)
+        answer = super().response_change
+        if said:
+            self.message_user(request, said, messages.SUCCESS)
+            answer = self.response_post_save_change
+            if "_continue" in request.POST:
+                return redirect(request.get_full_path())
+        response: HttpResponse = answer(request, obj)
+        return response

@@ -141,11 +141,12 @@ def past_answers(user: User) -> QuerySet[Answer]:
 
     Automatic repeats only if they were answered.
     """
-    unread = Escalation.objects.unread_by(user).filter(answer=OuterRef("pk"))
+    sent = Escalation.objects.filter(answer=OuterRef("pk"))
+    unread, waiting = sent.unread_by(user), sent.waiting()
     return (
         Answer.objects.asked_by(user)
         .exclude(~Q(outcome=Answer.Outcome.ANSWERED), channel=Answer.Channel.REPEAT)
-        .annotate(has_reply=Exists(unread))
+        .annotate(has_reply=Exists(unread), is_at_expert=Exists(waiting))
         .only("question", "typed", "outcome", "gate", "text", "created_at")
     )
 

@@ -25,6 +25,7 @@ from accounts.people import person_name
 from accounts.queue_admin import QueueFormAdmin
 from accounts.roles import Role, caller, where_role
 from accounts.undo import offer_undo
+from kb.entries.models import Entry
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
 from qa.answers.word_search import has_words, users_named
@@ -60,13 +61,20 @@ def _page_of(key: object) -> str:
     return reverse("admin:qa_gap_change", args=[key])
 
 
+def _entry_page(key: int | None) -> SafeString:
+    address = reverse("entry", args=[key])
+    return format_html('<a class="underline" href="{}">entry {}</a>', address, key)
+
+
 @admin.register(Gap)
 class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     """Questions without an answer, the most missed first, and what to do about them."""
 
     form = GapForm
     assignee: ClassVar = "owner"
-    when_empty = "Questions that are refused because nothing is known are listed here, alike ones as one."
+    when_empty = (
+        "Refused questions are gathered here every ten minutes, alike ones as one."
+    )
     list_display: ClassVar = [
         "shown_question", "shown_state", "impact_now", "times", "trend", "knowledge_base",
         "last_seen", "owner",
@@ -126,6 +134,18 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
                 before={"rows": [noted_change(before, obj)]},
                 back=_page_of(obj.pk),
             )
+
+    def outcome(self, row: Gap) -> str:
+        if row.entry is None or row.state == Gap.State.DISMISSED:
+            return ""
+        if row.entry.state == Entry.State.VERIFIED:
+            said = "The question is asked again for all who asked it, with {} to answer it."
+        else:
+            said = (
+                "The answer is kept as {}. Once a curator has verified it, the question is "
+                "asked again for all who asked it."
+            )
+        return format_html(said, _entry_page(row.entry_id))
 
     @admin.action(description="Reopen", permissions=["change"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
@@ -331,6 +351,21 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
             ("How it was decided", {"fields": ["decision", "gates"]}),
             ("What was found", {"fields": ["pieces"]}),
         ]
+
+    def outcome(self, row: Escalation) -> str:
+        who = person_name(row.raised_by) or "The asker"
+        if row.state == Escalation.State.CLOSED:
+            return f"{who} reads why there is no answer."
+        if row.entry is None:
+            return f"{who} reads your reply. It is kept as no entry."
+        if row.entry.state == Entry.State.VERIFIED:
+            said = "{} reads your reply. The question is asked again, with {} to answer it."
+        else:
+            said = (
+                "{} reads your reply. It is kept as {}, and answers others once a curator "
+                "has verified it."
+            )
+        return format_html(said, who, _entry_page(row.entry_id))
 
     @admin.display(description="asked by", ordering="raised_by__username")
     def asked_by(self, escalation: Escalation) -> str:

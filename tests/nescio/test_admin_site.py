@@ -113,6 +113,8 @@ def test_resetting_a_list_that_opens_narrowed_shows_all_of_it(client):
     [reset] = re.findall(r'<a href="([^"]*)"[^>]*>Reset filters', opened)
     all_of_it = client.get(f"{address}{reset}")
 
+    assert "No open gaps" in opened
+    assert "Refused questions are gathered here" in opened
     assert all_of_it.status_code == 200
     assert "No gaps yet" in all_of_it.text
 

@@ -82,10 +82,12 @@ def test_an_expert_drafts_an_answer_and_a_thumb_down_has_said_it_already(client)
     assert "verify" not in page.split("Fill it")[1].split("Nearest")[0]
 
     given = {"how": "draft", "asked": QUESTION, "said": "It costs 5 euros."}
-    client.post(address, {**given, "audience": make_audience().pk})
+    given["audience"] = str(make_audience().pk)
+    saved = client.post(address, given, follow=True).content.decode()
 
     gap.refresh_from_db()
     assert gap.entry is not None
+    assert f"entry {gap.entry_id}</a>. Once a curator has verified it" in saved
     assert (gap.state, gap.entry.text) == ("drafted", "It costs 5 euros.")
 
 
@@ -128,12 +130,13 @@ def test_a_gap_is_filled_by_an_entry_that_is_chosen_and_no_number_is_typed(clien
 
     page = client.get(address).content.decode()
     refused = client.post(address, {"how": "link", "entry": hidden.pk})
-    client.post(address, {"how": "link", "entry": near.pk})
+    linked = client.post(address, {"how": "link", "entry": near.pk}, follow=True)
 
+    assert f"entry {near.pk}</a> to answer it." in linked.content.decode()
     assert f'name="entry" value="{near.pk}"' in page
     assert "How much is a wire transfer? It costs 5 &lt;euros&gt;. (verified)" in page
     for unseen in (hidden, elsewhere):
-        assert f'value="{unseen.pk}"' not in page
+        assert f'name="entry" value="{unseen.pk}"' not in page
         assert unseen.text not in page
     assert "Select a valid choice" in refused.content.decode()
     gap.refresh_from_db()

@@ -276,9 +276,10 @@ def test_experts_reply_in_the_admin(client, sent):
 
     shown = client.get(url).content.decode()
     refused = client.post(url, {"said": "Five.", "how": "answer", "keep": "on"})
-    client.post(
+    saved = client.post(
         url,
         {"said": "Five.", "how": "answer", "keep": "on", "audience": audience.pk},
+        follow=True,
     )
     after = client.get(url).content.decode()
 
@@ -286,6 +287,8 @@ def test_experts_reply_in_the_admin(client, sent):
     assert "verify it at once" not in shown
     assert "Choose who may see the entry" in refused.content.decode()
     assert Escalation.objects.get().entry == Entry.objects.get()
+    assert f"{sent.raised_by} reads your reply. It is kept as" in saved.content.decode()
+    assert "was changed successfully" not in saved.content.decode()
     assert "Five." in after
     assert 'name="said"' not in after
 
@@ -360,6 +363,7 @@ def test_the_answers_page_shows_where_it_stands(client, refusal, asker):
     before = client.get(page).content.decode()
     client.post(reverse("answer-escalate", args=[refusal.pk]), {"note": "Now."})
     waiting = client.get(page).content.decode()
+    listed_before = client.get(reverse("answers")).content.decode()
     reply(Escalation.objects.get().pk, by=make_user(Role.SME), text="Five euros.")
     listed = client.get(reverse("answers")).content.decode()
     replied = client.get(page).content.decode()
@@ -368,7 +372,9 @@ def test_the_answers_page_shows_where_it_stands(client, refusal, asker):
     assert "Send to an expert" in before
     assert "The reply appears here." in waiting
     assert "Send to an expert" not in waiting
+    assert "Waiting for an expert" in listed_before
     assert "An expert replied" in listed
+    assert "Waiting for an expert" not in listed
     assert "Five euros." in replied
     assert "An expert replied" not in after  # it was opened
 
