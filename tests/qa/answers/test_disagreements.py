@@ -1,6 +1,7 @@
 """Contradicting sources from the database to what the asker sees."""
 
 import pytest
+from django.urls import reverse
 
 from accounts.roles import Role
 from kb.conflicts.finding import find_entry_conflicts
@@ -9,7 +10,7 @@ from kb.upkeep.conflict_resolution import keep_both
 from qa.answers.asking import ask
 from qa.models import Answer
 from qa.policies.services import activate, active_policy, new_version
-from tests.clients import rest_client
+from tests.clients import page_client, rest_client
 from tests.factories import make_audience, make_curator, make_entry, make_user
 
 pytestmark = pytest.mark.django_db
@@ -42,6 +43,22 @@ def test_a_ready_answer_that_another_contradicts_is_refused(conflict):
             "quotes": ["The forestry office.", "The town hall."],
         }
     ]
+
+
+def test_the_page_says_why_neither_is_shown_and_that_nobody_had_decided(conflict):
+    user = make_user()
+    page = page_client(user)
+    refused = ask(QUESTION, asker=user, channel=Answer.Channel.PAGE)
+    show_anyway()
+    shown = ask(QUESTION, asker=user, channel=Answer.Channel.PAGE)
+
+    why = page.get(reverse("answer", args=[refused.pk])).content.decode()
+    beside = page.get(reverse("answer", args=[shown.pk])).content.decode()
+
+    assert "contradict each other, so none was shown as the answer" in why
+    assert "None was sure enough" not in why
+    assert "nobody had decided which of them is right" not in why  # its reason says so
+    assert "nobody had decided which of them is right" in beside
 
 
 def test_once_it_is_settled_the_answer_is_shown(conflict):
