@@ -151,6 +151,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         ("Dates", {"fields": ["last_login", "date_joined"]}),
     ]
 
+    add_form_template = None  # Django's says that there will be more to edit
     # With role and audiences at once: an account without any may do nothing.
     add_fieldsets = (
         (

@@ -98,6 +98,14 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         ("Verification", {"fields": [*readonly_fields, "revision"]}),
     ]
 
+    def get_fieldsets(self, request: HttpRequest, obj: Entry | None = None) -> Any:  # noqa: ANN401  # unfold ships no types
+        """Leave out of a new entry what only one that is saved has."""
+        sections = super().get_fieldsets(request, obj)
+        return sections if obj else sections[:-1]
+
+    def get_inlines(self, request: HttpRequest, obj: Entry | None) -> Any:  # noqa: ANN401  # the same
+        return super().get_inlines(request, obj) if obj else []
+
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
         return (
             Entry.objects.visible_to(request.user)

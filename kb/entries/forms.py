@@ -57,6 +57,9 @@ class EntryForm(ServiceForm):
         if "valid_until" in self.fields:
             said = "Never evidence from this moment on; without a time, from the end of the day."
             self.fields["valid_until"].help_text = said
+        if "confidence" in self.fields:
+            said = "Above 0, at most 1. A verified entry has 1, and no other has."
+            self.fields["confidence"].help_text = said
         if self.instance.pk:
             self.initial["revision"] = self.instance.revisions.values_list(
                 "number", flat=True

@@ -48,6 +48,12 @@ def add_carla(page: Client, **changes: object):
     return page.post(reverse("admin:auth_user_add"), {**given, **changes})
 
 
+def test_the_form_of_a_new_user_promises_no_second_page(admin_page):
+    assert "edit more user options" not in unspaced(
+        admin_page.get(reverse("admin:auth_user_add"))
+    )
+
+
 def unspaced(response) -> str:
     return " ".join(response.content.decode().split())
 

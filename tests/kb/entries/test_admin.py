@@ -86,6 +86,16 @@ def test_the_only_audience_that_one_is_in_is_chosen_beforehand(curator):
     assert chosen() is None
 
 
+def test_a_new_entry_shows_nothing_that_only_a_saved_one_has(boss):
+    new = boss.get(f"{LIST}add/").content.decode()
+    saved = boss.get(f"{LIST}{make_entry().pk}/change/").content.decode()
+
+    for section in ("Verified by", "Revisions"):
+        assert section not in new
+        assert section in saved
+    assert "A verified entry has 1, and no other has." in new
+
+
 def test_entry_written_in_the_admin_has_revision_and_vector(boss):
     response = _save(boss, text="Cash costs 3 percent.", reason="New price list.")
 
