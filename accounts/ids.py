@@ -1,9 +1,14 @@
-"""Ids: numbers as addresses and forms bring them, any text at all; digests of contents."""
+"""Ids: numbers as addresses and forms bring them, any text at all, and the rows they name."""
 
 import hashlib
-from typing import Final
+from typing import Final, TypeVar
+
+from django.db.models import Model, QuerySet
+from django.http import Http404
 
 _DIGITS: Final = 18  # one more may be beyond what a column of the database holds
+
+Row = TypeVar("Row", bound=Model)
 
 
 def number_in(text: object) -> int | None:
@@ -17,6 +22,19 @@ def number_in(text: object) -> int | None:
     given = text if isinstance(text, str) else ""
     is_number = given.isascii() and given.isdecimal() and len(given) <= _DIGITS
     return int(given) if is_number else None
+
+
+def row_at(rows: QuerySet[Row], **key: object) -> Row:
+    """Return the row with this key, of those that the reader may see.
+
+    Raises:
+        Http404: There is none; the page says so, which Django's words for it don't.
+    """
+    found = rows.filter(**key).first()
+    if found is None:
+        (named,) = key.values()
+        raise Http404(f"There is no {rows.model._meta.verbose_name} {named!r:.80}.")
+    return found
 
 
 def digest(*lines: object) -> str:

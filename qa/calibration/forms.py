@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 from django import forms
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, QueryDict
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.utils.html import format_html
 
+from accounts.ids import row_at
 from kb.documents.models import KnowledgeBase
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from qa.calibration.self_calibration import last_of, set_settings, settings_of
@@ -171,7 +171,7 @@ class Desk:
 
 
 def read_desk(request: HttpRequest, pk: int) -> Desk:
-    knowledge_base = get_object_or_404(KnowledgeBase, pk=pk)
+    knowledge_base = row_at(KnowledgeBase.objects.all(), pk=pk)
     chosen: QueryDict = request.POST if request.method == "POST" else request.GET
     rows = knowledge_base.policies.annotate(
         has_drifted=has_drifted(), is_from_own_questions=is_from_own_questions()

@@ -9,11 +9,11 @@ from django import forms
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.exceptions import NescioError, ThrottledError
-from accounts.ids import number_in
+from accounts.ids import number_in, row_at
 from accounts.people import by_name, find_person
 from accounts.roles import Role, caller, has_role_in, has_role_somewhere, is_live
 from accounts.throttles import seconds_to_wait
@@ -236,7 +236,7 @@ def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN4
     bases = list(judged.order_by("name"))
     slug = sent.get("knowledge_base", "")
     base = (
-        get_object_or_404(judged, slug=slug)
+        row_at(judged, slug=slug)
         if slug and "\0" not in slug
         else parts.base_to_begin(user, bases)
     )

@@ -8,7 +8,6 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -24,6 +23,7 @@ from accounts.admin_parts import (
 )
 from accounts.base_admin import badge, holders_of
 from accounts.exceptions import NescioError
+from accounts.ids import row_at
 from accounts.roles import caller
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
@@ -163,7 +163,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        run = get_object_or_404(EvaluationRun.objects.select_related("policy"), pk=pk)
+        run = row_at(EvaluationRun.objects.select_related("policy"), pk=pk)
         if name not in PLOTS:
             raise Http404(f"There is no curve {name!r}.")
         rows = judged_of(run)

@@ -9,13 +9,14 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.views.decorators.http import require_http_methods
 
 from accounts.admin_parts import StyledForm
 from accounts.exceptions import NescioError
+from accounts.ids import row_at
 from accounts.roles import caller
 from qa.privacy.persons import (
     counts_of,
@@ -47,7 +48,7 @@ def person_page(request: HttpRequest, user_id: int) -> HttpResponse:
     by = caller(request)
     if not by.is_superuser:
         raise PermissionDenied
-    person = get_object_or_404(User, pk=user_id)
+    person = row_at(User.objects.all(), pk=user_id)
     if request.POST.get("what") == "export":
         return _download(person)
     erases = request.POST.get("what") == "erase"

@@ -6,7 +6,6 @@ from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -16,7 +15,7 @@ from unfold.decorators import action
 
 from accounts.admin_parts import act_on_row, confirmed, images, table
 from accounts.base_admin import badge
-from accounts.ids import number_in
+from accounts.ids import number_in, row_at
 from accounts.roles import caller
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError
@@ -89,7 +88,7 @@ class ProbeAdmin(ProbePages):
     def curve(self, request: HttpRequest, pk: int, name: str) -> HttpResponse:
         if not self.has_view_permission(request):
             raise PermissionDenied
-        probe = get_object_or_404(Probe.objects.light(), pk=pk)
+        probe = row_at(Probe.objects.light(), pk=pk)
         drawn = curve_svg(name, probe.metrics)
         if drawn is None:
             raise Http404(f"There is no curve {name!r}.")

@@ -119,6 +119,24 @@ def test_resetting_a_list_that_opens_narrowed_shows_all_of_it(client):
     assert "No gaps yet" in all_of_it.text
 
 
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("qa/policy/calibration/99/", "There is no knowledge base 99."),
+        ("probes/probe/99/curves/roc.svg", "There is no probe 99."),
+        ("qa/evaluationrun/99/curves/roc.svg", "There is no evaluation run 99."),
+        ("auth/user/99/data/", "There is no user 99."),
+    ],
+)
+def test_a_row_that_is_not_there_is_named(client, path, said):
+    client.force_login(User.objects.create_superuser("root"))
+
+    response = client.get(f"/admin/{path}")
+
+    assert response.status_code == 404
+    assert said in response.text
+
+
 def test_every_list_offers_to_add_a_row_or_says_what_it_will_hold(rf):
     request = rf.get("/admin/")
     request.user = User.objects.create_superuser("root")
