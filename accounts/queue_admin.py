@@ -27,7 +27,11 @@ class QueueAdmin(FixedRowsAdmin):
 
     def __init__(self, model: type[Model], admin_site: admin.AdminSite) -> None:
         super().__init__(model, admin_site)
-        undoes(self._undo)(self._assign_back)
+        name = self.opts.verbose_name
+        undoes(
+            self._undo,
+            lambda noted: (f"assigning {name} {row['row']}" for row in noted["rows"]),
+        )(self._assign_back)
 
     @property
     def _undo(self) -> str:

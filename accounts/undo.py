@@ -5,12 +5,13 @@ Whether it can still be taken back, the function of its kind decides.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.core import signing
+from django.db import connection, transaction
 from django.http import HttpRequest
 from django.middleware.csrf import get_token
 from django.urls import reverse
@@ -32,9 +33,12 @@ TakeBack = Callable[[Mapping[str, Any], User], Sequence[str] | None]
 Of many rows it returns why some of them stay as they are, and refuses where all do.
 """
 
+Names = Callable[[Mapping[str, Any]], Iterable[str]]
+"""Names the rows of what was there before, for the audit: by ids, without their words."""
+
 Way = TypeVar("Way", bound=TakeBack)
 
-_WAYS: dict[str, TakeBack] = {}
+_WAYS: dict[str, tuple[TakeBack, Names]] = {}
 
 
 class ChangedSinceError(ConflictError):
@@ -63,14 +67,21 @@ class Offer(NamedTuple):
                 "That was more than an hour ago and is no longer undone from here; undo it "
                 "by hand."
             )
-        return _WAYS[self.kind](self.before, by) or ()
+        way, names = _WAYS[self.kind]
+        with transaction.atomic(), connection.cursor() as cursor:
+            stays = way(self.before, by) or ()
+            cursor.execute(
+                "SELECT accounts_audit_undone(%s, %s)",
+                [", ".join(names(self.before)), len(stays)],
+            )
+        return stays
 
 
-def undoes(kind: str) -> Callable[[Way], Way]:
-    """Let a function take back what is offered as `kind`."""
+def undoes(kind: str, names: Names) -> Callable[[Way], Way]:
+    """Let a function take back what is offered as `kind`; the audit names its rows."""
 
     def register(way: Way) -> Way:
-        _WAYS[kind] = way
+        _WAYS[kind] = way, names
         return way
 
     return register

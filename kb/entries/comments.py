@@ -74,7 +74,10 @@ def delete_comment(*, comment_id: int, by: User) -> dict[str, Any]:
     return noted
 
 
-@undoes(UNDO)
+@undoes(
+    UNDO,
+    lambda noted: [f"deleting comment {noted['comment']} on entry {noted['entry']}"],
+)
 @transaction.atomic
 def undo_deletion(noted: Mapping[str, Any], by: User) -> None:
     """Let a comment be there again, word for word, of the same author and time.

@@ -71,7 +71,7 @@ def undoable(
     }
 
 
-@undoes(KIND)
+@undoes(KIND, lambda noted: (f"entry {key}" for key in noted["before"]))
 @transaction.atomic
 def undo_change(noted: Mapping[str, Any], by: User) -> None:
     """Let entries and their conflicts be as they were before `undoable`: all, or none.
@@ -104,7 +104,10 @@ def undoable_each(
     return done, noted
 
 
-@undoes(EACH)
+@undoes(
+    EACH,
+    lambda noted: (f"entry {key}" for row in noted["rows"] for key in row["before"]),
+)
 @transaction.atomic
 def undo_each(noted: Mapping[str, Any], by: User) -> Sequence[str]:
     """Undo the `rows` of `undoable_each`, but what was changed since; say what that is.

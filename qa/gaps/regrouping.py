@@ -127,7 +127,12 @@ def _as_noted(noted: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-@undoes(UNDO_MERGING)
+@undoes(
+    UNDO_MERGING,
+    lambda noted: [
+        f"merging gap {noted['after']['id']} and {', '.join(str(row['id']) for row in noted['gone'])}"
+    ],
+)
 @transaction.atomic
 def undo_merging(noted: Mapping[str, Any], by: User) -> None:
     """Split what was merged as it was; what was asked since stays in the gap that stayed.

@@ -213,7 +213,7 @@ def _fate(gap: Gap) -> list[Any]:
     return [str(each) if isinstance(each, datetime | UUID) else each for each in values]
 
 
-@undoes(UNDO)
+@undoes(UNDO, lambda noted: (f"gap {row['gap']}" for row in noted["rows"]))
 def undo_changes(noted: Mapping[str, Any], by: User) -> Sequence[str]:
     """Let gaps be as they were before they were dismissed or opened again.
 

@@ -167,7 +167,7 @@ def undo(review_id: int, *, by: User) -> Review:
     )
 
 
-@undoes(UNDO)
+@undoes(UNDO, lambda noted: [f"review {noted['review']}"])
 def undo_offered(noted: Mapping[str, Any], by: User) -> None:
     """Undo by the message about it; `noted` has the id of the `review`."""
     undo(noted["review"], by=by)

@@ -3,6 +3,7 @@
 import pytest
 from django.urls import reverse
 
+from accounts.models import AuditEntry
 from accounts.roles import Role
 from kb.conflicts.finding import find_entry_conflicts
 from kb.entries.comments import add_comment
@@ -116,6 +117,33 @@ def test_a_deleted_comment_is_there_again(page, carla):
     assert (
         undone.redirect_chain[-1][0] == f"{reverse('entry', args=[entry.pk])}#comments"
     )
+
+
+def test_the_audit_names_what_was_undone_and_by_whom(page, carla, ada):
+    comment = add_comment(entry_id=make_entry().pk, by=carla, text="Since May?")
+    entries = make_entries(["One.", "Two."], verify=False)
+    gaps = [make_gap(), make_gap()]
+
+    deleted = page.post(reverse("comment-delete", args=[comment.pk]), follow=True)
+    take_back(page, offered(deleted))
+    verified = act(page, "kb_entry", "verify", *entries)
+    mark_for_review(entry_id=entries[0].pk, by=ada, reason="A customer complains.")
+    take_back(page, offered(verified))
+    take_back(page, offered(verified))  # it is refused, and no entry more
+    merged = act(page, "qa_gap", "merge_chosen", *gaps)
+    take_back(page, offered(merged))
+
+    noted = AuditEntry.objects.filter(kind="undo").order_by("pk")
+    assert {each.actor for each in noted} == {"carla"}
+    assert [(each.subject, each.changes) for each in noted] == [
+        (f"deleting comment {comment.pk} on entry {comment.entry_id}", {}),
+        (
+            ", ".join(f"entry {entry.pk}" for entry in entries),
+            {"stay as they are": [None, 1]},
+        ),
+        (f"merging gap {gaps[0].pk} and {gaps[1].pk}", {}),
+    ]
+    assert Gap.objects.count() == 2
 
 
 @pytest.mark.parametrize("action", ["approve", "verify", "reject"])
