@@ -10,6 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.text import capfirst
 from unfold.decorators import action, display
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
@@ -112,9 +114,17 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
             "is_active",
         )  # fmt: skip
         help_texts = {
-            "address": " ".join(
-                f"{kind.label[:1].upper()}{kind.label[1:]}: {kind.address_help}."
-                for kind in KINDS.values()
+            # A script shows that of the chosen kind alone.
+            "address": format_html(
+                "<ul>{}</ul>",
+                format_html_join(
+                    "",
+                    '<li data-for="id_kind" data-value="{}">{}: {}.</li>',
+                    (
+                        (name, capfirst(kind.label), kind.address_help)
+                        for name, kind in KINDS.items()
+                    ),
+                ),
             ),
             "credential": "Where the source asks for one: the name of the environment "
             f"variable that an operator set, {services.CREDENTIAL_PREFIX}...",
@@ -141,8 +151,7 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         elif mine.count() == 1:
             chosen.initial = mine.first()
         if self.instance.pk and (kind := KINDS.get(self.instance.kind)):
-            said_of = kind.address_help
-            self.fields["address"].help_text = f"{said_of[:1].upper()}{said_of[1:]}."
+            self.fields["address"].help_text = f"{capfirst(kind.address_help)}."
         bases: Any = self.fields.get("knowledge_base")
         if bases and bases.queryset.count() == 1:
             bases.initial = bases.queryset.first()

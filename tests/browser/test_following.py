@@ -215,6 +215,20 @@ def test_a_folder_is_followed_without_a_mouse(desk, folder):
     assert (source.name, source.rules.get().audience.slug) == ("Help pages", "everyone")
 
 
+def test_the_address_is_explained_for_the_kind_that_is_chosen(desk):
+    make_signed_up(Role.CURATOR, "carla")
+    desk.log_in("carla")
+
+    page = desk.open("/admin/kb/followedsource/add/")
+
+    explained = page.locator("li[data-for]:visible")
+    expect(explained).to_have_count(1)
+    expect(explained).to_contain_text("A folder of files: the folder's path")
+    page.get_by_label("Kind").select_option("feed")
+    expect(explained).to_have_count(1)
+    expect(explained).to_contain_text("the feed's address")
+
+
 def follow(desk: Desk, kind: str, address: str) -> Page:
     """Fill the form in without a mouse, and wait for the source's page."""
     page = desk.open("/admin/kb/followedsource/")

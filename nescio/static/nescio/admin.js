@@ -76,6 +76,14 @@ function nameIcons() {
   }
 }
 
+// Of the words for each choice of a select, those for the chosen one.
+function showChosen() {
+  for (const part of document.querySelectorAll("[data-for]")) {
+    const select = document.getElementById(part.dataset.for);
+    part.hidden = Boolean(select) && select.value !== part.dataset.value;
+  }
+}
+
 function press(event) {
   const at = event.target;
   if (!at.matches(`[data-button]:not(${PRESSED_BY_KEYS})`)) return;
@@ -95,8 +103,10 @@ function complete() {
   nameParts();
   makeButtons();
   nameIcons();
+  showChosen();
 }
 
+document.addEventListener("change", showChosen);
 document.addEventListener("keydown", press);
 document.addEventListener("keydown", keepLetter);
 document.addEventListener("DOMContentLoaded", () => {
