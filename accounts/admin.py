@@ -363,7 +363,7 @@ class ApiTokenAdmin(BaseAdmin):
 class AuditEntryAdmin(ReadOnlyAdmin):
     """Who changed whose access: users, groups, audiences, policies, tokens."""
 
-    when_empty = "Each change of users, groups, roles, audiences, policies and tokens is kept here."
+    when_empty = "Each change of users, groups, roles, audiences, policies and tokens is kept here, and what was undone."
     list_display = ["at", "by", "kind", "action", "subject", "what"]
     list_filter = ["kind", "action"]
     search_fields = ["actor", "subject"]

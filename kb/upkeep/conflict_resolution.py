@@ -255,6 +255,11 @@ def _lock(conflict_id: int, by: User) -> Conflict:
 
 
 def _clean(reason: str, *, required: bool = False) -> str:
+    if required and not reason.strip():
+        raise InvalidKnowledgeError(
+            "reason",
+            "The reason is empty; write why: it is kept with the conflict and the entry.",
+        )
     return clean_line(reason, field="reason", limit=REASON_LIMIT, required=required)
 
 

@@ -181,7 +181,7 @@ def test_an_override_takes_the_other_entry_out(pair, conflict, retire, state):
 
 
 def test_an_override_needs_a_reason(pair, conflict):
-    with pytest.raises(InvalidKnowledgeError, match="reason is empty"):
+    with pytest.raises(InvalidKnowledgeError, match="The reason is empty; write why"):
         override_conflict(
             conflict_id=conflict.pk, keep=pair[0].pk, by=make_curator(), reason=" "
         )
