@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from kb.text.names import Names, is_of_another
 from kb.text.terms import is_reversed, terms
 from kb.text.words import sentence_spans
 from kb.types import Evidence
@@ -74,7 +75,7 @@ def verify(
         "answerability": weighed.answerability,
         "entry_answers": chance if own else None,
     }
-    if competing := count_competing(question, weighed, policy):
+    if competing := count_competing(weighed, policy):
         values[COMPETING] = competing
     decision = judge(Gate.ENTRY, values, policy)
     is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
@@ -101,12 +102,16 @@ class Weighed:
 
 
 def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Weighed:
-    """Weigh pieces against none; what says the opposite alone answers nothing."""
+    """Weigh pieces against none.
+
+    What says the opposite alone, or speaks of another thing of the kind, answers nothing.
+    """
     found = log_odds(
         question.text, [passage_of(piece, question) for piece in evidence], by
     )
+    asked = _things_asked_for(question, evidence)
     odds = [
-        -math.inf if _is_opposite(question, piece) else each
+        -math.inf if _is_beside(question, asked, piece) else each
         for piece, each in zip(evidence, found, strict=True)
     ]
     order = sorted(range(len(evidence)), key=lambda at: -odds[at])
@@ -125,7 +130,7 @@ def answering(
     has several parts, or may mean either. They are weighed against verified ones only:
     others must not silence them.
     """
-    rivals, able = _candidates(question, weighed, policy)
+    rivals, able = _candidates(weighed, policy)
     if not (able and _is_definite(question)):
         return 0.0, ()
     shown, chance = choose(
@@ -137,9 +142,9 @@ def answering(
     return chance, tuple(rivals[at][1] for at in shown)
 
 
-def count_competing(question: Question, weighed: Weighed, policy: Policy) -> int:
+def count_competing(weighed: Weighed, policy: Policy) -> int:
     """Return how many verified entries may be meant, 0 where the question tells it."""
-    rivals, able = _candidates(question, weighed, policy)
+    rivals, able = _candidates(weighed, policy)
     if not able or (weighed.answerability or 0.0) < _ASKS_BACK:
         return 0
     near = nearly_as_likely(
@@ -149,17 +154,17 @@ def count_competing(question: Question, weighed: Weighed, policy: Policy) -> int
 
 
 def _candidates(
-    question: Question, weighed: Weighed, policy: Policy
+    weighed: Weighed, policy: Policy
 ) -> tuple[list[tuple[float, Evidence]], list[int]]:
     """Return the verified pieces, and the places of those that may be shown or meant.
 
-    Hard refusal lets them pass, and they do not say the opposite, however likely it seems.
+    Hard refusal lets them pass, and they are not beside the question.
     """
     rivals = [pair for pair in weighed.pieces if pair[1].is_verified]
     able = [
         at
-        for at, (_, piece) in enumerate(rivals)
-        if covers(piece, policy) and not _is_opposite(question, piece)
+        for at, (odds, piece) in enumerate(rivals)
+        if covers(piece, policy) and odds > -math.inf
     ]
     return rivals, able
 
@@ -172,12 +177,29 @@ def _is_definite(question: Question) -> bool:
     )
 
 
-def _is_opposite(question: Question, piece: Evidence) -> bool:
-    """Tell whether it says "lower" alone where "raise" is asked for.
+def _is_beside(
+    question: Question, asked: Mapping[str, frozenset[str]], piece: Evidence
+) -> bool:
+    """Tell whether it says "lower" for "raise", or "Gold card" for "Platinum card".
 
-    A verifier that goes by meaning takes opposites for alike.
+    A verifier that goes by meaning takes opposites, and things of one kind, for alike.
     """
-    return is_reversed(question.text, f"{piece.question} {piece.text}")
+    place = f"{piece.document_title}\n{piece.section}"
+    return is_reversed(
+        question.text, f"{piece.question} {piece.text}"
+    ) or is_of_another(asked, _said(piece), place)
+
+
+def _things_asked_for(
+    question: Question, evidence: Sequence[Evidence]
+) -> Mapping[str, frozenset[str]]:
+    if question.language != "en":
+        return {}
+    return Names.in_texts(map(_said, evidence)).asked_for(question.text)
+
+
+def _said(piece: Evidence) -> str:
+    return "\n".join((*piece.questions, piece.text))
 
 
 def _kept(

@@ -280,7 +280,7 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     )
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 2}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 3}'
         ),
         "lacks",
     )

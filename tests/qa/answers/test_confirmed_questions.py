@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.roles import Role
+from kb.entries.services import edit_entry
 from kb.entries.wordings import Wording
 from kb.models import Entry
 from qa.answers.asking import decide, keep_question
@@ -21,8 +22,8 @@ from tests.qa.pipeline.values import never_load
 pytestmark = [pytest.mark.django_db, pytest.mark.verifier]
 
 BLOCK = "Under Security in the app a card is blocked at once."
-ASKED = "my plastic has gone missing, help"
-ALIKE = "help! my plastic went missing"
+ASKED = "my wallet with the card was stolen on the bus"
+ALIKE = "on the bus somebody stole my wallet and the card"
 
 
 def asked(text: str) -> Answer:
@@ -113,6 +114,9 @@ def test_an_entry_that_is_not_verified_any_more_is_not_given_word_for_word(
     entry, expert
 ):
     by_choice(asked(ASKED), entry, expert)
-    Entry.objects.filter(pk=entry.pk).update(state=Entry.State.NEEDS_REVIEW)
+    edit_entry(
+        entry_id=entry.pk, author=expert, may_verify=False, least=Role.SME,
+        text="Under Security in the app a card is blocked for a day.",
+    )  # fmt: skip
 
     assert asked(ASKED).gate != "verbatim"

@@ -1,0 +1,125 @@
+"""Which of several things of a kind a text is about: "Gold card", "Platinum card".
+
+English alone: a name is what is written large inside a sentence, which in German every
+noun is. Deliberately literal, like `kb.text.terms`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from .terms import stem
+from .vocabulary import STOP_WORDS
+
+_WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
+_ENDS: Final = re.compile(r"[.!?:;\n\u201c\"(]\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    stem: str
+    is_large: bool  # and not only because a sentence begins with it
+    is_behind: bool  # directly behind the word before it
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """The names that texts give things of a kind, all as stems.
+
+    Attributes:
+        of: {kind: names directly before it}: {"card": {"gold", "platinum"}}.
+        brands: Names that stand before such a name: "Tarn" of "Tarn Gold card".
+    """
+
+    of: Mapping[str, frozenset[str]]
+    brands: frozenset[str]
+
+    @classmethod
+    def in_texts(cls, texts: Iterable[str]) -> "Names":
+        of: defaultdict[str, set[str]] = defaultdict(set)
+        brands: set[str] = set()
+        for text in texts:
+            for name, kind in _named(text):
+                (brands.add if kind is None else of[kind].add)(name)
+        return cls(
+            {kind: frozenset(of[kind] - brands) for kind in of}, frozenset(brands)
+        )
+
+    def asked_for(self, question: str) -> Mapping[str, frozenset[str]]:
+        """Return of each kind the names that a question names.
+
+        Those that are known here, and others that are written large before the kind.
+        """
+        words = _words(question)
+        said = frozenset(word.stem for word in words)
+        others = {
+            (one.stem, two.stem) for one, two in _side_by_side(words) if one.is_large
+        }
+        found = {
+            kind: (names & said)
+            | {name for name, of in others if of == kind} - self.brands
+            for kind, names in self.of.items()
+            if kind in said
+        }
+        return {kind: names for kind, names in found.items() if names}
+
+
+def is_of_another(
+    asked: Mapping[str, frozenset[str]], text: str, place: str = ""
+) -> bool:
+    """Tell whether a text names other things of a kind alone than those asked for.
+
+    Args:
+        asked: What `Names.asked_for` returns.
+        place: Where the text stands; what is said there is said of it.
+    """
+    if not asked:
+        return False
+    said = {word.stem for word in (*_words(place), *_words(text))}
+    named = _named(text)
+    return any(
+        not said & names and any(kind == of and name not in names for name, of in named)
+        for kind, names in asked.items()
+    )
+
+
+@lru_cache(maxsize=4096)  # entries are read for one question after another
+def _named(text: str) -> frozenset[tuple[str, str | None]]:
+    """Return pairs of a name and its kind; of a brand, which stands before one, None."""
+    return frozenset(
+        (one.stem, None if two.is_large else two.stem)
+        for one, two in _side_by_side(_words(text))
+        if one.is_large
+    )
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> tuple[_Word, ...]:
+    found: list[_Word] = []
+    end = 0
+    for match in _WORD.finditer(text):
+        between = text[end : match.start()]
+        begins = end == 0 or bool(_ENDS.search(between))
+        word = match[0]
+        found.append(
+            _Word(
+                stem(word.lower()),
+                is_large=len(word) > 1 and word[0].isupper() and not begins,
+                is_behind=between in (" ", "-"),
+            )
+        )
+        end = match.end()
+    return tuple(found)
+
+
+def _side_by_side(words: Iterable[_Word]) -> Iterator[tuple[_Word, _Word]]:
+    """Yield neighbours of which the second is a name or what a name can stand before."""
+    return (
+        (one, two)
+        for one, two in pairwise(words)
+        if two.is_behind and two.stem not in STOP_WORDS
+    )
