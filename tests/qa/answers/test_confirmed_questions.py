@@ -6,7 +6,6 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.roles import Role
-from kb.entries.services import edit_entry
 from kb.entries.wordings import Wording
 from kb.models import Entry
 from qa.answers.asking import decide, keep_question
@@ -108,15 +107,3 @@ def test_what_is_taken_back_answers_no_more(entry, expert):
     undo(Review.objects.get().pk, by=expert)
     assert not Wording.objects.exists()
     assert asked(ASKED).outcome == "refused"
-
-
-def test_an_entry_that_is_not_verified_any_more_is_not_given_word_for_word(
-    entry, expert
-):
-    by_choice(asked(ASKED), entry, expert)
-    edit_entry(
-        entry_id=entry.pk, author=expert, may_verify=False, least=Role.SME,
-        text="Under Security in the app a card is blocked for a day.",
-    )  # fmt: skip
-
-    assert asked(ASKED).gate != "verbatim"
