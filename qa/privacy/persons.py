@@ -24,7 +24,7 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.entries.comments import Comment
 from kb.entries.models import Revision
-from kb.entries.wordings import Wording
+from kb.entries.wordings import Wording, remove_wordings
 from kb.upkeep.models import Flag
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation, Notice
@@ -149,6 +149,8 @@ def erase_person(
     _refuse_where_kept(person)
     with step():
         _lock_out(person)
+        asked = Answer.objects.filter(asker=person).values("question")
+        remove_wordings(Wording.objects.filter(text__in=asked))
     done = scrub_in_steps(partial(_next_answers, person), step=step, done=done)
     with step():
         _erase_names(person)
