@@ -4,10 +4,13 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final, Literal
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
+from django.conf import settings
 from django.contrib.auth.models import User
+from django.test import Client
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from accounts.roles import Role
@@ -32,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(skip)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     # Playwright runs an event loop in this thread, so no longer than it must; the ORM is
     # called beside the loop, not in it.
@@ -78,7 +81,28 @@ class Desk:
         self.page.goto(self.address + path)
         return self.page
 
-    def log_in(self, username: str) -> Page:
+    def let_in(self, username: str) -> None:
+        """Give the browser a session of that user, as signing in does."""
+        client = Client()
+        client.force_login(User.objects.get(username=username))
+        session = client.cookies[settings.SESSION_COOKIE_NAME].value
+        self.page.context.add_cookies(
+            [
+                {
+                    "name": settings.SESSION_COOKIE_NAME,
+                    "value": session,
+                    "url": self.address,
+                }
+            ]
+        )
+
+    def log_in(self, username: str, path: str = "/") -> Page:
+        """Open a page as somebody who is signed in: the form takes longer than most pages."""
+        self.let_in(username)
+        return self.open(path)
+
+    def sign_in(self, username: str) -> Page:
+        """Sign in by the form."""
         page = self.open("/login")
         page.get_by_label("Name").fill(username)
         page.get_by_label("Password").fill(PASSWORD)
@@ -167,7 +191,7 @@ def work(*kinds: str) -> None:
 @pytest.fixture
 def curator(desk: Desk, knowledge: None) -> Desk:
     make_signed_up(Role.CURATOR, "carla")
-    desk.log_in("carla")
+    desk.let_in("carla")
     return desk
 
 
@@ -195,3 +219,41 @@ def violations(
         for v in found
         if not serious_only or v["impact"] in grave
     ]
+
+
+Scheme = Literal["light", "dark"]
+# Each with the width or the scheme of the one before: laying a page out again takes time.
+LOOKS: Final[tuple[tuple[int, Scheme], ...]] = (
+    (1280, "light"),
+    (1280, "dark"),
+    (390, "dark"),
+    (390, "light"),
+)
+
+
+def look(page: Page, width: int, scheme: Scheme) -> None:
+    """Show a loaded page on a screen of that width, in that scheme."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.emulate_media(color_scheme=scheme)
+    # The admin's theme reads the scheme only where a page arrives.
+    page.evaluate(
+        "dark => window.Alpine && document.documentElement.classList.toggle('dark', dark)",
+        scheme == "dark",
+    )
+
+
+def violations_in_all_looks(page: Page, context: str | None = None) -> list[str]:
+    """Return what axe finds on wide and narrow screens, in the light and in the dark.
+
+    The page is loaded once for them all; that it is no wider than the screen is looked at
+    too.
+    """
+    found = []
+    for width, scheme in LOOKS:
+        look(page, width, scheme)
+        shown = page.evaluate("document.documentElement.scrollWidth")
+        wide = [f"{shown} pixels wide"] if shown > width else []
+        found += [
+            f"{width} {scheme}: {each}" for each in violations(page, context) + wide
+        ]
+    return found

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import cycle
+from typing import Final
 
 import pytest
 from django.contrib import admin
@@ -15,13 +16,16 @@ from playwright.sync_api import expect
 from accounts.roles import Role
 from kb.models import Entry
 from qa.models import Policy
-from tests.browser.conftest import make_signed_up, violations
+from tests.browser.conftest import Scheme, look, make_signed_up, violations
 from tests.nescio.routes import filled, routes
 from tests.nescio.test_admin_junk import make_rows
 
 # Neighbours in the list of pages share their templates, so that all four looks are looked at.
 # Each begins at the width that the one before ended with: laying a page out again takes time.
-LOOKS = (((1280, "light"), (390, "dark")), ((390, "light"), (1280, "dark")))
+LOOKS: Final[tuple[tuple[tuple[int, Scheme], ...], ...]] = (
+    ((1280, "light"), (390, "dark")),
+    ((390, "light"), (1280, "dark")),
+)
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 # Files, parts of pages, answers to fields, and what only leads on to another page.
 NO_PAGES = re.compile(
@@ -78,8 +82,7 @@ def test_every_page_of_the_admin_is_accessible_on_every_screen(make_desk, boss, 
     for address, looks in zip(opened, cycle(LOOKS), strict=False):
         page.goto(origin + address)
         for width, scheme in looks:
-            page.set_viewport_size({"width": width, "height": 900})
-            page.emulate_media(color_scheme=scheme)
+            look(page, width, scheme)
             shown = page.evaluate("document.documentElement.scrollWidth")
             wide = [f"{shown} pixels wide"] if shown > width else []
             found[f"{address} {width} {scheme}"] = violations(page) + wide
@@ -89,8 +92,7 @@ def test_every_page_of_the_admin_is_accessible_on_every_screen(make_desk, boss, 
 
 
 def test_the_admin_is_gone_through_by_keyboard(desk, boss):
-    desk.log_in("boss")
-    page = desk.open("/admin/kb/entry/")
+    page = desk.log_in("boss", "/admin/kb/entry/")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")

@@ -292,8 +292,7 @@ def test_without_scripts_a_plain_form_answers(make_desk):
 
 
 def test_agent_finds_an_entry_while_typing_and_reads_its_document(desk):
-    desk.log_in("agent")
-    page = desk.open("/knowledge")
+    page = desk.log_in("agent", "/knowledge")
     expect(page.get_by_role("link", name="Price list")).to_be_visible()
 
     page.keyboard.type("witdrawals abroad")  # the field has the focus

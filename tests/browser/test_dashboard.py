@@ -34,9 +34,7 @@ def test_the_dashboard_says_what_gates_in_shadow_and_models_do(
         color_scheme=scheme,
         reduced_motion="reduce",
     )
-    desk.log_in("erik")
-
-    page = desk.open("/admin/qa/answer/dashboard/")
+    page = desk.log_in("erik", "/admin/qa/answer/dashboard/")
 
     gates = page.get_by_role("region", name="Gates in shadow").last
     expect(gates.get_by_role("row").last).to_contain_text("Soft refusal")
@@ -50,8 +48,7 @@ def test_the_dashboard_says_what_gates_in_shadow_and_models_do(
 def test_the_dashboard_leads_to_what_one_is_mailed_about(make_desk, knowledge):
     expert = make_signed_up(Role.SME, "erik")
     desk = make_desk()
-    desk.log_in("erik")
-    page = desk.open("/admin/qa/answer/dashboard/")
+    page = desk.log_in("erik", "/admin/qa/answer/dashboard/")
 
     page.get_by_role("link", name="Choose what you are mailed about").press("Enter")
     waiting = page.get_by_role("group", name="Mail me when").get_by_label(
@@ -71,7 +68,7 @@ def test_the_figures_are_what_was_asked_in_the_period_and_the_knowledge_base(
     make_desk, knowledge
 ):
     agent, expert = make_desk(), make_desk()
-    agent.log_in("agent")
+    agent.let_in("agent")
     for question in ("How do I block a lost card?", "Who won the chess game?"):
         agent.open("/")
         agent.ask(question)
@@ -86,8 +83,7 @@ def test_the_figures_are_what_was_asked_in_the_period_and_the_knowledge_base(
     count_days()
 
     make_signed_up(Role.SME, "eva")
-    expert.log_in("eva")
-    page = expert.open("/admin/qa/answer/dashboard/")
+    page = expert.log_in("eva", "/admin/qa/answer/dashboard/")
 
     def tile(name):
         return page.locator(".dash-tiles > div", has=page.get_by_text(name, exact=True))

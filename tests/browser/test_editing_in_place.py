@@ -10,7 +10,7 @@ from kb.entries.states import mark_for_review
 from kb.models import Conflict, Entry
 from tests.factories import make_curator, make_entry
 
-from .conftest import make_signed_up, violations
+from .conftest import make_signed_up, violations, violations_in_all_looks
 
 pytestmark = pytest.mark.usefixtures("knowledge")
 DUE = "/admin/kb/entry/due?whose=all"
@@ -109,8 +109,7 @@ def test_an_entry_is_edited_beside_what_contradicts_it(curator, conflict):
 def test_it_is_edited_from_there_without_scripts(make_desk, due):
     make_signed_up(Role.CURATOR, "carla")
     desk = make_desk(java_script_enabled=False)
-    desk.log_in("carla")
-    page = desk.open(DUE)
+    page = desk.log_in("carla", DUE)
     page.locator(f"#edit-{due[1].pk}").press("Enter")
     page.get_by_role("link", name="Cancel").press("Enter")
     assert page.url.endswith(f"{DUE}#edit-{due[1].pk}")
@@ -122,18 +121,10 @@ def test_it_is_edited_from_there_without_scripts(make_desk, due):
     expect(page.locator(f"#due-{due[1].pk}")).to_contain_text("costs 25 euros")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_form_in_the_admin_has_no_accessibility_violation(
-    make_desk, due, conflict, scheme, width
-):
+def test_the_form_in_the_admin_has_no_accessibility_violation(make_desk, due, conflict):
     make_signed_up(Role.CURATOR, "carla")
-    desk = make_desk(
-        color_scheme=scheme,
-        reduced_motion="reduce",
-        viewport={"width": width, "height": 800},
-    )
-    desk.log_in("carla")
+    desk = make_desk(reduced_motion="reduce")
+    desk.let_in("carla")
     found = {}
     for name, entry, path in (
         ("due", due[0], DUE),
@@ -143,7 +134,7 @@ def test_the_form_in_the_admin_has_no_accessibility_violation(
         page.locator(f"#edit-{entry.pk}").press("Enter")
         text = page.get_by_label("Text", exact=True)
         expect(text).to_be_focused()
-        found[name] = violations(page, "#content")
+        found[name] = violations_in_all_looks(page, "#content")
         edit_entry(
             entry_id=entry.pk, author=make_curator(), may_verify=True, text="It is 9."
         )
@@ -152,10 +143,9 @@ def test_the_form_in_the_admin_has_no_accessibility_violation(
         page.get_by_role("region", name="What is there now").wait_for()
         expect(text).to_be_focused()
         desk.complaints.pop()  # Chromium reports the 422 itself
-        found[f"{name}, both"] = violations(page, "#content")
+        found[f"{name}, both"] = violations_in_all_looks(page, "#content")
         page.keyboard.press("Control+Enter")
         page.locator(".edited").wait_for()
-        found[f"{name}, saved"] = violations(page, "#content")
-        assert page.evaluate("document.documentElement.scrollWidth") == width
+        found[f"{name}, saved"] = violations_in_all_looks(page, "#content")
 
     assert found == {name: [] for name in found}

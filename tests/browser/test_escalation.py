@@ -26,8 +26,7 @@ def test_a_refusal_becomes_an_answer_by_way_of_an_expert_and_the_agent_is_told(
     expect(page.get_by_text("The reply appears here.").first).to_be_visible()
 
     make_signed_up(Role.CURATOR, "carla")
-    desk = curator.log_in("carla")
-    desk = curator.open("/admin/qa/escalation/")
+    desk = curator.log_in("carla", "/admin/qa/escalation/")
     desk.get_by_role("link", name=QUESTION).press("Enter")
     expect(desk.get_by_text("A caller insists.")).to_be_visible()
     desk.get_by_label("Reply").fill("Anna won it, in 40 moves.")

@@ -25,7 +25,7 @@ def test_first_steps_lead_from_an_empty_database_to_a_colleague_who_asks(make_de
     make_audience("everyone")
     make_signed_up(Role.ADMIN, "owner")
     owner = make_desk()
-    owner.log_in("owner")
+    owner.sign_in("owner")
     page = owner.open("/admin/")
     steps = page.locator("#first-steps li")
     expect(steps).to_have_count(5)

@@ -184,9 +184,7 @@ def check(page) -> None:
 def test_a_folder_is_followed_without_a_mouse(desk, folder):
     make_audience("staff", groups=["staff"])
     make_signed_up(Role.CURATOR, "carla")
-    desk.log_in("carla")
-
-    page = desk.open("/admin/kb/followedsource/")
+    page = desk.log_in("carla", "/admin/kb/followedsource/")
     page.get_by_role("link", name="Follow a source").first.press("Enter")
     page.get_by_label("Name").focus()
     page.keyboard.type("Help pages")

@@ -27,8 +27,7 @@ def test_a_gap_is_filled_by_an_expert_and_everybody_who_asked_is_answered(make_d
 
     make_signed_up(Role.CURATOR, "carla")
     curator = make_desk()
-    curator.log_in("carla")
-    desk = curator.open("/admin/qa/gap/")
+    desk = curator.log_in("carla", "/admin/qa/gap/")
     row = desk.get_by_role("row").filter(has_text="2 times by 2 people")
     row.get_by_role("link").first.press("Enter")
     asked = desk.get_by_label("Question", exact=True)

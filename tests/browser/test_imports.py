@@ -42,7 +42,7 @@ def curator(desk: Desk) -> Desk:
     make_knowledge_base()
     make_audience()
     make_signed_up(Role.CURATOR, "carla")
-    desk.log_in("carla")
+    desk.let_in("carla")
     return desk
 
 

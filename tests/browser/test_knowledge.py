@@ -98,8 +98,7 @@ def test_agents_write_to_each_other_below_an_entry_that_they_may_see(make_desk):
     desks = {name: make_desk() for name in ("agent", "carla")}
 
     def say(name, said):
-        desks[name].log_in(name)
-        page = desks[name].open(f"/knowledge/entries/{entry.pk}")
+        page = desks[name].log_in(name, f"/knowledge/entries/{entry.pk}")
         page.get_by_label("Add a comment").fill(said)
         page.get_by_role("button", name="Comment", exact=True).press("Enter")
         comments = page.get_by_role("region", name="Comments")

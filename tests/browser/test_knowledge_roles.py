@@ -21,8 +21,7 @@ def test_a_curator_of_one_knowledge_base_is_made_and_finds_its_work_alone(
     make_signed_up(Role.AGENT, "ann")
 
     owner = make_desk(viewport={"width": 1280, "height": 900})
-    owner.log_in("owner")
-    page = owner.open(f"/admin/kb/knowledgebase/{cards.pk}/change/")
+    page = owner.log_in("owner", f"/admin/kb/knowledgebase/{cards.pk}/change/")
     page.get_by_role("link", name="Add another role").press("Enter")
     page.locator("#id_roles-0-user").focus()
     page.keyboard.type("ann")
@@ -36,8 +35,7 @@ def test_a_curator_of_one_knowledge_base_is_made_and_finds_its_work_alone(
     expect(listed).to_contain_text("agent, curator of Cards")
 
     ann = make_desk(viewport={"width": 1280, "height": 900})
-    ann.log_in("ann")
-    page = ann.open("/admin/kb/entry/")
+    page = ann.log_in("ann", "/admin/kb/entry/")
     expect(page.get_by_text("A new card costs 12 euros.")).to_be_visible()
     expect(page.get_by_text("Lounges cost 30 euros.")).to_have_count(0)
     page = ann.open("/admin/kb/entry/add/")

@@ -11,8 +11,8 @@ NEW = "another horse, another battery"
 
 def test_a_password_is_changed_on_the_profile_and_opens_the_desk(make_desk):
     desk, elsewhere = make_desk(), make_desk()
-    elsewhere.log_in("agent")
-    page = desk.log_in("agent")
+    elsewhere.sign_in("agent")
+    page = desk.sign_in("agent")
     page.get_by_role("link", name="agent", exact=True).press("Enter")
     expect(page.get_by_role("heading", name="Profile")).to_be_visible()
     old = page.get_by_label("Old password")

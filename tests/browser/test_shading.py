@@ -5,8 +5,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from qa.models import Answer
-from tests.browser.conftest import violations
-from tests.browser.test_looks import PHONE
+from tests.browser.conftest import violations_in_all_looks
 from tests.factories import make_entry
 from tests.qa.answer_rows import make_answer
 
@@ -18,7 +17,7 @@ ALONG = (0.05, 0.3, 0.5, 0.7, 0.95)
 
 def answered(desk) -> Answer:
     """An answer of the agent with a confidence of every level along its words."""
-    desk.log_in("agent")
+    desk.let_in("agent")
     signal = {"gate": "abstention", "name": "answer_confidence", "value": 0.83, "threshold": 0.5, "passed": True}  # fmt: skip
     return make_answer(
         User.objects.get(username="agent"),
@@ -30,13 +29,8 @@ def answered(desk) -> Answer:
     )
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("viewport", [None, PHONE], ids=["desktop", "phone"])
-def test_shading_is_folded_told_apart_without_colour_and_read_as_a_table(
-    make_desk, scheme, viewport
-):
-    options = {"viewport": viewport} if viewport else {}
-    desk = make_desk(color_scheme=scheme, **options)
+def test_shading_is_folded_told_apart_without_colour_and_read_as_a_table(make_desk):
+    desk = make_desk(reduced_motion="reduce")
     answer = answered(desk)
 
     page = desk.open(f"/answers/{answer.pk}")
@@ -53,13 +47,12 @@ def test_shading_is_folded_told_apart_without_colour_and_read_as_a_table(
     assert len(set(styles)) == len(TOKENS)
     row = page.get_by_role("row", name="Twelve 0.05, very low")
     expect(row).to_have_count(1)
-    assert violations(page) == []
+    assert violations_in_all_looks(page) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_sentence_that_answers_is_marked_by_a_line_and_in_words(make_desk, scheme):
-    desk = make_desk(color_scheme=scheme)
-    desk.log_in("agent")
+def test_the_sentence_that_answers_is_marked_by_a_line_and_in_words(make_desk):
+    desk = make_desk(reduced_motion="reduce")
+    desk.let_in("agent")
     told = "The Student card is free 🎉 until 27."
     whole = f"The Gold card costs 72 euros. {told} Both come by post."
     answer = make_answer(
@@ -79,4 +72,4 @@ def test_the_sentence_that_answers_is_marked_by_a_line_and_in_words(make_desk, s
         " getComputedStyle(m, '::before').content, getComputedStyle(m, '::after').content]"
     )
     assert style == ["underline", '" [marked] "', '" [end of mark] "']
-    assert violations(page) == []
+    assert violations_in_all_looks(page) == []

@@ -103,7 +103,7 @@ def states(*probes):
 
 
 def test_every_kind_is_trained_compared_activated_and_rolled_back(desk, questions):
-    desk.log_in("boss")
+    desk.let_in("boss")
     for kind in (ProbeKind.BOUNDARY, ProbeKind.RERANKER, ProbeKind.DIRECTIONS):
         if kind == ProbeKind.DIRECTIONS:
             # It answers each of them, and needs no more of them than this.

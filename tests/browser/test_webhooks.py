@@ -24,8 +24,7 @@ def receiver(settings):
 
 def test_an_event_reaches_a_program_and_is_replayed(desk, receiver):
     boss = make_signed_up(Role.ADMIN, "boss")
-    desk.log_in("boss")
-    page = desk.open("/admin/integrations/endpoint/")
+    page = desk.log_in("boss", "/admin/integrations/endpoint/")
     page.get_by_title("Add webhook endpoint").press("Enter")
     page.get_by_label("Name").fill("Chat")
     page.get_by_label("Address").fill("ftp://example.org")
