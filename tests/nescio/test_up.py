@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -266,6 +267,7 @@ def test_first_start_that_is_killed_goes_on_at_the_second(run, var):
     system_is_preparing = Places(var).credentials_file.exists
     while not system_is_preparing():
         assert system.process.poll() is None, system.output
+        time.sleep(0.01)
     system.send(signal.SIGKILL)
     system.wait()
     password = json.loads(Places(var).credentials_file.read_text())["admin_password"]

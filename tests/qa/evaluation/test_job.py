@@ -16,10 +16,12 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)
-def _demonstration(monkeypatch):
-    # The broker is not part of this.
-    for place in ("jobs.services.notify_worker", "jobs.services.notify_worker"):
-        monkeypatch.setattr(place, lambda *_: True)
+def _no_broker(monkeypatch):
+    monkeypatch.setattr("jobs.services.notify_worker", lambda *_: True)
+
+
+@pytest.fixture
+def demonstration():
     load_demonstration(author=make_curator())
 
 
@@ -33,7 +35,7 @@ def test_the_worker_knows_the_kind():
     assert HANDLERS["qa.evaluate"] is evaluate_in_background
 
 
-def test_the_report_is_the_jobs_result():
+def test_the_report_is_the_jobs_result(demonstration):
     job = run(enqueue("qa.evaluate", {"suite": "demo", "limit": 3}))
 
     assert (job.state, job.done, job.total) == ("succeeded", 3, 3)
@@ -44,7 +46,7 @@ def test_the_report_is_the_jobs_result():
     assert set(ids) == {"demo-01", "demo-02", "demo-03"}
 
 
-def test_an_interrupted_evaluation_goes_on_and_asks_nothing_twice():
+def test_an_interrupted_evaluation_goes_on_and_asks_nothing_twice(demonstration):
     job = enqueue("qa.evaluate", {"suite": "demo", "limit": 4})
     # The run, two questions, and then the worker shuts down.
     seen = iter([False, False, False, False, True])
@@ -65,7 +67,7 @@ def test_an_interrupted_evaluation_goes_on_and_asks_nothing_twice():
     assert not Answer.objects.filter(outcome="pending").exists()
 
 
-def test_a_cancelled_evaluation_keeps_what_it_asked():
+def test_a_cancelled_evaluation_keeps_what_it_asked(demonstration):
     job = enqueue("qa.evaluate", {"suite": "demo", "limit": 3})
     asked = iter([False, False, False])
 
@@ -81,9 +83,14 @@ def test_a_cancelled_evaluation_keeps_what_it_asked():
 
 
 @pytest.mark.parametrize(
-    "parameters", [{}, {"suite": "nothing"}, {"suite": "demo", "limit": 0}]
+    ("parameters", "why"),
+    [
+        ({}, "There is no suite ''"),
+        ({"suite": "nothing"}, "There is no suite 'nothing'"),
+        ({"suite": "demo", "limit": 0}, "limit 0 is not a positive number"),
+    ],
 )
-def test_wrong_parameters_fail_the_job_and_say_why(parameters):
+def test_wrong_parameters_fail_the_job_and_say_why(parameters, why):
     job = enqueue("qa.evaluate", parameters)
 
     with pytest.raises(EvaluationDataError):
@@ -91,5 +98,5 @@ def test_wrong_parameters_fail_the_job_and_say_why(parameters):
 
     job.refresh_from_db()
     assert job.state == "failed"
-    assert "EvaluationDataError" in job.error
+    assert f"EvaluationDataError: {why}" in job.error
     assert not Answer.objects.exists()
