@@ -210,7 +210,8 @@ def _verifier_where_wanted(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("settings").VERIFIER = "bundled"
 
 
-_LONGEST = (("system",), ("browser", "slow"))
+# Files with a browser are neighbours, so that one browser serves them all.
+_LONGEST = (("system",), ("browser",), ("slow",))
 
 
 @pytest.hookimpl(trylast=True)
