@@ -9,7 +9,6 @@ from typing import Final
 
 from django.contrib.auth.models import User
 from django.db import models, transaction
-from django.db.models.functions import MD5
 
 from accounts.exceptions import ForbiddenError
 from accounts.models import optional_user
@@ -19,7 +18,7 @@ from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry
 from kb.text.cleaning import clean_text
 
-WORDING_LIMIT: Final = 1_000  # characters, as of an entry's own question
+WORDING_LIMIT: Final = 500  # characters; more is no question, and fits in no index
 MOST: Final = 30  # of an entry; each has a vector
 
 
@@ -32,14 +31,16 @@ class Wording(models.Model):
         db_index=False,  # `wording_once_an_entry` serves it
         related_name="wordings",
     )
-    text = models.TextField(max_length=WORDING_LIMIT)
+    text = models.TextField("also asked as", max_length=WORDING_LIMIT)
     added_by = optional_user("entry_wordings")
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["pk"]
         constraints = [
-            models.UniqueConstraint("entry", MD5("text"), name="wording_once_an_entry")
+            models.UniqueConstraint(
+                fields=["entry", "text"], name="wording_once_an_entry"
+            )
         ]
 
     def __str__(self) -> str:

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import django.db.models.deletion
-import django.db.models.functions.text
 from django.conf import settings
 from django.db import migrations, models
 
@@ -31,7 +30,10 @@ class Migration(migrations.Migration):
                         verbose_name="ID",
                     ),
                 ),
-                ("text", models.TextField(max_length=1000)),
+                (
+                    "text",
+                    models.TextField(max_length=500, verbose_name="also asked as"),
+                ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "added_by",
@@ -56,9 +58,7 @@ class Migration(migrations.Migration):
                 "ordering": ["pk"],
                 "constraints": [
                     models.UniqueConstraint(
-                        models.F("entry"),
-                        django.db.models.functions.text.MD5("text"),
-                        name="wording_once_an_entry",
+                        fields=("entry", "text"), name="wording_once_an_entry"
                     )
                 ],
             },

@@ -192,7 +192,7 @@ def test_it_costs_the_same_statements_for_any_number(
     boss = make_curator()
     noted = do(made, action, boss)
 
-    with django_assert_max_num_queries(17):
+    with django_assert_max_num_queries(18):
         undo_each(noted, boss)
 
     assert set(Entry.objects.values_list("state", flat=True)) == {"needs_review"}
