@@ -104,13 +104,20 @@ class _Asking:
     def labelled(self, question: OwnQuestion, label: Label) -> Iterator[Measured]:
         """Yield what is measured as its asker would see it, asked again today.
 
+        As if nobody had confirmed an entry for this question, for the next one's sake:
+        those that somebody has are answered word for word, by no threshold.
         Nothing where an entry would be shown that was written or changed after the
         question was judged: whether it answers is not known.
         """
         scope = self._scope
         if label.asker:
             scope = evidence_scope(label.asker, self._knowledge_base, self._policy)
-        found = self._search(question.text, scope)
+        found = [
+            replace(
+                each, wordings=tuple(w for w in each.wordings if w != question.text)
+            )
+            for each in self._search(question.text, scope)
+        ]
         chance, shown = self._shown(question.text, found)
         ids = [piece.entry_id for piece in found]
         right = {entry.pk for entry in label.right}

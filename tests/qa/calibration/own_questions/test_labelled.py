@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from accounts.roles import Role
 from kb.entries.models import Entry
+from kb.entries.wordings import add_wordings
 from qa.calibration.own_questions.choosing import NONE, Kind, Measured, choose
 from qa.calibration.own_questions.drawing import (
     LIMIT,
@@ -221,3 +223,24 @@ def test_a_label_says_nothing_of_what_was_written_since():
     assert since == ()
     assert shown.probability > 0.5
     assert not shown.is_right
+
+
+@pytest.mark.verifier
+def test_a_confirmed_question_is_measured_as_if_it_were_new():
+    from qa.answers.sources import configured_verifier
+
+    base, entry = make_knowledge_base(), make_entry("A card is blocked in the app.")
+    question = "my wallet with the card was stolen on the bus"
+    judged(question, entry, **RIGHT)
+    kwargs: Any = {
+        "knowledge_base": base,
+        "policy": active_policy(base).as_value(),
+        "verifier": configured_verifier(),
+    }
+    (before,), _ = measure(labelled_questions(base), **kwargs)
+
+    add_wordings(entry, [question], by=make_user(Role.SME))
+
+    (after,), _ = measure(labelled_questions(base), **kwargs)
+    assert before.probability < 0.5
+    assert after.probability == pytest.approx(before.probability)
