@@ -37,6 +37,7 @@ class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     fields = ("text", "added_by", "created_at")
     readonly_fields = ("added_by", "created_at")
     extra = 0
+    hide_title = True  # which would say each a second time
     formfield_overrides: ClassVar = {TextField: {"widget": UnfoldAdminTextInputWidget}}
 
     def has_view_permission(

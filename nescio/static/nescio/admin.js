@@ -33,6 +33,10 @@ function nameCells() {
 // Each scrolling part is a region with a name of its own, and a sign with a name an image.
 function nameParts() {
   document.querySelector("#nav-sidebar-apps .simplebar-content-wrapper")?.setAttribute("aria-label", "Pages");
+  for (const part of document.querySelectorAll("fieldset[aria-labelledby] .simplebar-content-wrapper")) {
+    const heading = document.getElementById(part.closest("fieldset").getAttribute("aria-labelledby"));
+    if (heading) part.setAttribute("aria-label", heading.textContent.trim());
+  }
   for (const sign of document.querySelectorAll("span.help-tooltip")) sign.role = "img";
 }
 
