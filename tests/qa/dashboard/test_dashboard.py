@@ -111,13 +111,16 @@ def test_second_rounds_and_reviews_by_hand_do_not_count_in_shares():
 
 
 def test_agreement_is_of_answers_that_two_experts_judged():
-    entry = make_entry()
-    for said in ([(2, 2), (2, 2)], [(2, 2), (2, 1)]):
+    entry, drawn = make_entry(), make_stratum(make_sample(), 100, outcome="answered")
+    # The last because of what the first expert said, which is no sample of agreement.
+    twice = [[(2, 2), (2, 2)], [(2, 2), (2, 1)], [(0, 2), (2, 2)]]
+    for said, stratum in zip(twice, [drawn, drawn, None], strict=True):
         answer = make_answer(make_user(), cited=(entry,))
         for turn, (correct, true) in enumerate(said, start=1):
             Review.objects.create(
                 answer=answer,
                 round=turn,
+                stratum=stratum,
                 state=Review.State.DONE,
                 reviewed_at=timezone.now(),
                 completeness=2,
