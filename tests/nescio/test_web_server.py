@@ -225,7 +225,7 @@ def test_a_stream_comes_in_pieces_and_ends_with_its_reader(serve, application):
 
 
 def test_who_reads_nothing_of_an_answer_is_let_go(serve, application):
-    place = serve(threads=1, idle_seconds=0.5)
+    place = serve(threads=1, idle_seconds=2.0)
 
     def pieces():
         try:
