@@ -75,7 +75,7 @@ class Embedded:
 def embedded(entries: Sequence[Entry]) -> list[Embedded]:
     """Return what is embedded of each entry, with three queries at most."""
     prefetch_related_objects(list(entries), "document", "section")
-    wordings = defaultdict[int, list[str]](list)  # read anew: a row may be an old one
+    wordings = defaultdict[int, list[str]](list)  # read here: a row may be older
     rows = Entry.objects.filter(pk__in=[entry.pk for entry in entries])
     said = rows.filter(wordings__isnull=False).order_by("wordings__pk")
     for pk, text in said.values_list("pk", "wordings__text"):

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from accounts.prepared import execute, execute_prepared
+from kb.embedding.models import EntryEmbedding
 from kb.types import Past, Scope
 
 from .sql import Parameter
@@ -59,11 +60,11 @@ kb_entryembedding AS NOT MATERIALIZED (
     FROM past CROSS JOIN LATERAL (
         SELECT v.model_id, v.part, v.vector FROM kb_entryembedding v
         WHERE v.entry_id = past.id AND v.model_id = %(model)s
-            AND v.text_sha256 = past.digest AND v.part < 1000
+            AND v.text_sha256 = past.digest AND v.part < %(wordings)s
         UNION ALL
         SELECT v.model_id, v.part, v.vector FROM kb_formervector v
         WHERE v.entry_id = past.id AND v.model_id = %(model)s
-            AND v.text_sha256 = past.digest AND v.part < 1000
+            AND v.text_sha256 = past.digest AND v.part < %(wordings)s
         OFFSET 0
     ) v
 ),
@@ -90,6 +91,7 @@ def _past_parameters(scope: Scope) -> dict[str, Parameter]:
     """Return what such a statement takes beside its own: all are compared, by one join."""
     return {
         "as_then": scope.past is Past.AS_THEN,
+        "wordings": int(EntryEmbedding.Part.WORDINGS),
         "bound": _UNBOUNDED,
         "few": _UNBOUNDED,
         "looked_up": -1,

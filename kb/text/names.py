@@ -1,6 +1,6 @@
 """Which of several things of a kind a text is about: "Gold card", "Platinum card".
 
-English alone: a name is what is written large inside a sentence, which in German every
+English alone: a name is what is capitalized inside a sentence, which in German every
 noun is. Deliberately literal, like `kb.text.terms`.
 """
 
@@ -22,7 +22,7 @@ _ENDS: Final = re.compile(r"[.!?:;\n\u201c\"(]\s*$")
 @dataclass(frozen=True, slots=True)
 class _Word:
     stem: str
-    is_large: bool  # and not only because a sentence begins with it
+    is_capitalized: bool  # and not only because a sentence begins with it
     is_behind: bool  # directly behind the word before it
 
 
@@ -52,12 +52,14 @@ class Names:
     def asked_for(self, question: str) -> Mapping[str, frozenset[str]]:
         """Return of each kind the names that a question names.
 
-        Those that are known here, and others that are written large before the kind.
+        Those that are known here, and others that are capitalized before the kind.
         """
         words = _words(question)
         said = frozenset(word.stem for word in words)
         others = {
-            (one.stem, two.stem) for one, two in _side_by_side(words) if one.is_large
+            (one.stem, two.stem)
+            for one, two in _side_by_side(words)
+            if one.is_capitalized
         }
         found = {
             kind: (names & said)
@@ -91,9 +93,9 @@ def is_of_another(
 def _named(text: str) -> frozenset[tuple[str, str | None]]:
     """Return pairs of a name and its kind; of a brand, which stands before one, None."""
     return frozenset(
-        (one.stem, None if two.is_large else two.stem)
+        (one.stem, None if two.is_capitalized else two.stem)
         for one, two in _side_by_side(_words(text))
-        if one.is_large
+        if one.is_capitalized
     )
 
 
@@ -108,7 +110,7 @@ def _words(text: str) -> tuple[_Word, ...]:
         found.append(
             _Word(
                 stem(word.lower()),
-                is_large=len(word) > 1 and word[0].isupper() and not begins,
+                is_capitalized=len(word) > 1 and word[0].isupper() and not begins,
                 is_behind=between in (" ", "-"),
             )
         )

@@ -152,7 +152,10 @@ def calibrate_itself(
         choice,
         mode or wanted.calibrates_itself,
         is_asked=bool(mode),
-        strictest=max(base.min_entry_answer, chosen(settled).threshold),
+        strictest=max(
+            base.min_entry_answer,
+            (chosen(settled) if len(settled) < len(measured) else choice).threshold,
+        ),
         doubtful=len(measured) - len(settled),
     )
     kept.policy = _version(base, choice, by)
