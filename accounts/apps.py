@@ -1,4 +1,4 @@
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.db.models.signals import post_migrate
 
 
@@ -17,6 +17,8 @@ class AccountsConfig(AppConfig):
         )
 
         label_people()
+        # Users and roles are Django's app, and stand under Access like all of ours.
+        apps.get_app_config("auth").verbose_name = self.verbose_name
 
         post_migrate.connect(
             grant_role_permissions, dispatch_uid="accounts.grant_role_permissions"

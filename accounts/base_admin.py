@@ -120,6 +120,12 @@ class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no ty
             )
         return found
 
+    def get_results(self, request: HttpRequest) -> None:
+        """Offer no "Show all" where nothing is left out."""
+        super().get_results(request)
+        if not (self.get_filters_params() or self.query):
+            self.full_result_count = self.result_count
+
 
 def _count(relation: ForeignObjectRel, rows: Sequence[Model]) -> int:
     """Return how many rows refer to these, at most one more than are counted."""

@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import transaction
+from django.db.models.functions import Cast
 from django.utils import timezone
-from pgvector.django import L2Distance
+from pgvector.django import L2Distance, VectorField
 
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.embedding.models import HalfVector
+from kb.embedding.models import EntryEmbedding
 from kb.entries.models import Entry, EntryQuerySet
 from kb.search import embed_question, search
+from kb.search.evidence import prepare_index_scan
 from kb.types import Scope
 
 AT_MOST = 50
@@ -69,13 +72,18 @@ def found_by(
 def related_to(words: str, entries: EntryQuerySet) -> list[int]:
     """Return the keys of at most `RELATED` of `entries`, the nearest in meaning first.
 
-    Of all knowledge bases together, by the vectors' half precision: no more than a look
-    for what a list does not have by words.
+    Of all knowledge bases together: through the vector index where there is one and the
+    list is no small part of all, so no more than a look for what has none of the words.
     """
     vector = embed_question(words)
-    near = HalfVector.objects.filter(
-        model_id=vector.model_id, entry_id__in=entries.order_by().values("pk")
-    ).order_by(L2Distance("half", vector.values))
-    # An entry may have several vectors.
-    keys = near.values_list("entry_id", flat=True)[: 4 * RELATED]
+    said = EntryEmbedding.objects.filter(
+        model_id=vector.model_id, entry__in=entries.order_by().values("pk")
+    )
+    # As the index has it: the column is of no width.
+    wide = Cast("vector", VectorField(dimensions=len(vector.values)))
+    near = said.order_by(L2Distance(wide, vector.values))
+    with transaction.atomic():
+        prepare_index_scan(may_sort=True)
+        # An entry may have several vectors.
+        keys = list(near.values_list("entry_id", flat=True)[: 4 * RELATED])
     return list(dict.fromkeys(keys))[:RELATED]

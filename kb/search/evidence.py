@@ -339,17 +339,17 @@ def look_parameters(
     }
 
 
-def prepare_index_scan(*, deep: bool = False) -> None:
+def prepare_index_scan(*, deep: bool = False, may_sort: bool = False) -> None:
     """Set how wide the index is searched, until the current transaction ends.
 
     The scan goes on while the filters discard what it finds; `deep` also where entries
     outside the scope crowd around the question. The planner would rather sort all rows
-    where it expects the filters to discard many.
+    where it expects the filters to discard many, and does if it `may_sort`.
     """
     settings = {
         "hnsw.iterative_scan": "relaxed_order",
         "hnsw.ef_search": str(_DEEP_EF_SEARCH if deep else _EF_SEARCH),
-        "enable_sort": "off",
+        "enable_sort": "on" if may_sort else "off",
     }
     if deep:
         settings |= {

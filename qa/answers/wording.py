@@ -35,13 +35,17 @@ STAGES: Final[Mapping[str, tuple[str, str]]] = {
     stage: (doing, done) for stage, (doing, done) in _WORDS["stages"].items()
 }
 
+_CLOSE = 0.75  # of the limit: what is nearly refused is not called close
+
 
 def distance_in_words(distance: float, policy: Policy) -> str:
     """Say how far a distance in [0, 2] is, on the scale of the policy's own limits."""
     if distance <= policy.verbatim_distance:
         return "very close"
-    if distance < policy.alpha:
+    if distance < _CLOSE * policy.alpha:
         return "close"
+    if distance < policy.alpha:
+        return "fairly close"
     if distance <= policy.horizon:
         return "far"
     return "unrelated"

@@ -117,7 +117,7 @@ def _write_entry(
     review: Review, judgement: Judgement, pieces: dict[int, AnswerEvidence], by: User
 ) -> Entry | None:
     answer, knowledge = review.answer, judgement.knowledge
-    reason = f"Review {review.pk} of answer {answer.pk}."
+    reason = f"Review {review.pk} of an answer of {answer.created_at:%Y-%m-%d}."
     if isinstance(knowledge, EntryOptions):
         if not review.ideal_answer:
             raise InvalidReviewError(

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("transactional_db", "import_directory")
 def test_first_steps_lead_from_an_empty_database_to_a_colleague_who_asks(make_desk):
     make_audience("everyone")
     make_signed_up(Role.ADMIN, "owner")
-    owner = make_desk()
+    owner = make_desk(permissions=["clipboard-read", "clipboard-write"])
     owner.sign_in("owner")
     page = owner.open("/admin/")
     steps = page.locator("#first-steps li")
@@ -62,6 +62,9 @@ def test_first_steps_lead_from_an_empty_database_to_a_colleague_who_asks(make_de
     expect(page.get_by_text("ben was added. Pass this link on to ben")).to_be_visible()
 
     link = page.locator("#secret").inner_text()
+    page.get_by_role("button", name="Copy", exact=True).press("Enter")
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == link
     assert violations(page, "#secret") == []
 
     ben = make_desk()

@@ -1,4 +1,4 @@
-// What the pages do beyond HTMX: keys, citations, copying, a voice for failures.
+// What the pages do beyond HTMX: keys, citations, a voice for failures.
 // Everything works without this file too, by plain forms and links.
 "use strict";
 
@@ -78,26 +78,6 @@
     card.scrollIntoView({ block: "nearest" });
   };
 
-  const copy = async (button) => {
-    const text = document.getElementById(button.dataset.copies).content.textContent.trim();
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      // No clipboard outside a secure context: the old way, by a selection.
-      const area = document.createElement("textarea");
-      area.value = text;
-      document.body.append(area);
-      area.select();
-      document.execCommand("copy");
-      area.remove();
-    }
-    const label = button.querySelector("[data-label]");
-    const before = label.textContent;
-    label.textContent = "Copied";
-    announce("Answer copied.");
-    setTimeout(() => { label.textContent = before; }, 2000);
-  };
-
   document.addEventListener("click", (event) => {
     const citation = event.target.closest("a.citation");
     if (citation) {
@@ -106,10 +86,6 @@
         event.preventDefault();
         choose(card);
       }
-    }
-    const button = event.target.closest("[data-copies]");
-    if (button) {
-      copy(button);
     }
     if (event.target.closest("[data-dismiss]")) {
       document.getElementById("failure").hidden = true;

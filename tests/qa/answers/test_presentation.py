@@ -74,7 +74,13 @@ def test_every_reason_gate_and_stage_has_words():
 
 @pytest.mark.parametrize(
     ("distance", "words"),
-    [(0.1, "very close"), (0.5, "close"), (1.0, "far"), (1.4, "unrelated")],
+    [
+        (0.1, "very close"),
+        (0.5, "close"),
+        (0.84, "fairly close"),
+        (1.0, "far"),
+        (1.4, "unrelated"),
+    ],
 )
 def test_distance_reads_on_the_policys_own_scale(db, distance, words):
     user = make_user()
