@@ -11,7 +11,9 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
-from django.db.models import QuerySet
+from django.contrib.postgres.aggregates import StringAgg
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Replace
 from django.http import StreamingHttpResponse
 
 from accounts.acting import acting_for
@@ -171,10 +173,12 @@ def _file(job_id: UUID) -> Path:
     return path
 
 
+_ALSO_ASKED = "also_asked"
 _OTHERWISE = {
     "document": {"document": "document__title", "source": "document__source"},
     "section": {"section": "section__heading"},
     "review_interval_days": {},
+    "question": {"question": "question", "also_asked": _ALSO_ASKED},
     "created_at": {"revision": "revision_number", "created_at": "created_at"},
 }
 _OF_DOCUMENT = {"document", "source", "section"}
@@ -208,6 +212,9 @@ _THEN = {
     name: path if path.split("__")[0] in REVISED else f"entry__{path}"
     for name, path in _PATHS.items()
 } | {"id": "entry_id", "revision": "number", "updated_at": "created_at"}
+# Neither sources of documents nor questions in other words are kept.
+_NOT_KEPT = {"source": "", _ALSO_ASKED: ""}
+_THEN = {name: path for name, path in _THEN.items() if name not in _NOT_KEPT}
 _IN_FORCE = """
 SELECT p.revision_id, p.title, p.heading
 FROM kb_knowledgebase b CROSS JOIN LATERAL kb_past(b.id, %(at)s) p
@@ -240,10 +247,9 @@ def _rows_then(
         named = {pk: names for pk, *names in found[start : start + _AT_ONCE]}
         rows = Revision.objects.visible_to(reader).filter(pk__in=named)
         for pk, *values in rows.order_by("entry_id").values_list("pk", *_THEN.values()):
-            row = dict(zip(_PATHS, values, strict=True))
-            # Sources of documents are not kept.
-            row |= {"document": named[pk][0], "section": named[pk][1], "source": ""}
-            yield [_cell(value) for value in row.values()]
+            row = dict(zip(_THEN, values, strict=True)) | _NOT_KEPT
+            row |= {"document": named[pk][0], "section": named[pk][1]}
+            yield [_cell(row[name]) for name in _PATHS]
 
 
 def csv_lines(
@@ -266,7 +272,10 @@ def _rows(
     last = 0
     while chosen := list(ids.filter(pk__gt=last)[:_AT_ONCE]):
         last = chosen[-1]
+        line = Replace("wordings__text", Value("\n"), Value(" "))
+        said = StringAgg(line, "\n", order_by="wordings__pk")
         rows = Entry.objects.filter(pk__in=chosen).with_revision_number().order_by("pk")
+        rows = rows.annotate(**{_ALSO_ASKED: said})
         batch = list(rows.values_list(*_PATHS.values(), "document_id"))
         seen = set(
             Document.objects.visible_to(reader)

@@ -89,7 +89,7 @@ _SINCE = {
     (table, facet): 2
     for table in ("entries", "revisions")
     for facet in Tag.Facet.values
-}
+} | {("wordings", "is_imported"): 4}
 """The version of the format that brought a column, where its table is older."""
 _NUMBERED: Mapping[Any, str] = {
     Document: "documents", Section: "sections", Entry: "entries",
@@ -117,7 +117,7 @@ TABLES = (
 
 FILE = "manifest.json"
 FORMAT: Final = "nescio-knowledge"
-VERSION = 3
+VERSION = 4
 
 
 _Count = Annotated[int, Checked(ge=0, strict=True)]
@@ -159,7 +159,7 @@ def parse_manifest(text: bytes) -> Manifest:
             f"{FILE} is not that of a knowledge archive; take a file that "
             "export_knowledge wrote."
         )
-    if values.get("version") not in (1, VERSION):
+    if values.get("version") not in range(1, VERSION + 1):
         raise InvalidArchiveError(
             f"The archive has version {values.get('version')!r} of the format and this "
             f"installation reads 1 to {VERSION}; export it again with this version, or "

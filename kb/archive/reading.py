@@ -52,12 +52,16 @@ class ArchiveFile:
     def rows(self, table: layout.Table) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table, checking the digest at the end.
 
-        What the archive's version of the format has not yet is None.
+        What the archive's version of the format has not yet is as by default.
         """
         version = self.manifest.version
         if table.since > version:
             return
-        later = {each.field: None for each in table.columns if each.since > version}
+        later = {
+            each.field: table.field(each).get_default()
+            for each in table.columns
+            if each.since > version
+        }
         facts = self.manifest.files[table.name]
         digest = hashlib.sha256()
         rows = 0

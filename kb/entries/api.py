@@ -39,12 +39,14 @@ from kb.upkeep.conflict_resolution import resolve_written
 from .filters import EntryFilter
 from .serializers import (
     ActionSerializer,
+    AlsoAskedSerializer,
     EntryChangesSerializer,
     EntrySerializer,
     NewEntrySerializer,
     RevisionSerializer,
     VerificationSerializer,
 )
+from .wordings import set_wordings, wordings_of
 
 _TAG = re.compile(r'"([0-9]{1,9})"')
 _IF_MATCH = OpenApiParameter(
@@ -226,6 +228,32 @@ class EntryViewSet(RowViewSet[Entry]):
         body = self.validated(ActionSerializer)
         self._act(states.restore_revision, body, number=number, may_verify=True)
         return self._shown()
+
+    @extend_schema(
+        summary="List the questions that an entry answers too",
+        responses=AlsoAskedSerializer,
+    )
+    @action(detail=True, filter_backends=[], pagination_class=None)
+    def also_asked(self, request: Request, entry_id: int) -> Response:
+        """Return the questions beside its own; for experts, as others may have asked them."""
+        return self._also_asked(self.get_object())
+
+    @extend_schema(
+        operation_id="entries_also_asked_replace",
+        summary="Say which questions an entry answers too",
+        request=AlsoAskedSerializer,
+        responses=AlsoAskedSerializer,
+    )
+    @also_asked.mapping.put
+    def replace_also_asked(self, request: Request, entry_id: int) -> Response:
+        """Let the entry answer these beside its own: word for word, and what is much alike."""
+        texts = self.validated(AlsoAskedSerializer)["also_asked"]
+        entry = self.get_object()
+        set_wordings(entry, texts, by=caller(request))
+        return self._also_asked(entry)
+
+    def _also_asked(self, entry: Entry) -> Response:
+        return Response({"also_asked": wordings_of(entry, by=caller(self.request))})
 
     def _act(
         self,

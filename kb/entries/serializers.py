@@ -14,6 +14,7 @@ from kb.interface.api import (
     KnowledgeSerializer,
     ReferringSerializer,
 )
+from kb.text.cleaning import MOST_WORDINGS, WORDING_LIMIT
 
 WRITABLE_STATES = [(state.value, state.label) for state in _WRITABLE_STATES]
 
@@ -197,6 +198,14 @@ class VerificationSerializer(ActionSerializer):
     """Why, on which revision, and against what."""
 
     override = OverrideField()
+
+
+class AlsoAskedSerializer(rest.StrictSerializer):
+    """Questions in other words that an entry answers, in one line each."""
+
+    also_asked = serializers.ListField(
+        child=rest.StrictCharField(max_length=WORDING_LIMIT), max_length=MOST_WORDINGS
+    )
 
 
 class RevisionSerializer(ReferringSerializer):

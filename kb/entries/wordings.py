@@ -4,8 +4,7 @@ What is asked so again gets the entry, and what is asked much like it is compare
 wording: the words of a question are often others than those of its answer.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
 
 from django.contrib.auth.models import User
 from django.db import models, transaction
@@ -14,12 +13,9 @@ from accounts.exceptions import ForbiddenError
 from accounts.models import optional_user
 from accounts.roles import Role, has_role_in
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
-from kb.embedding.services import active_model, write_vectors
+from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry
-from kb.text.cleaning import clean_text
-
-WORDING_LIMIT: Final = 500  # characters; more is no question, and fits in no index
-MOST: Final = 30  # of an entry; each has a vector
+from kb.text.cleaning import MOST_WORDINGS, WORDING_LIMIT, clean_text
 
 
 class Wording(models.Model):
@@ -33,6 +29,11 @@ class Wording(models.Model):
     )
     text = models.TextField("also asked as", max_length=WORDING_LIMIT)
     added_by = optional_user("entry_wordings")
+    is_imported = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Of the file that the entry comes from, whose next version replaces it.",
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -51,28 +52,47 @@ class Wording(models.Model):
 def add_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> Sequence[Wording]:
     """Let an entry answer these questions too; return those that are new.
 
-    Of more than `MOST` the newest are kept.
+    Of more than `MOST_WORDINGS` the newest are kept.
 
     Raises:
         ForbiddenError: `by` is no expert.
         InvalidKnowledgeError: A text is empty or too long.
     """
-    if not has_role_in(by, Role.SME, entry.knowledge_base_id):
-        raise ForbiddenError("Only experts confirm that an entry answers a question.")
+    _check_expert(entry, by)
     model = active_model(for_share=True)
     own = Entry.objects.select_for_update(of=("self",)).get(pk=entry.pk)
     known = {own.question, *own.wordings.values_list("text", flat=True)}
-    said = (clean_text(t, field="wording", limit=WORDING_LIMIT) for t in texts)
     made = Wording.objects.bulk_create(
         Wording(entry=own, text=text, added_by=by)
-        for text in dict.fromkeys(said)
+        for text in dict.fromkeys(map(_clean, texts))
         if text not in known
     )
     if made:
-        newest = own.wordings.order_by("-pk").values("pk")[:MOST]
+        newest = own.wordings.order_by("-pk").values("pk")[:MOST_WORDINGS]
         own.wordings.exclude(pk__in=list(newest.values_list("pk", flat=True))).delete()
         _embed([own], model)
     return made
+
+
+def wordings_of(entry: Entry, *, by: User) -> Sequence[str]:
+    """Return the questions, oldest first; they may be what somebody else has asked.
+
+    Raises:
+        ForbiddenError: `by` is no expert.
+    """
+    _check_expert(entry, by)
+    return list(entry.wordings.order_by("pk").values_list("text", flat=True))
+
+
+def _check_expert(entry: Entry, by: User) -> None:
+    if not has_role_in(by, Role.SME, entry.knowledge_base_id):
+        raise ForbiddenError(
+            "Only experts read, and confirm, which other questions an entry answers."
+        )
+
+
+def _clean(text: str) -> str:
+    return clean_text(text, field="wording", limit=WORDING_LIMIT)
 
 
 def confirm_question(entry: Entry, question: str, *, by: User) -> None:
@@ -83,8 +103,10 @@ def confirm_question(entry: Entry, question: str, *, by: User) -> None:
 
 def withdraw_question(entries: Iterable[int], question: str, *, by: User) -> None:
     """Take back what `by` confirmed."""
+    if len(question) > WORDING_LIMIT:
+        return  # nor was it kept
     rows = Wording.objects.filter(entry__in=entries, added_by=by)
-    remove_wordings(rows.filter(text=question.strip()))
+    remove_wordings(rows.filter(text=_clean(question)))
 
 
 @transaction.atomic
@@ -98,7 +120,54 @@ def remove_wordings(rows: models.QuerySet[Wording]) -> None:
     _embed(changed, model)
 
 
-def _embed(entries: Sequence[Entry], model: EmbeddingModel) -> None:
-    write_vectors(entries, model=model)
+@transaction.atomic
+def set_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> None:
+    """Let an entry answer these questions, `MOST_WORDINGS` at most, and no others beside its own.
+
+    Raises:
+        ForbiddenError: `by` is no expert.
+        InvalidKnowledgeError: One is empty or too long.
+    """
+    add_wordings(entry, texts, by=by)
+    remove_wordings(entry.wordings.exclude(text__in=list(map(_clean, texts))))
+
+
+@transaction.atomic
+def replace_imported(
+    said: Mapping[int, Sequence[str]],
+    *,
+    by: User | None,
+    prepared: PreparedVectors | None = None,
+) -> None:
+    """Let entries answer what the file that they come from says, by their ids.
+
+    What its earlier version said and this one doesn't goes; what experts confirmed stays,
+    and beside it no more than `MOST_WORDINGS` in all.
+    """
+    model = active_model(for_share=True)
+    rows = Entry.objects.filter(pk__in=said).defer("search_vector")
+    changed = []
+    for entry in rows.select_for_update(of=("self",)).order_by("pk"):
+        texts = said[entry.pk]
+        gone = entry.wordings.filter(is_imported=True).exclude(text__in=texts)
+        is_less = gone.delete()[0] > 0
+        known = [entry.question, *entry.wordings.values_list("text", flat=True)]
+        new = [text for text in texts if text not in known]
+        made = Wording.objects.bulk_create(
+            Wording(entry=entry, text=text, added_by=by, is_imported=True)
+            for text in new[: max(0, MOST_WORDINGS + 1 - len(known))]
+        )
+        if is_less or made:
+            changed.append(entry)
+    if changed:
+        _embed(changed, model, prepared)
+
+
+def _embed(
+    entries: Sequence[Entry],
+    model: EmbeddingModel,
+    prepared: PreparedVectors | None = None,
+) -> None:
+    write_vectors(entries, model=model, prepared=prepared)
     # A switch under way embeds them again, with what they answer now.
     EntryEmbedding.objects.filter(entry__in=entries).exclude(model=model).delete()

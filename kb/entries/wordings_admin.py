@@ -10,10 +10,10 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts.roles import Role, caller, has_role_somewhere
 from kb.exceptions import InvalidKnowledgeError
-from kb.text.cleaning import clean_text
+from kb.text.cleaning import WORDING_LIMIT, clean_text
 
 from .models import Entry
-from .wordings import WORDING_LIMIT, Wording, add_wordings, remove_wordings
+from .wordings import Wording, add_wordings, remove_wordings
 
 
 class WordingForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time

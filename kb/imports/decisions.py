@@ -185,6 +185,8 @@ def _example(piece: Piece) -> dict[str, str]:
     shown = {"place": fact.place, "text": fact.text[:_EXAMPLE_CHARACTERS]}
     if fact.question:
         shown["question"] = fact.question[:_EXAMPLE_CHARACTERS]
+    if fact.wordings:
+        shown["also_asked"] = "; ".join(fact.wordings)[:_EXAMPLE_CHARACTERS]
     if piece.action is Action.CHANGED and piece.entry:
         shown["before"] = piece.entry.text[:_EXAMPLE_CHARACTERS]
     return shown

@@ -186,6 +186,7 @@ def _texts(row: Import, batch: Sequence[Piece | BadRow], step: _Step) -> list[st
             (each.fact.headings or ("",))[-1],
             each.fact.question,
             each.fact.text,
+            each.fact.wordings,
         )
         for each in decided
         if each.action in _WRITTEN

@@ -17,6 +17,7 @@ from kb.entries.revisions import lock_all, record
 from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import restore_entry, verify_entry
 from kb.entries.values import EntryChanges, NewEntry
+from kb.entries.wordings import replace_imported
 from kb.imports.models import Import
 
 from .decisions import Action, Piece, Source
@@ -130,7 +131,8 @@ def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -
         for name, source in sources.items()
     }
     author = of.verify_as or of.created_by
-    create_entries(
+    new = [each for each in decided if each.action is Action.CREATED]
+    made = create_entries(
         [
             NewEntry(
                 knowledge_base=of.knowledge_base,
@@ -149,15 +151,22 @@ def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -
                 source_key=each.fact.key,
                 source_digest=each.fact.digest,
             )
-            for each in decided
-            if each.action is Action.CREATED
+            for each in new
         ],
         author=author,
         prepared=prepared,
     )
+    said = {
+        entry.pk: each.fact.wordings
+        for entry, each in zip(made, new, strict=True)
+        if each.fact.wordings
+    }
     for each in decided:
         if each.entry and each.action in (Action.CHANGED, Action.RESTORED):
             _change(of, each, each.entry.pk, _section(each, sections), prepared)
+            said[each.entry.pk] = each.fact.wordings
+    if said:
+        replace_imported(said, by=author, prepared=prepared)
     _move(of, [each for each in decided if each.action is Action.UNCHANGED], sections)
 
 
@@ -178,6 +187,10 @@ def _change(
         "source_key": piece.fact.key,
         "source_digest": piece.fact.digest,
     }
+    # Its text may be as it was: nobody has verified that it answers these questions too.
+    was_verified = piece.entry is not None and piece.entry.state == Entry.State.VERIFIED
+    if piece.fact.wordings and was_verified and of.verify_as is None:
+        changes["state"] = Entry.State.NEEDS_REVIEW
     # A table knows of no sections: an entry stays in the one that a curator gave it.
     if piece.source.headings is not None:
         changes["section"] = section

@@ -11,6 +11,8 @@ TEXT_LIMIT = 8000  # of an entry's text; all in characters
 QUESTION_LIMIT = 1000
 TITLE_LIMIT = 300
 SOURCE_LIMIT = 500
+WORDING_LIMIT = 500  # of a question in other words; more is none, and fits in no index
+MOST_WORDINGS = 30  # of an entry; each has a vector
 
 # C0 and C1 control characters but tab and line feed, and halves of surrogate pairs:
 # PostgreSQL refuses the first and the last of them, prompts and pages should.

@@ -40,17 +40,20 @@ class Fact:
     question: str = ""
     id: str = ""  # what its source calls it; empty where it has no name
     headings: tuple[str, ...] = ()  # the headings it is under, outermost first
+    wordings: tuple[str, ...] = ()  # questions in other words that it answers too
 
     @property
     def digest(self) -> str:
-        return _sha256("fact", self.question, self.text)
+        return _sha256("fact", self.question, self.text, *self.wordings)
 
     @property
     def key(self) -> str:
         """Digest of its id, else its question, else all that it says: 64 hex digits."""
         if self.id:
             return _sha256("id", self.id)
-        return _sha256("question", self.question) if self.question else self.digest
+        if self.question:
+            return _sha256("question", self.question)
+        return _sha256("fact", "", self.text)
 
 
 @dataclass(frozen=True, slots=True)

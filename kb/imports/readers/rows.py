@@ -14,8 +14,10 @@ from typing import IO
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import (
+    MOST_WORDINGS,
     SOURCE_LIMIT,
     TITLE_LIMIT,
+    WORDING_LIMIT,
     clean_line,
     clean_said,
     original,
@@ -26,8 +28,12 @@ from .html import read_html
 from .markdown import read_markdown
 from .plain_text import open_text, read_text
 
-COLUMNS = ("id", "key", "question", "answer", "text")
-"""What is read of a row; `key` is another name for `id`."""
+COLUMNS = ("id", "key", "question", "answer", "text", "also_asked")
+"""What is read of a row; `key` is another name for `id`.
+
+`also_asked`: the question in other words, each on a line of its own in the cell; in a cell
+of one line there is a `|` between them.
+"""
 
 MAX_COLUMNS = 500
 _ID_LIMIT = 200
@@ -56,9 +62,27 @@ def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
                 limit=_ID_LIMIT,
                 required=False,
             ),
+            wordings=_wordings(row.get("also_asked", "")),
         )
     except InvalidKnowledgeError as error:
         return BadRow(place, str(error))
+
+
+def _wordings(cell: str) -> tuple[str, ...]:
+    lines = cell.strip().splitlines()
+    parts = lines if len(lines) > 1 else cell.split("|")
+    said = dict.fromkeys(
+        clean_line(each, field="also_asked", limit=WORDING_LIMIT)
+        for each in parts
+        if each.strip()
+    )
+    if len(said) > MOST_WORDINGS:
+        raise InvalidKnowledgeError(
+            "also_asked",
+            f"also_asked has {len(said)} questions and may have {MOST_WORDINGS}; keep "
+            "those that differ most.",
+        )
+    return tuple(said)
 
 
 _DIALECT_SAMPLE = 16_384
@@ -153,7 +177,7 @@ def check_columns(row: Mapping[str, str]) -> None:
 MAX_LINE = 4 * 1024 * 1024  # characters
 
 _READERS = {"text": read_text, "markdown": read_markdown, "html": read_html}
-_TEXTS = ("id", "key", "question", "answer", "text", "title", "source", "format")
+_TEXTS = (*COLUMNS, "title", "source", "format")
 
 
 def read_json_lines(stream: IO[bytes], language: str) -> Iterator[FileItem]:
@@ -184,6 +208,9 @@ def _item(line: str, place: str, language: str) -> FileItem:
         value = parsed.get(name)
         if isinstance(value, int) and name in ("id", "key"):
             value = str(value)
+        if name == "also_asked" and isinstance(value, list):
+            wrong = [each for each in value if not isinstance(each, str)]
+            value = wrong[0] if wrong else "\n".join(value)
         if value is not None and not isinstance(value, str):
             return BadRow(place, f"{name} is {json.dumps(value)[:60]}, and no text.")
         row[name] = value or ""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -274,13 +275,13 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     refused(rewritten(archive, manifest__json=b"nothing"), "no JSON")
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 4}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 5}'
         ),
-        "version 4",
+        "version 5",
     )
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 3}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 4}'
         ),
         "lacks",
     )
@@ -355,43 +356,55 @@ def test_a_row_that_may_not_be_written_is_told_by_its_line(
     refused(with_row(archive, table, **values), match)
 
 
-def test_an_archive_of_the_first_version_is_restored_without_what_came_later(
-    archive, tmp_path
+_FACETS = ("product_line", "line_of_business")
+_LATER = {
+    1: (
+        {"entries": _FACETS, "revisions": _FACETS},
+        ("tags", "proposals", "wordings"),
+    ),
+    2: ({}, ("wordings",)),
+    3: ({"wordings": ("is_imported",)}, ()),
+}
+"""By version of the format: columns of tables, and tables, that came later."""
+
+
+@pytest.mark.parametrize("version", _LATER)
+def test_an_earlier_archive_is_restored_without_what_came_later(
+    archive, tmp_path, version
 ):
-    rows = {"entries.jsonl": b"", "revisions.jsonl": b""}
-    later = ("tags", "proposals", "wordings")
+    columns, tables = _LATER[version]
     with zipfile.ZipFile(archive) as held:
         manifest = json.loads(held.read("manifest.json"))
-        for name in rows:
-            lines = held.read(name).splitlines()
-            rows[name] = b"".join(_without_tags(line) for line in lines)
         kept = {
-            name: rows.get(name, held.read(name))
-            for name in held.namelist()
-            if name.removesuffix(".jsonl") not in ("manifest.json", *later)
+            name: held.read(f"{name}.jsonl")
+            for name in manifest["files"].keys() - {*tables}
         }
-    manifest["version"] = 1
-    for name in later:
-        del manifest["files"][name]
-    for name, content in rows.items():
-        facts = manifest["files"][name.removesuffix(".jsonl")]
-        digest = hashlib.sha256(content).hexdigest()
-        facts.update(bytes=len(content), sha256=digest)
+    for name, gone in columns.items():
+        if name in kept:
+            lines = kept[name].splitlines()
+            kept[name] = b"".join(_without(line, gone) for line in lines)
+    manifest["version"] = version
+    manifest["files"] = {
+        name: manifest["files"][name]
+        | {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in kept.items()
+    }
     old = tmp_path / "old.zip"
     with zipfile.ZipFile(old, "w") as made:
         for name, content in kept.items():
-            made.writestr(name, content)
+            made.writestr(f"{name}.jsonl", content)
         made.writestr("manifest.json", json.dumps(manifest))
 
     restored = restore_archive(old, newcomers=ALL_NEW)
 
     assert Entry.objects.count() == restored.rows["entries"] > 0
-    assert not Tag.objects.exists()
-    assert not Proposal.objects.exists()
-    assert not Wording.objects.exists()
+    for name, model in (("tags", Tag), ("proposals", Proposal), ("wordings", Wording)):
+        assert model.objects.exists() == (name not in tables)
+    assert not Wording.objects.filter(is_imported=True).exists()
 
 
-def _without_tags(line: bytes) -> bytes:
+def _without(line: bytes, columns: Sequence[str]) -> bytes:
     row = json.loads(line)
-    del row["product_line"], row["line_of_business"]
-    return json.dumps(row).encode() + b"\n"
+    return (
+        json.dumps({k: v for k, v in row.items() if k not in columns}).encode() + b"\n"
+    )

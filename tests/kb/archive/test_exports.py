@@ -19,6 +19,7 @@ from kb.archive.exports import COLUMNS, KIND, export_in_background, prune_export
 from kb.documents.services import edit_document
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
+from kb.entries.wordings import add_wordings
 from kb.models import Entry
 from kb.text.cleaning import original
 from nescio.embedded.places import Places
@@ -229,6 +230,16 @@ def test_a_table_is_narrowed_as_a_list_is(api):
 
     assert len(rows_of(client.get(TABLE, {"state": "draft"}))) == 1
     assert client.get(TABLE, {"state": "unknown"}).status_code == 400
+
+
+def test_a_table_says_how_else_a_question_is_asked(api):
+    curator = make_curator()
+    entry = make_entry("12 euros.", question="How much?")
+    add_wordings(entry, ["what does\nit cost", "the price"], by=curator)
+
+    (row,) = rows_of(api(curator).get(TABLE))
+
+    assert row["also_asked"] == "what does it cost\nthe price"
 
 
 @pytest.mark.parametrize("count", [1, 40])

@@ -12,10 +12,11 @@ from accounts.roles import Role
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.embedding.services import embed_question
 from kb.entries.services import edit_entry
-from kb.entries.wordings import MOST, Wording, add_wordings, remove_wordings
+from kb.entries.wordings import Wording, add_wordings, remove_wordings
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Entry
 from kb.search import search
+from kb.text.cleaning import MOST_WORDINGS
 from kb.types import Scope
 from tests.clients import page_client
 from tests.factories import make_audience, make_entry, make_staff, make_user
@@ -76,11 +77,11 @@ def test_wordings_outlive_a_change_of_the_text_and_go_with_their_vectors(expert,
 
 
 def test_the_newest_are_kept_and_none_twice(expert, entry):
-    add_wordings(entry, [f"question {n}" for n in range(MOST)], by=expert)
+    add_wordings(entry, [f"question {n}" for n in range(MOST_WORDINGS)], by=expert)
     add_wordings(entry, ["question 3", "one more"], by=expert)
 
     kept = [str(each) for each in entry.wordings.all()]
-    assert (len(kept), kept[0], kept[-1]) == (MOST, "question 1", "one more")
+    assert (len(kept), kept[0], kept[-1]) == (MOST_WORDINGS, "question 1", "one more")
     assert kept.count("question 3") == 1
 
 
@@ -153,3 +154,40 @@ def test_curators_read_add_and_remove_them_on_the_entrys_page(entry):
     assert saved.status_code == 302, saved.context["errors"]
     (kept,) = entry.wordings.all()
     assert (kept.text, kept.added_by) == ("card gone", curator)
+
+
+def test_another_system_reads_and_says_which_questions_an_entry_answers_too(api, entry):
+    curator = make_user(Role.CURATOR)
+    address = f"/api/v1/entries/{entry.pk}/also_asked"
+    add_wordings(entry, [ASKED], by=curator)
+    said = ["card gone", "u\u0308ber Karten"]  # is composed where it is kept
+
+    read = api(curator).get(address)
+    written = api(curator).put(address, {"also_asked": said}, format="json")
+
+    assert read.json() == {"also_asked": [ASKED]}
+    assert written.json() == {"also_asked": ["card gone", "\u00fcber Karten"]}
+    assert near(entry, "card gone")[0].distance == pytest.approx(0, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"also_asked": "one"}, {"also_asked": [1]}, {"also_asked": ["x"] * 31}]
+)
+def test_what_is_no_list_of_questions_changes_nothing(api, entry, body):
+    curator = make_user(Role.CURATOR)
+    add_wordings(entry, [ASKED], by=curator)
+
+    response = api(curator).put(
+        f"/api/v1/entries/{entry.pk}/also_asked", body, format="json"
+    )
+
+    assert response.status_code == 400
+    assert [str(each) for each in entry.wordings.all()] == [ASKED]
+
+
+def test_agents_neither_read_nor_say_what_others_asked(api, entry):
+    address = f"/api/v1/entries/{entry.pk}/also_asked"
+    agent = api(make_user())
+
+    assert agent.get(address).status_code == 403
+    assert agent.put(address, {"also_asked": []}, format="json").status_code == 403

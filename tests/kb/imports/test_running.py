@@ -20,6 +20,7 @@ from jobs.models import Job
 from jobs.run import run_job
 from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
+from kb.entries.wordings import Wording, add_wordings
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports import pieces, running
 from kb.imports.readers import ImportFileError
@@ -31,6 +32,7 @@ from kb.imports.services import (
     start_import,
 )
 from kb.models import Entry, EntryEmbedding, Import, ImportedKey, Section
+from kb.text.cleaning import MOST_WORDINGS
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 
 pytestmark = [
@@ -445,6 +447,59 @@ def test_a_changed_row_leaves_its_entry_in_the_section_that_a_curator_gave_it():
     assert counted(done) == {"changed": 1}
     entry.refresh_from_db()
     assert (entry.section, entry.text) == (fees, "A card costs 14 euros.")
+
+
+ASKED = "question,answer,also_asked\nHow much?,12 euros.,{}\n"
+
+
+def also_asked() -> set[str]:
+    return set(Wording.objects.values_list("text", flat=True))
+
+
+def test_a_file_says_how_else_its_questions_are_asked():
+    curator = make_curator()
+    done = bring(
+        ASKED.format("what does it cost|the price"), "a.csv", verify=True, by=curator
+    )
+    entry = Entry.objects.get()
+    add_wordings(entry, ["is it dear"], by=curator)
+    vectors = entry.embeddings.filter(part__gte=EntryEmbedding.Part.WORDINGS)
+    assert (counted(done), vectors.count()) == ({"created": 1}, 3)
+    assert done.examples["created"][0]["also_asked"] == "what does it cost; the price"
+
+    again = bring(
+        ASKED.format("what does it cost|the price"), "a.csv", verify=True, by=curator
+    )
+    assert counted(again) == {"unchanged": 1}
+
+    bring(ASKED.format("the price|how dear"), "a.csv", verify=True, by=curator)
+    entry.refresh_from_db()
+    assert entry.state == "verified"
+    assert also_asked() == {"the price", "how dear", "is it dear"}
+    assert vectors.count() == 3
+
+    bring(ASKED.format(""), "a.csv", verify=True, by=curator)
+    assert also_asked() == {"is it dear"}
+
+
+def test_a_question_that_nobody_vouched_for_sends_its_entry_to_review():
+    bring(ASKED.format(""), "a.csv", verify=True)
+
+    bring(ASKED.format("what does it cost"), "a.csv")
+
+    assert said() == {"12 euros.": "needs_review"}
+    assert also_asked() == {"what does it cost"}
+
+
+def test_what_experts_confirmed_is_not_pushed_out_by_a_file():
+    curator = make_curator()
+    bring(ASKED.format(""), "a.csv", verify=True, by=curator)
+    confirmed = [f"confirmed {n}" for n in range(MOST_WORDINGS - 1)]
+    add_wordings(Entry.objects.get(), confirmed, by=curator)
+
+    bring(ASKED.format("one|two|three"), "a.csv", verify=True, by=curator)
+
+    assert also_asked() == {*confirmed, "one"}
 
 
 def test_what_an_export_made_inert_is_read_as_it_was():

@@ -31,6 +31,42 @@ def test_a_text_beside_a_question_is_its_answer():
     ]
 
 
+def test_a_row_may_say_how_else_its_question_is_asked():
+    read = facts(
+        "a.csv",
+        "question,answer,also_asked\n"
+        'How much?,12 euros.,"what does it cost\n\nprice, please"\n'
+        "How long?,5 days.,when does it come | until when|\n"
+        "Where?,Here.,\n",
+    )
+
+    assert [fact.wordings for fact in read] == [
+        ("what does it cost", "price, please"),
+        ("when does it come", "until when"),
+        (),
+    ]
+    # An entry that was imported before there were any is the same as one without.
+    assert read[2].digest == Fact("Here.", "", question="Where?").digest
+    assert read[0].digest != Fact("12 euros.", "", question="How much?").digest
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (["how much", 7], "also_asked is 7, and no text."),
+        (["?" * 501], "also_asked has 501 characters and may have 500"),
+        ([f"question {n}" for n in range(31)], "also_asked has 31 questions"),
+    ],
+)
+def test_what_is_no_list_of_questions_is_a_bad_row(value, why):
+    row = json.dumps({"question": "How much?", "answer": "12.", "also_asked": value})
+
+    (bad,) = items("a.jsonl", row.encode())
+
+    assert isinstance(bad, BadRow)
+    assert bad.reason.startswith(why)
+
+
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "iso8859-15"]
 )
