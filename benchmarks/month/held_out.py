@@ -1,7 +1,8 @@
 """What held-out questions get after some weeks: coverage, false answers, false refusals."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kb.models import KnowledgeBase
 from qa.calibration.own_questions.choosing import LEAST
@@ -26,7 +27,7 @@ from .questions import MonthQuestion
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """What the held-out questions get after so many weeks; shares in [0, 1].
+    """What held-out questions get after so many weeks; shares in [0, 1].
 
     Attributes:
         coverage: Of the answerable ones, rightly answered.
@@ -131,7 +132,23 @@ def _sureness(judged: Judged) -> float:
     return judged.signals.get(name) or 0.0
 
 
-def drawing(weeks: Sequence[Week], kind: str) -> bytes:
+def drawing(weeks: Mapping[str, Sequence[Week]], kind: str) -> bytes:
+    """Draw the weeks, a panel for each kind of held-out questions."""
+    with house_style():
+        figure, axes = panels(rows=len(weeks), height=3.6 * len(weeks))
+        for each, (name, of_kind) in zip(axes, weeks.items(), strict=True):
+            _draw(each, of_kind)
+            each.set_title(name, loc="left")
+        axes[0].legend(loc="best")
+        axes[-1].set_xlabel("week")
+        text = ". ".join(
+            f"{name}: {'; '.join(map(_in_words, of_kind))}"
+            for name, of_kind in weeks.items()
+        )
+        return saved(figure, kind, Description("Weeks of reviews", text))
+
+
+def _draw(axes: Any, weeks: Sequence[Week]) -> None:  # noqa: ANN401  # of matplotlib
     across = [week.number for week in weeks]
     lines = (
         ("coverage", [week.coverage for week in weeks]),
@@ -139,18 +156,15 @@ def drawing(weeks: Sequence[Week], kind: str) -> bytes:
         ("false refusals", [week.false_refusals for week in weeks]),
         ("false answers", [week.false_answers for week in weeks]),
     )
-    with house_style():
-        figure, (axes,) = panels()
-        for (name, up), style in zip(lines, styles(), strict=False):
-            axes.plot(across, up, label=name, **style)
-        axes.set_xticks(across, [f"{w.number}\n{w.labels} labels" for w in weeks])
-        axes.set_xlabel("week")
-        axes.set_ylim(0, 1.02)
-        percent_axis(axes.yaxis)
-        axes.legend(loc="best")
-        text = "; ".join(
-            f"week {w.number}, {w.labels} labels: coverage {w.coverage:.1%}, false "
-            f"answers {w.false_answers:.1%}, false refusals {w.false_refusals:.1%}"
-            for w in weeks
-        )
-        return saved(figure, kind, Description("Weeks of reviews", text))
+    for (name, up), style in zip(lines, styles(), strict=False):
+        axes.plot(across, up, label=name, **style)
+    axes.set_xticks(across, [f"{w.number}\n{w.labels} labels" for w in weeks])
+    axes.set_ylim(0, 1.02)
+    percent_axis(axes.yaxis)
+
+
+def _in_words(week: Week) -> str:
+    return (
+        f"week {week.number}, {week.labels} labels: coverage {week.coverage:.1%}, false "
+        f"answers {week.false_answers:.1%}, false refusals {week.false_refusals:.1%}"
+    )

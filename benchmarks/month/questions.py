@@ -31,6 +31,7 @@ class MonthQuestion:
     text: str
     entry: str
     contains: tuple[str, ...]
+    is_passed_on: bool = False
 
     def is_right(self, text: str) -> bool:
         """Tell whether showing `text` would show something right: the known truth."""
@@ -46,20 +47,45 @@ def questions(file: Path = FACTS) -> list[MonthQuestion]:
             _PASSED_ON[number % len(_PASSED_ON)].format(one.text),
             one.entry,
             one.contains,
+            is_passed_on=True,
         )
         for number, one in enumerate(plain)
     ]
     return plain + again
 
 
-def parted(
-    given: Sequence[MonthQuestion],
-) -> tuple[list[MonthQuestion], list[MonthQuestion]]:
-    """Return the questions about every fourth entry, and the others."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What is asked in the weeks, and what is held out of them.
+
+    Attributes:
+        asked: Of three quarters of the entries one question that each answers, and one
+            near miss; in the customer's words and passed on.
+        other_words: The other question and near miss, as other customers ask them.
+        other_entries: All about the last quarter, which nobody asks about; likewise.
+    """
+
+    asked: list[MonthQuestion]
+    other_words: list[MonthQuestion]
+    other_entries: list[MonthQuestion]
+
+
+def parted(given: Sequence[MonthQuestion]) -> Parts:
     entries = sorted({one.entry for one in given})
-    kept = set(entries[::4])
-    held_out = [one for one in given if one.entry in kept]
-    return held_out, [one for one in given if one.entry not in kept]
+    unasked = set(entries[::4])
+    met: set[tuple[str, bool, bool]] = set()
+    parts = Parts([], [], [])
+    for one in given:
+        kind = (one.entry, bool(one.contains), one.is_passed_on)
+        if one.entry not in unasked and kind not in met:
+            met.add(kind)
+            parts.asked.append(one)
+        elif not one.is_passed_on:
+            held_out = (
+                parts.other_entries if one.entry in unasked else parts.other_words
+            )
+            held_out.append(one)
+    return parts
 
 
 def _plain(file: Path) -> Iterator[MonthQuestion]:
