@@ -23,6 +23,7 @@ from kb.documents.services import (
     edit_document,
     in_reading_order,
 )
+from kb.embedding.services import reads
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
@@ -261,6 +262,13 @@ class KnowledgeBaseAdmin(BaseAdmin):
         change: bool,
     ) -> None:
         super().save_model(request, obj, form, change)
+        if "language" in form.changed_data and not reads(obj.language):
+            said = (
+                "The bundled models read English: in another language questions find "
+                "little by meaning, and most are refused. Have who runs this installation "
+                "switch to an embedding model that reads it (manage.py switch_embedder)."
+            )
+            self.message_user(request, said, messages.WARNING)
         if change and "review_interval_days" in form.changed_data:
             enqueue_round()
 

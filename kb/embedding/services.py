@@ -18,7 +18,12 @@ from django.db import IntegrityError, transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from kb.embedding.embedder import EmbedderUnavailableError, get_embedder, load_embedder
+from kb.embedding.embedder import (
+    BUNDLED,
+    EmbedderUnavailableError,
+    get_embedder,
+    load_embedder,
+)
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.entries.models import Entry
 from kb.text.words import sentences
@@ -136,6 +141,14 @@ def _find_active(for_share: bool) -> EmbeddingModel | None:
         "SELECT * FROM kb_embeddingmodel WHERE state = 'active' FOR SHARE"
     )
     return next(iter(locked), None)
+
+
+def reads(language: str) -> bool:
+    """Tell whether the active model reads a knowledge base's language.
+
+    The bundled one reads English; another was chosen by somebody who knows.
+    """
+    return language == "en" or active_model().name != BUNDLED
 
 
 def register_configured_model() -> EmbeddingModel:

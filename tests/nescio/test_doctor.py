@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from kb.embedding.models import EntryEmbedding
-from tests.factories import make_entry
+from tests.factories import make_entry, make_knowledge_base
 
 pytestmark = pytest.mark.django_db
 
@@ -50,3 +50,13 @@ def test_settings_unfit_for_the_open_internet_warn_and_do_not_fail(settings):
     said = look(no_models=True)
 
     assert "SESSION_COOKIE_SECURE is not set to True (security.W012)" in said
+
+
+def test_a_knowledge_base_whose_language_the_embedder_does_not_read_warns():
+    make_knowledge_base(language="de")
+
+    said = look(no_models=True)
+
+    assert line(said, "languages").startswith("warn")
+    assert "read English, and not that of " in line(said, "languages")
+    assert "use-another-language" in said

@@ -27,6 +27,7 @@ _REMEDIES = {
     "migrations": "Run: manage.py migrate",
     "clock": "Set the time by NTP on both machines: leases and validity depend on it.",
     "sign-in": "docs/how-to/sign-in-with-your-identity-provider.md",
+    "languages": "docs/how-to/use-another-language.md",
     "vectors": "Start workers; what is not embedded is not found.",
 }
 
@@ -90,6 +91,7 @@ def _findings(*, with_models: bool) -> Iterator[Finding]:
         yield replace(_tried("sign-in", _identity_provider), is_vital=is_vital)
     yield _tried("vectors", _vectors)
     yield _tried("vector index", _vector_index)
+    yield replace(_tried("languages", _languages), is_vital=False)
     if with_models:
         yield _tried("embedder", _embedder)
         yield _tried("verifier", _verifier)
@@ -160,6 +162,20 @@ def _vector_index() -> tuple[bool, str]:
             "missing: every vector is compared. A worker builds it each night.",
         )
     return True, f"not needed up to {vector_index.EXACT_LIMIT:,} vectors"
+
+
+def _languages() -> tuple[bool, str]:
+    from kb.documents.models import KnowledgeBase  # noqa: PLC0415
+    from kb.embedding.services import reads  # noqa: PLC0415
+
+    rows = KnowledgeBase.objects.order_by("slug").values_list("slug", "language")
+    unread = [slug for slug, language in rows if not reads(language)]
+    if not unread:
+        return True, "every knowledge base has one that is read"
+    return (
+        False,
+        f"the bundled models read English, and not that of {', '.join(unread)}",
+    )
 
 
 def _embedder() -> tuple[bool, str]:

@@ -6,7 +6,7 @@ from django.urls import reverse
 from accounts.roles import Role
 from jobs.models import Job
 from kb.embedding.services import active_model
-from kb.models import Audience, Document, EmbeddingModel, Section
+from kb.models import Audience, Document, EmbeddingModel, KnowledgeBase, Section
 from tests.factories import (
     make_audience,
     make_document,
@@ -203,3 +203,25 @@ def test_what_keeps_rows_from_being_deleted_is_counted_where_it_is_much(
     assert "more than 2 entries" in page(many)
     assert "Card 1 costs" not in page(many)
     assert "would result in deleting related objects" in page(one)  # Django's own
+
+
+@pytest.mark.parametrize(
+    ("language", "embedder", "is_told"),
+    [("en", "bundled", False), ("de", "bundled", True), ("de", "another", False)],
+)
+def test_a_language_that_the_embedder_does_not_read_is_told(
+    boss, language, embedder, is_told
+):
+    model = active_model()
+    EmbeddingModel.objects.filter(pk=model.pk).update(name=embedder)
+    form = {
+        "name": "Town hall", "slug": "town", "language": language,
+        "when_overdue": "mark", "overdue_grace_days": 30,
+        "roles-TOTAL_FORMS": 0, "roles-INITIAL_FORMS": 0,
+    }  # fmt: skip
+
+    page = boss.post("/admin/kb/knowledgebase/add/", form, follow=True)
+
+    assert KnowledgeBase.objects.get(slug="town").language == language
+    said = page.content.decode()
+    assert ("The bundled models read English" in said) is is_told
