@@ -86,6 +86,7 @@ def _with_questions(
     numbers = {
         **measured.numbers,
         "coverage": coverage,
+        "shared": measured.numbers["containment"],
         "answer": 0.0,
         "lead": 0.0,
         "kinds": 0.0,
@@ -237,7 +238,29 @@ def _says_another_thing(numbers: Mapping[str, float]) -> bool:
     return exchanged > 0 and numbers["distance"] ** 2 > _OTHER_WORDS * exchanged
 
 
+_SHARED: Final = 0.5  # more of the content words of the shorter sentence are both's
+
+
+def _are_rows(measured: Measured) -> bool:
+    """Tell whether both are alike but for all their plain numbers: rows of one table."""
+    numbers, signals = measured.numbers, {clash.signal for clash in measured.clashes}
+    return numbers["count"] > 1 and not numbers["agreeing"] and signals == {"value"}
+
+
+def _is_in_passing(measured: Measured) -> bool:
+    """Tell whether one only denies, or says the opposite, of something else.
+
+    "Claims by e-mail are not accepted" denies nothing of "Later claims are paid only if
+    you could not act", though both are about claims.
+    """
+    signals = {clash.signal for clash in measured.clashes}
+    words = signals <= {"negation", "axis"}
+    return bool(signals) and words and measured.numbers["shared"] <= _SHARED
+
+
 def _chances(measured: Measured, model: Model) -> tuple[float, float]:
+    if _are_rows(measured) or _is_in_passing(measured):
+        return 0.0, 0.0
     same_matter = model.same_matter.probability(measured.numbers)
     if not measured.clashes:  # nothing could be shown to a curator
         return same_matter, 0.0

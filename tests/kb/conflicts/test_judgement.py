@@ -53,6 +53,29 @@ def _statement(said: str) -> Statement:
 
 
 @pytest.mark.parametrize(
+    ("first", "second", "distance"),
+    [
+        # Both are about claims, and neither denies what the other says.
+        (
+            "How do I submit a claim? || Send the invoice by post. Claims by e-mail are "
+            "not accepted.",
+            "By when must a claim be submitted? || A claim must reach us within 180 days. "
+            "Later claims are paid only if you can show that you were unable to act.",
+            0.71,
+        ),
+        # Rows of one table.
+        (
+            "The branch number 5 has the phone extension 1005 at the desk.",
+            "The branch number 8 has the phone extension 1008 at the desk.",
+            0.2,
+        ),
+    ],
+)
+def test_what_only_looks_like_a_conflict_is_none(first, second, distance):
+    assert judged(first, second, distance=distance).kind is Kind.DIFFERENT
+
+
+@pytest.mark.parametrize(
     ("first", "second", "marked"),
     [
         (
