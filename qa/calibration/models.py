@@ -216,5 +216,11 @@ class SelfCalibration(models.Model):
         return self.reviewed + self.evaluated
 
     @property
-    def is_earned(self) -> bool:
+    def answers(self) -> bool:
+        """Whether an entry answers by itself."""
         return self.min_entry_answer <= 1
+
+    @property
+    def is_earned(self) -> bool:
+        """Whether the threshold keeps the target; the safest that answers may not."""
+        return self.answers and (self.wrong_share or 0.0) <= self.target

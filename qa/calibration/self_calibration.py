@@ -6,7 +6,7 @@ How is said in `own_questions`, and when in `self_calibration_jobs`.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -36,6 +36,7 @@ from qa.policies.services import (
 from .own_questions.choosing import (
     LEAST,
     MADE,
+    NONE,
     Choice,
     Kind,
     Measured,
@@ -53,6 +54,8 @@ UNANSWERABLE: Final = 0.5
 # the default where that about keeps the target on knowledge that no fit saw (6.6 % wrong).
 _DEFAULT_KEEPS: Final = 0.07
 _ENOUGH_JUDGED: Final = 50  # judged questions may lower it
+# So many times the target may be wrong at the safest threshold, if none keeps the target.
+_BEARABLE: Final = 2
 
 Mode = SelfCalibrationSettings.Mode
 logger = logging.getLogger(__name__)
@@ -135,8 +138,14 @@ def calibrate_itself(
         on_progress=on_progress,
     )
     aim = wanted.target if target is None else target
+    is_judged = sum(each.kind not in MADE for each in measured) >= _ENOUGH_JUDGED
     chosen = partial(
-        choose, target=aim, unanswerable=unanswerable, least=_least(measured, aim)
+        choose,
+        target=aim,
+        unanswerable=unanswerable,
+        least=_least(aim, is_judged=is_judged),
+        # Made ones are easier than what people ask: where they fail, so would those.
+        bearable=_BEARABLE * aim if is_judged else 0.0,
     )
     choice = chosen(measured)
     settled = [each for each in measured if not each.is_doubtful]
@@ -166,10 +175,9 @@ def calibrate_itself(
     return kept
 
 
-def _least(measured: Sequence[Measured], target: float) -> float:
+def _least(target: float, *, is_judged: bool) -> float:
     """Return below which threshold these questions alone say nothing."""
-    judged = sum(each.kind not in MADE for each in measured)
-    if target > _DEFAULT_KEEPS or judged >= _ENOUGH_JUDGED:
+    if target > _DEFAULT_KEEPS or is_judged:
         return LEAST
     return float(default("min_entry_answer"))
 
@@ -269,6 +277,8 @@ def _why_not(
         return f"A person set the thresholds of {base}, which decides."
     if not choice.could_be_earned:
         return "There are too few questions to tell."
+    if not choice.is_earned and choice.threshold < base.min_entry_answer:
+        return f"No threshold keeps the target, and this shows more than {base}."
     if choice.threshold > strictest:
         return (
             f"Fewer questions would be answered because of {doubtful} reviews by one "
@@ -284,6 +294,11 @@ def _notes(choice: Choice, own_trades: int) -> list[str]:
             "So few own questions are shown at any threshold that not even a single "
             "wrong one among the next would keep the target: verify more entries, or "
             "allow more wrong answers."
+        )
+    elif not choice.is_earned and choice.threshold < NONE:
+        notes.append(
+            "No threshold keeps the target; this is the safest that still answers. Look at "
+            "the questions that were shown a wrong answer, or choose another target."
         )
     elif not choice.is_earned:
         notes.append(

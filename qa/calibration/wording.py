@@ -222,6 +222,10 @@ def words_of(kept: SelfCalibration) -> SelfWords:
     of = f"At most {_share(kept.target)} of the shown answers wrong"
     earned = f"{of}: an entry answers by itself from {kept.min_entry_answer:g} on."
     none = f"{of}: no threshold earns it, and no entry answers by itself."
+    safest = (
+        f"{of}: no threshold earns it. From {kept.min_entry_answer:g} on, the safest that "
+        "still answers, an entry answers by itself."
+    )
     interval = (kept.wrong_low, kept.wrong_high)
     wrong = "Nothing is shown."
     if kept.wrong_share is not None:
@@ -230,7 +234,7 @@ def words_of(kept: SelfCalibration) -> SelfWords:
         kept.answered_low, kept.answered_high
     )
     return SelfWords(
-        promise=earned if kept.is_earned else none,
+        promise=earned if kept.is_earned else safest if kept.answers else none,
         shares=(wrong, f"Own questions answered by an entry: {answered}."),
         upper_end=_upper_end(kept),
         counts=(

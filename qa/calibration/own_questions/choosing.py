@@ -35,6 +35,8 @@ LEAST: Final = 0.5  # no entry answers that more likely doesn't
 NONE: Final = 1.01  # no entry answers by itself
 # Of thresholds that show fewer, wrong shares jump about and break no lower threshold.
 ENOUGH: Final = 40
+# How much more often than the safest threshold one may show wrong that shows more.
+_NEARLY: Final = 1.1
 _PLACES: Final = 10_000  # thresholds have four decimal places
 _CURVE_POINTS: Final = 60
 
@@ -104,6 +106,7 @@ class Choice:
     """The threshold chosen, `NONE` where the counts earn none, and what it does.
 
     Attributes:
+        is_earned: Whether it keeps the target; if not, it is the safest or `NONE`.
         could_be_earned: Whether so many are shown at `LEAST` that none wrong among them
             would have been enough; if not, there are too few questions to tell.
         shown, wrong: Counts, not weighted.
@@ -114,16 +117,13 @@ class Choice:
     target: float
     unanswerable: float
     threshold: float
+    is_earned: bool
     could_be_earned: bool
     shown: int
     wrong: int
     wrong_share: Share | None
     answered_share: Share
     curve: tuple[Point, ...]
-
-    @property
-    def is_earned(self) -> bool:
-        return self.threshold < NONE
 
 
 def choose(
@@ -132,6 +132,7 @@ def choose(
     target: float,
     unanswerable: float = 0.5,
     least: float = LEAST,
+    bearable: float = 0.0,
 ) -> Choice:
     """Return the least threshold, of `least` or more, that keeps the share of wrong ones.
 
@@ -141,6 +142,10 @@ def choose(
     Counts are weighted so that the share `unanswerable` of all made questions has no answer,
     half of them left out and half foreign, and add up to the questions asked. Labelled ones
     have their own weights: of those nothing is assumed.
+
+    Where none keeps the target and the safest threshold is wrong in at most the share
+    `bearable`, it is the least one nearly as safe as that: to say nothing any more because
+    1 in 15 and not 1 in 20 is wrong helps nobody.
 
     Raises:
         CalibrationError: There is no answerable question, or the shares are none.
@@ -158,12 +163,16 @@ def choose(
     # From the highest down: whether none so far is broken by its counts.
     unbroken = np.logical_and.accumulate(~breaks[::-1])[::-1]
     found = thresholds[holds & unbroken]
-    threshold = max(float(found[0]), least) if len(found) else NONE
+    threshold = (
+        float(found[0]) if len(found) else _safest(thresholds, shown, wrong, bearable)
+    )
+    threshold = max(threshold, least)
     wrong_share, answered_share = table.shares(threshold)
     return Choice(
         target=target,
         unanswerable=unanswerable,
         threshold=threshold,
+        is_earned=len(found) > 0,
         could_be_earned=bool(1 / (shown[0] + 1) <= target),
         shown=int((table.probability >= threshold).sum()),
         wrong=int((table.is_wrong & (table.probability >= threshold)).sum()),
@@ -171,6 +180,14 @@ def choose(
         answered_share=answered_share,
         curve=tuple(table.curve(thresholds)),
     )
+
+
+def _safest(thresholds: Floats, shown: Floats, wrong: Floats, bearable: float) -> float:
+    """Return the least of the thresholds that are nearly as safe as the safest, or `NONE`."""
+    share = np.where(shown >= ENOUGH, (wrong + 1) / (shown + 1), np.inf)
+    if share.min() > bearable:
+        return NONE
+    return float(thresholds[share <= _NEARLY * share.min()][0])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -104,7 +104,7 @@ class _Asking:
     def labelled(self, question: OwnQuestion, label: Label) -> Iterator[Measured]:
         """Yield what is measured as its asker would see it, asked again today.
 
-        As if nobody had confirmed an entry for this question, for the next one's sake:
+        As if nobody had confirmed or denied an entry for this question, for the next one's:
         those that somebody has are answered word for word, by no threshold.
         Nothing where an entry would be shown that was written or changed after the
         question was judged: whether it answers is not known.
@@ -114,7 +114,9 @@ class _Asking:
             scope = evidence_scope(label.asker, self._knowledge_base, self._policy)
         found = [
             replace(
-                each, wordings=tuple(w for w in each.wordings if w != question.text)
+                each,
+                wordings=tuple(w for w in each.wordings if w != question.text),
+                denied=tuple(d for d in each.denied if d != question.text),
             )
             for each in self._search(question.text, scope)
         ]

@@ -1,5 +1,7 @@
 """The threshold from own questions: what the counts allow, and no more."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -135,6 +137,28 @@ def test_what_was_left_out_and_shown_raises_it_above_itself():
 def test_where_the_verifier_is_as_sure_of_wrong_ones_none_is_earned():
     found = choose(many(60, [0.9] * 60), target=0.05)
     assert (found.threshold, found.shown, found.wrong_share) == (NONE, 0, None)
+    assert found.could_be_earned
+    assert not found.is_earned
+
+
+def judged(right: Sequence[float], wrong: Sequence[float]) -> list[Measured]:
+    rows = [(each, True) for each in right] + [(each, False) for each in wrong]
+    return [
+        Measured(Kind.REVIEWED, str(n), each, is_right, is_answerable=is_right)
+        for n, (each, is_right) in enumerate(rows)
+    ]
+
+
+def test_where_none_keeps_the_target_the_safest_that_answers_is_taken_if_it_is_bearable():
+    # Of the surest fifty 4 are wrong whatever the threshold; below 0.8 far more.
+    right = [0.8 + 0.002 * n for n in range(96)]
+    rows = judged(right, [0.99, 0.98, 0.97, 0.96, *[0.7] * 30])
+
+    found = choose(rows, target=0.03, bearable=0.06)
+
+    assert choose(rows, target=0.03).threshold == NONE
+    assert choose(rows, target=0.03, bearable=0.04).threshold == NONE
+    assert (found.threshold, found.wrong, found.shown) == (0.8, 4, 100)
     assert found.could_be_earned
     assert not found.is_earned
 
