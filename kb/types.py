@@ -75,6 +75,7 @@ class Evidence:
             among them; None if it is not among the nearest.
         text_rank: 1-based rank by full text; None if only the vector matched.
         wordings: Questions in other words that it answers, as an expert confirmed.
+        denied: Questions that it does not answer, as an expert said.
         score: Nearness and words, each in standard deviations from the mean of what was
             fused, in a weighted sum; orders within one search, never decides.
     """
@@ -94,6 +95,7 @@ class Evidence:
     verified_at: datetime | None
     valid_until: datetime | None
     wordings: tuple[str, ...] = ()
+    denied: tuple[str, ...] = ()
 
     @property
     def questions(self) -> tuple[str, ...]:

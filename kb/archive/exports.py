@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.postgres.aggregates import StringAgg
-from django.db.models import QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Replace
 from django.http import StreamingHttpResponse
 
@@ -273,7 +273,8 @@ def _rows(
     while chosen := list(ids.filter(pk__gt=last)[:_AT_ONCE]):
         last = chosen[-1]
         line = Replace("wordings__text", Value("\n"), Value(" "))
-        said = StringAgg(line, "\n", order_by="wordings__pk")
+        answered = Q(wordings__answers=True)
+        said = StringAgg(line, "\n", order_by="wordings__pk", filter=answered)
         rows = Entry.objects.filter(pk__in=chosen).with_revision_number().order_by("pk")
         rows = rows.annotate(**{_ALSO_ASKED: said})
         batch = list(rows.values_list(*_PATHS.values(), "document_id"))

@@ -89,7 +89,7 @@ _SINCE = {
     (table, facet): 2
     for table in ("entries", "revisions")
     for facet in Tag.Facet.values
-} | {("wordings", "is_imported"): 4}
+} | {("wordings", name): 4 for name in ("answers", "is_imported")}
 """The version of the format that brought a column, where its table is older."""
 _NUMBERED: Mapping[Any, str] = {
     Document: "documents", Section: "sections", Entry: "entries",

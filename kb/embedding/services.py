@@ -82,7 +82,7 @@ def embedded(entries: Sequence[Entry]) -> list[Embedded]:
     prefetch_related_objects(list(entries), "document", "section")
     wordings = defaultdict[int, list[str]](list)  # read here: a row may be older
     rows = Entry.objects.filter(pk__in=[entry.pk for entry in entries])
-    said = rows.filter(wordings__isnull=False).order_by("wordings__pk")
+    said = rows.filter(wordings__answers=True).order_by("wordings__pk")
     for pk, text in said.values_list("pk", "wordings__text"):
         wordings[pk].append(text)
     return [_embedded(entry, tuple(wordings[entry.pk])) for entry in entries]

@@ -1,10 +1,11 @@
-"""Questions in other words that an entry answers, as an expert confirmed.
+"""Questions in other words that an entry answers, or doesn't, as an expert said.
 
-What is asked so again gets the entry, and what is asked much like it is compared with the
-wording: the words of a question are often others than those of its answer.
+What is asked in these words again gets the entry, or never does. They also find the
+entry, if it answers them: the words of a question are often others than those of its answer.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import models, transaction
@@ -29,6 +30,12 @@ class Wording(models.Model):
     )
     text = models.TextField("also asked as", max_length=WORDING_LIMIT)
     added_by = optional_user("entry_wordings")
+    answers = models.BooleanField(
+        "answers it",
+        default=True,
+        db_default=True,
+        help_text="If not, the entry is never shown for this question.",
+    )
     is_imported = models.BooleanField(
         default=False,
         db_default=False,
@@ -49,8 +56,10 @@ class Wording(models.Model):
 
 
 @transaction.atomic
-def add_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> Sequence[Wording]:
-    """Let an entry answer these questions too; return those that are new.
+def add_wordings(
+    entry: Entry, texts: Sequence[str], *, by: User, answers: bool = True
+) -> Sequence[Wording]:
+    """Let an entry answer these questions too, or never; return those that are new.
 
     Of more than `MOST_WORDINGS` the newest are kept.
 
@@ -61,10 +70,12 @@ def add_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> Sequence[Wo
     _check_expert(entry, by)
     model = active_model(for_share=True)
     own = Entry.objects.select_for_update(of=("self",)).get(pk=entry.pk)
+    said = dict.fromkeys(map(_clean, texts))
+    own.wordings.filter(text__in=said).exclude(answers=answers).delete()
     known = {own.question, *own.wordings.values_list("text", flat=True)}
     made = Wording.objects.bulk_create(
-        Wording(entry=own, text=text, added_by=by)
-        for text in dict.fromkeys(map(_clean, texts))
+        Wording(entry=own, text=text, added_by=by, answers=answers)
+        for text in said
         if text not in known
     )
     if made:
@@ -81,7 +92,8 @@ def wordings_of(entry: Entry, *, by: User) -> Sequence[str]:
         ForbiddenError: `by` is no expert.
     """
     _check_expert(entry, by)
-    return list(entry.wordings.order_by("pk").values_list("text", flat=True))
+    said = entry.wordings.filter(answers=True).order_by("pk")
+    return list(said.values_list("text", flat=True))
 
 
 def _check_expert(entry: Entry, by: User) -> None:
@@ -101,8 +113,23 @@ def confirm_question(entry: Entry, question: str, *, by: User) -> None:
         add_wordings(entry, [question], by=by)
 
 
+def deny_question(entry: Entry, question: str, *, by: User) -> None:
+    """Keep a question that `by` said the entry does not answer, unless it is its own."""
+    if len(question) <= WORDING_LIMIT:
+        add_wordings(entry, [question], by=by, answers=False)
+
+
+def allow_question(
+    entries: Iterable[int] | models.QuerySet[Any, Any], question: str
+) -> None:
+    """Let entries be shown again for a question that somebody said they don't answer."""
+    if len(question) <= WORDING_LIMIT:
+        denied = Wording.objects.filter(entry__in=entries, answers=False)
+        remove_wordings(denied.filter(text=_clean(question)))
+
+
 def withdraw_question(entries: Iterable[int], question: str, *, by: User) -> None:
-    """Take back what `by` confirmed."""
+    """Take back what `by` confirmed or denied."""
     if len(question) > WORDING_LIMIT:
         return  # nor was it kept
     rows = Wording.objects.filter(entry__in=entries, added_by=by)
@@ -129,7 +156,8 @@ def set_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> None:
         InvalidKnowledgeError: One is empty or too long.
     """
     add_wordings(entry, texts, by=by)
-    remove_wordings(entry.wordings.exclude(text__in=list(map(_clean, texts))))
+    others = entry.wordings.filter(answers=True)
+    remove_wordings(others.exclude(text__in=list(map(_clean, texts))))
 
 
 @transaction.atomic

@@ -19,7 +19,7 @@ from .wordings import Wording, add_wordings, remove_wordings
 class WordingForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
     class Meta:
         model = Wording
-        fields = ("text",)
+        fields = ("text", "answers")
 
     def clean_text(self) -> str:
         said = self.cleaned_data["text"]
@@ -34,7 +34,7 @@ class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     form = WordingForm
     verbose_name = "question that it answers too"
     verbose_name_plural = "questions that it answers too"
-    fields = ("text", "added_by", "created_at")
+    fields = ("text", "answers", "added_by", "created_at")
     readonly_fields = ("added_by", "created_at")
     extra = 0
     hide_title = True  # which would say each a second time
@@ -61,6 +61,7 @@ def save_wordings(
     formset.save(commit=False)
     removed = [row.pk for row in formset.deleted_objects]
     remove_wordings(Wording.objects.filter(pk__in=removed))
-    added = [row.text for row in formset.new_objects]
-    if added:
-        add_wordings(entry, added, by=caller(request))
+    for answers in (True, False):
+        added = [row.text for row in formset.new_objects if row.answers is answers]
+        if added:
+            add_wordings(entry, added, by=caller(request), answers=answers)

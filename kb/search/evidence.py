@@ -210,7 +210,10 @@ SELECT head.visible, head.is_within, {INDEX_IS_READY} AS has_index,
        coalesce((SELECT heading FROM kb_section WHERE id = e.section_id), '')
            AS section,
        e.verified_at, e.valid_until,
-       ARRAY(SELECT text FROM kb_wording WHERE entry_id = e.id ORDER BY id) AS wordings
+       ARRAY(SELECT text FROM kb_wording
+             WHERE entry_id = e.id AND answers ORDER BY id) AS wordings,
+       ARRAY(SELECT text FROM kb_wording
+             WHERE entry_id = e.id AND NOT answers ORDER BY id) AS denied
 FROM kb_embeddingmodel model
 CROSS JOIN head
 LEFT JOIN (fused f JOIN kb_entry e ON e.id = f.id)
@@ -285,7 +288,7 @@ def search(
             exact_limit=exact_limit,
         )
     hits = [
-        replace(Evidence(*row[3:-1]), wordings=tuple(row[-1]))
+        replace(Evidence(*row[3:-2]), wordings=tuple(row[-2]), denied=tuple(row[-1]))
         for row in rows
         if row[3] is not None
     ]

@@ -53,7 +53,9 @@ kb_entryoutline AS (
     FROM past
 ),
 -- Of wordings it is not kept which there were.
-kb_wording AS (SELECT id, id AS entry_id, ''::text AS text FROM past WHERE false),
+kb_wording AS (
+    SELECT id, id AS entry_id, ''::text AS text, true AS answers FROM past WHERE false
+),
 kb_revision AS (SELECT revision_id AS id, id AS entry_id, number FROM past),
 kb_entryembedding AS NOT MATERIALIZED (
     SELECT past.id AS entry_id, v.model_id, v.part, v.vector

@@ -67,17 +67,22 @@ class Verifier(Protocol):
         """
 
 
+_ENDS: Final = " .!?\u2026"
+
+
 def log_odds(
     question: str, passages: Sequence[Passage], verifier: Verifier
 ) -> list[float]:
     """Return the log-odds of each passage against none; by them they are ordered.
 
-    Slips of the pen are read as the words of the passages that they are near.
+    Slips of the pen are read as the words of the passages that they are near, and every
+    question with its mark: it was fitted on those, and is too sure of what has none.
     """
     texts = (
         f"{each.title} {each.section} {each.question} {each.text}" for each in passages
     )
     question = respelt(question, texts, is_word=verifier.is_word)
+    question = f"{question.rstrip(_ENDS)}?"
     found = list(verifier.log_odds(question, passages))
     likeliest = sorted(range(len(found)), key=lambda at: -found[at])[:READ_CLOSELY]
     parts = {at: sentences_of(passages[at]) for at in likeliest}

@@ -6,11 +6,14 @@ that is shown whole, the sentence that tells the answer is marked.
 """
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kb.text.names import Names, is_of_another
 from kb.text.terms import is_reversed, terms
+from kb.text.turns import is_of_another_turn
 from kb.text.words import sentence_spans
 from kb.types import Evidence
 
@@ -29,9 +32,15 @@ from .hard_gate import covers
 from .policy import Policy
 from .retrieve import keep
 from .values import Question, Retrieval
+from .verbatim import asks_the_same, is_denied
 
-# A question that an entry may answer by itself: of two content words, or a whole sentence.
+# A question that an entry may answer by itself: of two content words, a whole sentence, or a
+# word behind what asks for it ("how to appeal").
 _MIN_CONTENT, _MIN_WORDS = 2, 4
+_ASKS: Final = re.compile(
+    r"(?:how|what|where|when|who|which|why|can|may|is|do|does)\W+\w+\W+\w",
+    re.IGNORECASE,
+)
 # A sentence tells the answer if it is likelier to than not and its odds are three times
 # those of any other: right in 138 of 146 paragraphs so marked of SQuAD's thirteen articles.
 _TELLS, _STANDS_OUT = 0.5, math.log(3)
@@ -171,9 +180,11 @@ def _candidates(
 
 def _is_definite(question: Question) -> bool:
     """Tell whether an entry may answer it by itself: one word ("PIN?") asks nothing definite."""
+    content = len(terms(question.text).words)
     return (
-        len(terms(question.text).words) >= _MIN_CONTENT
+        content >= _MIN_CONTENT
         or len(question.text.split()) >= _MIN_WORDS
+        or (content > 0 and _ASKS.match(question.text) is not None)
     )
 
 
@@ -182,12 +193,17 @@ def _is_beside(
 ) -> bool:
     """Tell whether it says "lower" for "raise", or "Gold card" for "Platinum card".
 
-    A verifier that goes by meaning takes opposites, and things of one kind, for alike.
+    A verifier that goes by meaning takes opposites, things of one kind, years and places
+    in a row for alike. What an expert said is no answer is none either.
     """
     place = f"{piece.document_title}\n{piece.section}"
-    return is_reversed(
-        question.text, f"{piece.question} {piece.text}"
-    ) or is_of_another(asked, _said(piece), place)
+    said = _said(piece)
+    return (
+        is_denied(question.text, piece)
+        or is_reversed(question.text, f"{piece.question} {piece.text}")
+        or is_of_another(asked, said, place)
+        or is_of_another_turn(question.text, f"{place}\n{said}")
+    )
 
 
 def _things_asked_for(
@@ -238,15 +254,14 @@ def _log_odds(chance: float) -> float:
 
 
 def passage_of(piece: Evidence, asked: Question | None = None) -> Passage:
-    """Return a piece as the verifier reads it, with the wording nearest to what is asked."""
+    """Return a piece as the verifier reads it, with the wording in which it is asked for.
+
+    With one that is only like the question it is surer of near misses: of 186 questions
+    to a desk that had confirmed 72 wordings, 74 right answers came before the first wrong
+    one without them and 65 with them.
+    """
     said = piece.question
-    if asked and piece.wordings:
-        ours = set(terms(asked.text).words)
-        said = max(piece.questions, key=lambda known: _alike(ours, known))
+    if asked:
+        same = (each for each in piece.wordings if asks_the_same(asked.text, each))
+        said = next(same, said)
     return Passage(piece.document_title, piece.section, said, piece.text)
-
-
-def _alike(words: set[str], question: str) -> float:
-    """Return the share of the words of both that both have."""
-    theirs = set(terms(question).words)
-    return len(words & theirs) / max(1, len(words | theirs))

@@ -55,11 +55,17 @@ def asks_the_same(question: str, known: str) -> bool:
     )
 
 
+def is_denied(question: str, piece: Evidence) -> bool:
+    """Tell whether an expert said that the piece does not answer what is asked so."""
+    return any(asks_the_same(question, denied) for denied in piece.denied)
+
+
 def _may_match(question: str, piece: Evidence, policy: Policy) -> bool:
     return (
         0 < policy.verbatim_distance >= piece.distance
         and piece.ratio < policy.alpha
         and _asks_for(question, piece)
+        and not is_denied(question, piece)
     )
 
 

@@ -5,7 +5,7 @@ of an answer never judges the other. Locks are taken in one order: the review, t
 `kb.services` take.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -18,10 +18,16 @@ from django.utils import timezone
 from accounts.people import person_name
 from accounts.undo import undoes
 from kb.entries.models import Entry
-from kb.entries.wordings import confirm_question, withdraw_question
+from kb.entries.wordings import (
+    allow_question,
+    confirm_question,
+    deny_question,
+    withdraw_question,
+)
 from kb.tags.models import Tag
-from qa.answers.models import Answer
+from qa.answers.models import Answer, AnswerEvidence
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
+from qa.pipeline.verbatim import asks_the_same
 from qa.reviews.models import Review
 
 from .judgements import GRADES, Judgement, apply_judgement
@@ -128,6 +134,10 @@ def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
     done = _end(review, Review.State.DONE)
     if entry := _answering(done):
         confirm_question(entry, done.answer.question, by=by)
+    for entry in _wrongly_shown(done):
+        deny_question(entry, done.answer.question, by=by)
+    if done.is_right_to_show:  # a second opinion on what the first denied
+        allow_question(_cited(done).values("entry"), done.answer.question)
     ask_for_second_opinion(done)
     return done
 
@@ -139,6 +149,24 @@ def _answering(review: Review) -> Entry | None:
     pieces = review.answer.evidence.filter(pk=review.evidence_used[0])
     piece = pieces.select_related("entry").defer("entry__search_vector").first()
     return piece.entry if piece else None
+
+
+def _cited(review: Review) -> QuerySet[AnswerEvidence]:
+    return review.answer.evidence.filter(role=AnswerEvidence.Role.CITED)
+
+
+def _wrongly_shown(review: Review) -> Sequence[Entry]:
+    """Return the entries that were shown as the answer and are wholly wrong as such."""
+    answer = review.answer
+    if review.correctness != Review.Grade.NOT or answer.language_model:
+        return ()
+    others = _cited(review).exclude(pk__in=review.evidence_used)
+    pieces = others.select_related("entry")
+    return [
+        piece.entry
+        for piece in pieces.defer("entry__search_vector")
+        if piece.entry and not asks_the_same(answer.question, piece.entry.question)
+    ]
 
 
 @transaction.atomic
@@ -153,8 +181,10 @@ def undo(review_id: int, *, by: User) -> Review:
     """
     review = _locked(review_id, by)
     if review.state == Review.State.DONE and review.reviewed_by_id == by.pk:
-        if entry := _answering(review):
-            withdraw_question([entry.pk], review.answer.question, by=by)
+        said = [
+            entry for entry in (_answering(review), *_wrongly_shown(review)) if entry
+        ]
+        withdraw_question([each.pk for each in said], review.answer.question, by=by)
         review.reviewed_at = None
         take_back_second_opinion(review)
         return _hold(review, by)

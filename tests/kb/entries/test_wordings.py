@@ -12,7 +12,14 @@ from accounts.roles import Role
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.embedding.services import embed_question
 from kb.entries.services import edit_entry
-from kb.entries.wordings import Wording, add_wordings, remove_wordings
+from kb.entries.wordings import (
+    Wording,
+    add_wordings,
+    confirm_question,
+    deny_question,
+    remove_wordings,
+    wordings_of,
+)
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Entry
 from kb.search import search
@@ -191,3 +198,20 @@ def test_agents_neither_read_nor_say_what_others_asked(api, entry):
 
     assert agent.get(address).status_code == 403
     assert agent.put(address, {"also_asked": []}, format="json").status_code == 403
+
+
+def test_what_an_expert_denies_is_no_longer_what_another_confirmed(expert, entry):
+    add_wordings(entry, [ASKED], by=expert)
+    assert entry.embeddings.filter(part__gte=PARTS).exists()
+
+    deny_question(entry, ASKED, by=expert)
+
+    (kept,) = entry.wordings.all()
+    assert (kept.text, kept.answers) == (ASKED, False)
+    assert not entry.embeddings.filter(part__gte=PARTS).exists()
+    assert wordings_of(entry, by=expert) == []
+    hit = near(entry, ASKED)[0]
+    assert (hit.wordings, hit.denied) == ((), (ASKED,))
+
+    confirm_question(entry, ASKED, by=expert)
+    assert [each.answers for each in entry.wordings.all()] == [True]

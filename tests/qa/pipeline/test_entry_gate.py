@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.text.words import sentence_spans
-from kb.types import Contradiction, Excluded, Exclusion
+from kb.types import Contradiction, Evidence, Excluded, Exclusion
 from qa.pipeline.choice import Passage, chance_of, chance_of_any, log_odds
 from qa.pipeline.entry_gate import telling_sentence, weigh
 from qa.pipeline.gates import Gate, Reason
@@ -191,6 +191,39 @@ def test_a_single_word_asks_nothing_that_an_entry_answers_by_itself():
     assert outcome.gate is not Gate.ENTRY
 
 
+def ask_of(question: str, *pieces: Evidence) -> Outcome:
+    *_, outcome = run_pipeline(
+        question,
+        retriever=GivenRetriever(make_retrieval(*pieces)),
+        language_model=lambda: GivenModel(make_generation()),
+        probes=lambda _model: NoProbes(),
+        verifier=lambda: GivenScorer([0.99] * len(pieces)),
+        policy=make_policy(**POLICY),
+    )
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
+def test_a_word_behind_what_asks_for_it_is_a_question():
+    assert ask_of("how to appeal", ONE).gate is Gate.ENTRY
+    assert ask_of("appeal", ONE).gate is not Gate.ENTRY
+
+
+def test_what_an_expert_said_it_does_not_answer_is_not_shown_for_it():
+    denied = replace(ONE, denied=("What does the card cost in Peru?",))
+
+    assert ask_of("what does the card cost in Peru", ONE).answered
+    assert not ask_of("what does the card cost in Peru", denied).answered
+    assert ask_of("what does the card cost in Chile", denied).answered
+
+
+def test_another_year_is_no_answer():
+    cup = make_evidence("West Germany won the cup in 1974.", distance=0.5)
+
+    assert ask_of("Who won the cup in 1974?", cup).answered
+    assert not ask_of("Who won the cup in 1975?", cup).answered
+
+
 def test_in_shadow_it_decides_nothing_and_is_measured():
     outcome = outcome_of([0.1, 0.05], ONE, TWO, verification=False)
     assert outcome.answered
@@ -328,6 +361,15 @@ def test_a_slip_of_the_pen_is_read_as_the_word_of_an_entry():
     log_odds("libary card from my employer?", [said], scorer)
 
     assert scorer.asked[0][0] == "library card from my employer?"
+
+
+@pytest.mark.parametrize("end", ["", "?", " ??", ".", "!"])
+def test_every_question_is_read_with_its_mark(end):
+    scorer = GivenScorer([0.9])
+
+    log_odds(f"how much is it{end}", [Passage("", "", "", "Nine.")], scorer)
+
+    assert scorer.asked[0][0] == "how much is it?"
 
 
 def test_one_entry_of_many_facts_counts_by_its_best_sentence():

@@ -4,6 +4,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from accounts.roles import Role
+from kb.entries.wordings import Wording
 from qa.models import Review
 from qa.reviews.agreement import judged_twice
 from qa.reviews.judgements import Judgement
@@ -15,6 +16,7 @@ from tests.qa.answer_rows import make_answer
 pytestmark = pytest.mark.django_db
 
 WRONG = Judgement(completeness=2, correctness=0, truthfulness=2)
+PARTLY = Judgement(completeness=1, correctness=1, truthfulness=2)
 RIGHT = Judgement(completeness=2, correctness=2, truthfulness=2)
 RIGHTLY_REFUSED = Judgement(should_be_answered=False)
 FALSE_REFUSAL = Judgement(should_be_answered=True)
@@ -126,3 +128,38 @@ def test_who_judges_again_needs_none_unless_it_is_begun(expert, other):
     assert second() == held
     judge(review.pk, WRONG, by=expert)  # not put there twice
     assert Review.objects.filter(round=2).count() == 1
+
+
+def denied(review: Review) -> list[str]:
+    """Return what the entries shown are never shown for."""
+    entries = review.answer.evidence.values("entry")
+    rows = Wording.objects.filter(entry__in=entries, answers=False)
+    return [str(each) for each in rows]
+
+
+def test_what_an_expert_calls_wrong_is_not_shown_for_the_question_again(expert, other):
+    review = waiting(0.96)
+    question = review.answer.question
+
+    judge(review.pk, WRONG, by=expert)
+    assert denied(review) == [question]
+
+    undo(review.pk, by=expert)
+    assert denied(review) == []
+
+    judge(review.pk, WRONG, by=expert)
+    asked = take_next(other)
+    assert asked
+    judge(asked.pk, RIGHT, by=other)
+    assert denied(review) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "model"), [(RIGHT, ""), (PARTLY, ""), (WRONG, "a model")]
+)
+def test_what_is_not_wholly_wrong_or_a_models_own_denies_nothing(expert, said, model):
+    review = waiting(0.96, language_model=model)
+
+    judge(review.pk, said, by=expert)
+
+    assert denied(review) == []

@@ -1,0 +1,67 @@
+"""Which year, or which of several in a row, a text is about: "in 1974", "a second card".
+
+English, but for the years. Deliberately literal, like `kb.text.terms`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from .terms import stem
+from .vocabulary import STOP_WORDS
+
+_YEAR: Final = re.compile(
+    r"(?<![\d.,:/+-])(?:19|20)\d\d(?![\d.,:/%]*\d)(?! (?:euro|dollar|pound)s?\b)"
+)
+# A year is one of several of which the text says all.
+_SPANS: Final = re.compile(
+    r"\b(?:since|from|until|till|before|after|between|each|every|any|ab|seit|bis|vor|nach"
+    r"|zwischen|jede[rsmn]?)\b|\d\s*[\u2013\u2014-]\s*(?:19|20)\d\d",
+    re.IGNORECASE,
+)
+_ORDINALS: Final[Mapping[str, int]] = {
+    word: number
+    for number, word in enumerate(
+        ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth",
+         "ninth", "tenth"),
+        start=1,
+    )
+}  # fmt: skip
+_WORD: Final = re.compile(r"\d+(?:st|nd|rd|th)\b|[^\W\d_][\w'-]*")
+# What is said of one is said of the others too.
+_OTHERS: Final = frozenset({
+    "all", "another", "any", "both", "each", "every", "following", "further", "additional",
+    "later", "more", "other", "others", "subsequent",
+})  # fmt: skip
+
+
+def is_of_another_turn(question: str, text: str) -> bool:
+    """Tell whether a text is about other years, or other ones in a row, than a question."""
+    asked, said = _years(question), _years(text)
+    if asked and said and not asked & said and not _SPANS.search(f"{question}\n{text}"):
+        return True
+    turns = _turns(question)
+    if not turns or _OTHERS & {word.lower() for word in _WORD.findall(text)}:
+        return False
+    known = _turns(text)
+    return any(
+        kind in known and not numbers & known[kind] for kind, numbers in turns.items()
+    )
+
+
+def _years(text: str) -> frozenset[str]:
+    return frozenset(_YEAR.findall(text))
+
+
+@lru_cache(maxsize=4096)  # entries are read for one question after another
+def _turns(text: str) -> Mapping[str, frozenset[int]]:
+    """Return by the stem of what stands behind them the places in a row."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for one, two in pairwise(_WORD.findall(text.lower())):
+        number = _ORDINALS.get(one) or (int(one[:-2]) if one[0].isdigit() else 0)
+        if number and two[0].isalpha() and two not in STOP_WORDS:
+            found[stem(two)].add(number)
+    return {kind: frozenset(numbers) for kind, numbers in found.items()}
