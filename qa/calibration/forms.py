@@ -26,7 +26,7 @@ from qa.pipeline.gates import THRESHOLDED, switches
 from qa.pipeline.policy import DECLARED
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.policies.models import Policy
-from qa.policies.services import active_policy
+from qa.policies.services import active_policy, has_verifier
 
 # The thresholds that can be tried, and the switches of their gates.
 _SLIDERS = tuple(row.threshold for row in THRESHOLDED.values())
@@ -232,6 +232,7 @@ def own_context(
     return {
         "own": kept,
         "own_words": words_of(kept) if kept else None,
+        "may_calibrate_itself": has_verifier(knowledge_base),
         # The buttons say what is to be done then.
         "own_fields": [shown[name] for name in SelfCalibrationForm.Meta.fields],
     }

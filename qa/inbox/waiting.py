@@ -115,11 +115,10 @@ def _due(reader: Reader) -> QuerySet[Entry]:
 
 
 def _imports(reader: Reader) -> QuerySet[Import]:
-    """Return one's own imports that ended of late, or are to be applied."""
-    ended = (Import.State.PLANNED, Import.State.APPLIED, Import.State.FAILED)
-    rows = Import.objects.visible_to(reader.user).filter(
-        created_by=reader.user, state__in=ended
-    )
+    """Return one's own imports that are to be applied, failed, or left rows out of late."""
+    waits = Q(state__in=(Import.State.PLANNED, Import.State.FAILED))
+    waits |= Q(state=Import.State.APPLIED) & ~Q(bad_rows=[])
+    rows = Import.objects.visible_to(reader.user).filter(waits, created_by=reader.user)
     return rows.annotate(ended_at=Coalesce("applied_at", "created_at")).filter(
         ended_at__gt=reader.at - IMPORT_NEWS
     )

@@ -269,6 +269,16 @@ def test_the_command_prints_thresholds_counts_shares_and_that_they_are_synthetic
     assert not Policy.objects.get(name=NAME).is_active
 
 
+def test_the_page_says_where_no_verifier_reads_the_language(client: Client):
+    client.force_login(make_staff(Role.ADMIN))
+    town = make_knowledge_base("town", language="de")
+
+    said = client.get(reverse("admin:qa_policy_calibrate", args=[town.pk]))
+
+    assert "no verifier reads its language" in said.content.decode()
+    assert 'value="calibrate"' not in said.content.decode()
+
+
 @pytest.mark.slow
 def test_the_page_and_rest_show_it(base, client: Client, no_worker):
     admin = make_staff(Role.ADMIN)

@@ -17,7 +17,7 @@ from qa.gaps.escalations import assign as assign_escalation
 from qa.gaps.escalations import escalate
 from qa.inbox.models import InboxMark, Kind
 from qa.inbox.services import assign, count_waiting, read_inbox, snooze
-from qa.inbox.waiting import Scope
+from qa.inbox.waiting import Scope, reader_of, waiting
 from qa.models import Gap, Review
 from tests.clients import page_client
 from tests.factories import (
@@ -342,3 +342,23 @@ def test_rest_lists_the_same(curator, client):
     assert client.get("/api/v1/inbox?kind=nothing").status_code == 400
     client.force_login(make_user())
     assert client.get("/api/v1/inbox").status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("state", "bad_rows", "waits"),
+    [
+        ("planned", [], True),
+        ("failed", [], True),
+        ("applied", [], False),
+        ("applied", [{"place": "line 2", "reason": "It is empty."}], True),
+    ],
+)
+def test_an_import_waits_until_it_is_applied_as_a_whole(
+    curator, state, bad_rows, waits
+):
+    made = make_one_of_each(curator)
+    rows = Import.objects.filter(pk=made[Kind.IMPORT])
+    rows.update(state=state, bad_rows=bad_rows)
+    reader = reader_of(curator, timezone.now())
+
+    assert waiting(Kind.IMPORT, reader, Scope.WAITING).exists() is waits
