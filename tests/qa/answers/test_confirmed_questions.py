@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.verifier]
 
 BLOCK = "Under Security in the app a card is blocked at once."
 ASKED = "my wallet with the card was stolen on the bus"
-ALIKE = "on the bus somebody stole my wallet and the card"
+REORDERED = "On the bus the wallet was stolen, with my card."
 
 
 def asked(text: str) -> Answer:
@@ -81,8 +81,8 @@ def test_what_an_expert_says_answers_it_does_from_then_on(
 
     again = asked(f"{ASKED.capitalize()}!")
     assert (again.outcome, again.gate, again.text) == ("answered", "verbatim", BLOCK)
-    alike = asked(ALIKE)
-    assert (alike.outcome, alike.text) == ("answered", BLOCK)
+    reordered = asked(REORDERED)
+    assert (reordered.outcome, reordered.text) == ("answered", BLOCK)
     assert asked("my garden gnome has gone missing").outcome == "refused"
 
 
