@@ -264,6 +264,7 @@ def _rest() -> list[Page]:
         *(Page(f"REST: {name}", f"/api/v1/{name}") for name in lists),
         *(Page(f"REST: {name}, one", f"/api/v1/{name}/{pk}") for name, pk in last),
         Page("REST: revisions", f"/api/v1/entries/{entry}/revisions"),
+        Page("REST: how else it is asked", f"/api/v1/entries/{entry}/also_asked"),
         Page("REST: an audience", "/api/v1/audiences/all"),
         Page("REST: users", "/api/v1/users", PROGRAM),
         Page("REST: a user", "/api/v1/users/agent", PROGRAM),
