@@ -21,11 +21,11 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from kombu.exceptions import OperationalError
-from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.request import Request
 
 from accounts import replica
-from accounts.authentication import ApiTokenAuthentication
+from accounts.delegation import DelegatingTokenAuthentication, UnknownUserError
 from accounts.prepared import execute
 from accounts.roles import Role, has_role
 from jobs.models import Job
@@ -84,9 +84,9 @@ def live(request: HttpRequest) -> JsonResponse:
 
 def _is_operator(request: HttpRequest) -> bool:
     try:
-        found = ApiTokenAuthentication().authenticate(Request(request))
+        found = DelegatingTokenAuthentication().authenticate(Request(request))
         return has_role(found[0] if found else request.user, Role.ADMIN)
-    except (AuthenticationFailed, DatabaseError):
+    except (AuthenticationFailed, PermissionDenied, UnknownUserError, DatabaseError):
         return False
 
 

@@ -28,7 +28,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from accounts.authentication import ApiTokenAuthentication
+from accounts.delegation import DelegatingTokenAuthentication
 from accounts.models import ApiToken
 from accounts.rest import KnownQueryView
 from accounts.roles import IsAdmin
@@ -140,7 +140,7 @@ _SYSTEM = CollectorRegistry()
 _SYSTEM.register(SystemCollector())
 
 
-class MetricsAuthentication(ApiTokenAuthentication):
+class MetricsAuthentication(DelegatingTokenAuthentication):
     """Reads no API token where the metrics' own one is given."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:

@@ -80,6 +80,27 @@ def test_nobody_is_acted_for_with_more_than_an_agents_role(service):
         assert response.json()["error"]["code"] == "unknown_user"
 
 
+def test_metrics_and_versions_are_not_shown_for_somebody_else(db):
+    admin = make_user(Role.ADMIN, username="operator")
+    make_user(Role.AGENT, username="olga")
+    made = create_token(user=admin, may_act_for_others=True)
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {made.secret}")
+
+    def seen(name: str | None) -> tuple[int, str]:
+        headers = {} if name is None else {"x-nescio-on-behalf-of": name}
+        ready = client.get("/healthz", headers=headers).json()
+        metrics = client.get("/metrics", headers=headers)
+        return metrics.status_code, ready["checks"]["database"]["detail"]
+
+    status, version = seen(None)
+    assert status == 200
+    for name, refused in (("olga", 403), ("nobody", 400)):
+        status, shown = seen(name)
+        assert status == refused
+        assert shown != version
+
+
 def test_only_a_token_made_for_it_acts_for_others(service):
     make_user(username="bob")
     plain = ask(portal(may_act_for_others=False), "bob")
