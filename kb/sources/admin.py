@@ -75,7 +75,7 @@ def parse_rules(text: str, *, by: User) -> list[Rule]:
                 f"Line {number}, {line.strip()[:100]!r}, is no “group = audience” with one "
                 "of your audiences.",
             )
-        rules.append(Rule(group.strip().strip("*"), audience))
+        rules.append(Rule(group.strip(), audience))
     return rules
 
 

@@ -75,7 +75,7 @@ class NewRuleSerializer(StrictSerializer):
         max_length=services.GROUP_LIMIT,
         default="",
         allow_blank=True,
-        help_text="A folder, space, section or label; empty is everything.",
+        help_text="A folder, space, section or label; `*` or empty is everything.",
     )
     audience = AudienceField()
 

@@ -35,7 +35,7 @@ _CREDENTIAL = re.compile(rf"{CREDENTIAL_PREFIX}[A-Z0-9_]{{1,60}}")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who sees the documents of a group; an empty one is everything."""
+    """Who sees the documents of a group; an empty one, or `*`, is everything."""
 
     group: str
     audience: Audience
@@ -110,13 +110,12 @@ def _rules(rules: Sequence[Rule], by: User) -> tuple[Rule, ...]:
     for rule in rules:
         if rule.audience.pk not in mine:
             raise AudienceNotFoundError(f"There is no audience {rule.audience.slug!r}.")
-    return tuple(
-        Rule(
-            clean_line(each.group, field="rules", limit=GROUP_LIMIT, required=False),
-            each.audience,
-        )
-        for each in rules
-    )
+    return tuple(Rule(_group(each.group), each.audience) for each in rules)
+
+
+def _group(said: str) -> str:
+    name = clean_line(said, field="rules", limit=GROUP_LIMIT, required=False)
+    return name.strip("*").strip()  # "prices/*" is the folder "prices"
 
 
 @transaction.atomic

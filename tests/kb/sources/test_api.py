@@ -40,6 +40,26 @@ def test_a_source_is_followed_and_checked_over_rest(api, folder):
     assert Job.objects.get(kind=KIND).pk.hex == begun.json()["job"].replace("-", "")
 
 
+@pytest.mark.parametrize("group", ["*", " * ", "/", "help/*"])
+def test_an_asterisk_in_a_rule_is_everything_over_rest_too(api, directory, group):
+    make_knowledge_base()
+    make_audience()
+    (directory / "help").mkdir()
+    (directory / "help" / "cards.md").write_text(CARDS)
+    said = {
+        "name": "Help",
+        "kind": "folder",
+        "address": str(directory),
+        "rules": [{"group": group, "audience": "everyone"}],
+    }
+
+    made = api(make_curator()).post(SOURCES, said, format="json")
+
+    counts = check(FollowedSource.objects.get(pk=made.json()["id"]))
+    assert counts["new"] == 1
+    assert "unnamed" not in counts
+
+
 def test_a_wrong_address_is_refused_with_the_remedy(api, folder):
     said = {
         "name": "Help",
