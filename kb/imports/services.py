@@ -130,6 +130,11 @@ def _check_appliable(row: Import) -> None:
         raise ConflictError(
             f"Import {row.pk} is still being checked; apply it when it is planned."
         )
+    if now.state == Import.State.FAILED and not now.counts.get("read"):
+        raise ConflictError(
+            f"Import {row.pk} failed before anything of {row.file_name} was read: "
+            f"{now.error} Upload a corrected file."
+        )
     if now.is_unreadable:
         raise ConflictError(
             f"Import {row.pk} has no row that could be read; correct {row.file_name} and "

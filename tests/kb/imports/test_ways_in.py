@@ -201,6 +201,22 @@ def test_an_import_without_a_good_row_is_not_applied(rows):
     assert Job.objects.count() == 1
 
 
+def test_an_import_of_which_nothing_could_be_read_is_not_applied():
+    curator = make_curator()
+    post(curator, b"frage,antwort\nWarum?,Darum.\n", dry_run="true")
+    with pytest.raises(ImportFileError):
+        work()
+    row = Import.objects.get()
+
+    refused = rest_client(curator).post(f"/api/v1/imports/{row.pk}/apply")
+
+    assert (row.state, refused.status_code) == ("failed", 409)
+    said = refused.json()["error"]["message"]
+    assert "The first row must name the columns" in said
+    assert said.endswith("Upload a corrected file.")
+    assert Job.objects.count() == 1
+
+
 def test_the_page_of_a_failed_import_says_why_once_and_in_plain_words():
     curator = make_curator()
     curator.is_staff = True
