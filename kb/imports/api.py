@@ -65,7 +65,12 @@ class ImportSerializer(ReferringSerializer):
         child=ExampleSerializer(many=True), read_only=True, help_text="By count."
     )
     bad_rows = BadRowSerializer(many=True, read_only=True, help_text="The first 100.")
-    notes = serializers.ListField(child=serializers.CharField(), read_only=True)
+    notes = serializers.ListField(
+        child=serializers.CharField(),
+        read_only=True,
+        help_text="What is said of the file as a whole: columns that are not read, or why "
+        "nothing was retired.",
+    )
 
     class Meta:
         model = Import

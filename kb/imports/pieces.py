@@ -16,7 +16,7 @@ from kb.documents.services import SECTIONS_LIMIT
 from kb.entries.models import Entry
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.imports.models import Import
-from kb.imports.readers import BadRow, Fact, Limits, SourceDocument
+from kb.imports.readers import BadRow, Fact, Limits, SourceDocument, UnreadColumns
 from kb.imports.readers.child import read_in_child
 
 from .decisions import Piece, Source, visible_audiences
@@ -25,6 +25,9 @@ from .writing import find_document
 _MIB = 1024 * 1024
 MIN_LIKENESS = 0.6
 """Share of words that two wordings of one fact have in common (Dice's coefficient)."""
+
+_MAX_NAMED = 20
+"""Columns that a note names."""
 
 MAX_COMPARISONS = 250_000
 """Beyond it nothing is paired: so different a document is a new one."""
@@ -78,12 +81,15 @@ def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
 
 
 def pieces(
-    of: Import, stream: IO[bytes], check: Callable[[], None] = lambda: None
+    of: Import,
+    stream: IO[bytes],
+    check: Callable[[], None] = lambda: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> Generator[Piece | BadRow]:
     """Yield every fact of the file with its document; the same ones each time.
 
     `check` is called about twice a second while the file is read, and ends that by what
-    it raises.
+    it raises. `note` gets what is to be said of the file as a whole.
     """
     title = of.document_title or PurePath(of.file_name).stem
     rows = Source(name=of.source, title=title, headings=None, pairs={})
@@ -98,8 +104,22 @@ def pieces(
                 yield Piece(rows, item)
             elif isinstance(item, SourceDocument):
                 yield from _of_document(of, item, rows, met)
+            elif isinstance(item, UnreadColumns):
+                note(_left_out(item.names, of.audience))
             else:
                 yield item
+
+
+def _left_out(names: Sequence[str], audience: Audience) -> str:
+    others = len(names) - _MAX_NAMED
+    said = ", ".join(names[:_MAX_NAMED]) + (f" and {others} more" if others > 0 else "")
+    note = f"Columns that are not read: {said}."
+    if "audience" in names:
+        note += (
+            f" All entries get the audience {audience.slug!r}, whatever the column "
+            "audience says."
+        )
+    return note
 
 
 def _of_document(

@@ -92,8 +92,8 @@ def run_import(
         total=total,
     )
     try:
-        taken = _go_over(row, step)
-        return _finish(step, taken)
+        taken, notes = _go_over(row, step)
+        return _finish(step, taken, notes)
     except InvalidKnowledgeError as error:  # a file that can't be read among them
         Import.objects.filter(pk=row.pk).update(
             state=Import.State.FAILED, error=str(error)
@@ -140,11 +140,15 @@ def _own(step: _Step, taken: int) -> Import:
     return row
 
 
-def _go_over(row: Import, step: _Step) -> int:
+def _go_over(row: Import, step: _Step) -> tuple[int, list[str]]:
+    """Return how much of the file is done, and what is to be said of it as a whole."""
     taken: int = row.cursor["taken"]
+    notes: list[
+        str
+    ] = []  # a run that goes on reads what is done again, and hears it too
     with (
         row.file.open("rb") as stream,
-        closing(pieces(row, stream, step.check)) as found,
+        closing(pieces(row, stream, step.check, notes.append)) as found,
         _short_turns(),
         ThreadPoolExecutor(max_workers=1, thread_name_prefix="embed") as pool,
     ):
@@ -157,7 +161,7 @@ def _go_over(row: Import, step: _Step) -> int:
             waiting = (batch, vectors)
         if waiting:
             taken = _write(waiting[0], waiting[1].result(), taken, step)
-    return taken
+    return taken, notes
 
 
 @contextmanager
@@ -245,16 +249,17 @@ def _keys(row: Import, decided: Sequence[Piece]) -> list[ImportedKey]:
     ]
 
 
-def _finish(step: _Step, taken: int) -> Import:
+def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
     while step.applies and _retire(step, taken):
         pass
     with step.writing(taken, taken):
         row = _own(step, taken)
+        row.notes = list(notes)
         gone = _gone(row, step.audiences)
         if row.counts[Action.BAD] and gone.exists():
-            row.notes = [
+            row.notes.append(
                 "Nothing was retired: what is missing may stand in the bad rows."
-            ]
+            )
         elif not step.applies:
             texts = gone.values_list("text", flat=True)[: tally.MAX_EXAMPLES]
             tally.add_retired(row, gone.count(), list(texts))

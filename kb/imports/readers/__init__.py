@@ -14,6 +14,7 @@ from .formats import (
     ImportFileError,
     Limits,
     SourceDocument,
+    UnreadColumns,
     check_paragraphs,
     detect_format,
 )
@@ -24,7 +25,7 @@ from .rows import read_csv, read_json_lines, read_tsv
 
 __all__ = [
     "BadRow", "Fact", "FileItem", "ImportFileError", "Limits", "SourceDocument",
-    "detect_format", "read",
+    "UnreadColumns", "detect_format", "read",
 ]  # fmt: skip
 
 

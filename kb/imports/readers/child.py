@@ -21,7 +21,15 @@ from typing import IO
 from pydantic import TypeAdapter
 
 from . import read
-from .formats import BadRow, Fact, FileItem, ImportFileError, Limits, SourceDocument
+from .formats import (
+    BadRow,
+    Fact,
+    FileItem,
+    ImportFileError,
+    Limits,
+    SourceDocument,
+    UnreadColumns,
+)
 
 _ROOT = Path(__file__).resolve().parents[3]
 _CHECK_SECONDS = 0.5
@@ -33,7 +41,7 @@ class _Failure:
 
 
 _LINE: TypeAdapter[FileItem | _Failure] = TypeAdapter(
-    Fact | SourceDocument | BadRow | _Failure
+    Fact | SourceDocument | BadRow | UnreadColumns | _Failure
 )
 
 

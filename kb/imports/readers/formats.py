@@ -73,8 +73,15 @@ class BadRow:
     reason: str
 
 
-FileItem = Fact | SourceDocument | BadRow
-"""A row of a table, a document, or what is neither."""
+@dataclass(frozen=True, slots=True)
+class UnreadColumns:
+    """Columns, or names in JSON objects, that no reader reads: what they say is lost."""
+
+    names: tuple[str, ...]  # printable, 60 characters each at most
+
+
+FileItem = Fact | SourceDocument | BadRow | UnreadColumns
+"""A row of a table, a document, what is neither, or what is left out of all rows."""
 
 
 def _sha256(*parts: str) -> str:

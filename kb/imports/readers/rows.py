@@ -8,8 +8,8 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import IO
 
 from kb.exceptions import InvalidKnowledgeError
@@ -23,7 +23,14 @@ from kb.text.cleaning import (
     original,
 )
 
-from .formats import BadRow, Fact, FileItem, ImportFileError, SourceDocument
+from .formats import (
+    BadRow,
+    Fact,
+    FileItem,
+    ImportFileError,
+    SourceDocument,
+    UnreadColumns,
+)
 from .html import read_html
 from .markdown import read_markdown
 from .plain_text import open_text, read_text
@@ -37,6 +44,19 @@ of one line there is a `|` between them.
 
 MAX_COLUMNS = 500
 _ID_LIMIT = 200
+_NAME_LIMIT = 60
+
+
+def _unread(names: Iterable[str], read: Iterable[str]) -> Iterator[UnreadColumns]:
+    """Yield what is left out of all rows, if anything is."""
+    left = [name for name in names if name not in read]
+    if left:
+        yield UnreadColumns(tuple(map(_printable, left)))
+
+
+def _printable(name: str) -> str:
+    short = name[:_NAME_LIMIT]
+    return "".join(each if each.isprintable() else "?" for each in short)
 
 
 def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
@@ -90,7 +110,7 @@ _DIALECT_SAMPLE = 16_384
 _END_OF_FILE = "\x1eend of file\x1e"
 
 
-def read_csv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
+def read_csv(stream: IO[bytes]) -> Iterator[FileItem]:
     with open_text(stream, newline="") as text:
         first = text.readline(_DIALECT_SAMPLE)
         text.seek(0)
@@ -98,14 +118,15 @@ def read_csv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
         yield from _rows(text, delimiter)
 
 
-def read_tsv(stream: IO[bytes]) -> Iterator[Fact | BadRow]:
+def read_tsv(stream: IO[bytes]) -> Iterator[FileItem]:
     with open_text(stream, newline="") as text:
         yield from _rows(text, "\t")
 
 
-def _rows(text: IO[str], delimiter: str) -> Iterator[Fact | BadRow]:
+def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
     reader = csv.reader(chain(text, [_END_OF_FILE]), delimiter=delimiter)
     header = _header(reader)
+    yield from _unread(filter(None, header), COLUMNS)
     before = reader.line_num
     while True:
         try:
@@ -181,6 +202,7 @@ _TEXTS = (*COLUMNS, "title", "source", "format")
 
 
 def read_json_lines(stream: IO[bytes], language: str) -> Iterator[FileItem]:
+    names: dict[str, None] = {}
     with open_text(stream, newline="\n") as text:
         number = 0
         while line := text.readline(MAX_LINE + 1):
@@ -193,16 +215,27 @@ def read_json_lines(stream: IO[bytes], language: str) -> Iterator[FileItem]:
                     place, f"It has more than {MAX_LINE:,} characters; split it."
                 )
             elif line.strip():
-                yield _item(line, place, language)
+                parsed = _object(line, place)
+                if isinstance(parsed, BadRow):
+                    yield parsed
+                    continue
+                if len(names) < MAX_COLUMNS:
+                    names |= dict.fromkeys(islice(parsed, MAX_COLUMNS))
+                yield _item(parsed, place, language)
+    yield from _unread(names, _TEXTS)
 
 
-def _item(line: str, place: str, language: str) -> FileItem:
+def _object(line: str, place: str) -> dict[str, object] | BadRow:
     try:
         parsed = json.loads(line)
     except (ValueError, RecursionError) as error:
         return BadRow(place, f"It is no JSON: {error}.")
     if not isinstance(parsed, dict):
         return BadRow(place, "It is no JSON object; write {...} on each line.")
+    return parsed
+
+
+def _item(parsed: Mapping[str, object], place: str, language: str) -> FileItem:
     row: dict[str, str] = {}
     for name in _TEXTS:
         value = parsed.get(name)

@@ -205,6 +205,46 @@ def test_what_stands_twice_is_written_once_and_a_contradiction_is_told(monkeypat
     assert "'2' is above" in done.bad_rows[0]["reason"]
 
 
+def test_columns_that_are_not_read_are_noted_and_so_is_what_becomes_of_an_audience():
+    columns = [f"c{number}" for number in range(30)]
+
+    plain = bring("id,text,state\n1,A card costs 12 euros.,draft\n", "a.csv")
+    restricted = bring(
+        f"id,text,{','.join(columns)},audience\n1,A card costs 12 euros.\n2,\n",
+        "b.csv",
+        apply=False,
+    )
+    complete = bring("id,text\n1,A card costs 12 euros.\n", "c.csv")
+
+    assert plain.notes == ["Columns that are not read: state."]
+    assert restricted.notes == [
+        f"Columns that are not read: {', '.join(columns[:20])} and 11 more. All entries get "
+        "the audience 'everyone', whatever the column audience says."
+    ]
+    assert (restricted.counts["read"], complete.notes) == (2, [])
+
+
+def test_a_run_that_goes_on_notes_the_columns_too(monkeypatch):
+    monkeypatch.setattr("kb.imports.running.BATCH", 1)
+    row = planned(
+        "id,text,audience\n1,A card costs 12 euros.\n2,A PIN costs 5 euros.\n"
+    )
+
+    @contextmanager
+    def killed(done: int, total: int | None) -> Iterator[None]:
+        with transaction.atomic():
+            yield
+        if done == 1:
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        run_import(row.pk, apply=True, writing=killed)
+    done = run_import(row.pk, apply=True, writing=writing)
+
+    assert done.counts["read"] == 2
+    assert "whatever the column audience says" in done.notes[0]
+
+
 def test_nothing_is_retired_while_a_row_is_bad():
     bring("id,text\n1,One.\n2,Two.\n", "a.csv")
 

@@ -217,6 +217,23 @@ def test_an_import_of_which_nothing_could_be_read_is_not_applied():
     assert Job.objects.count() == 1
 
 
+def test_a_plan_says_that_a_tables_audiences_are_not_read():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    created = post(
+        curator, b"text,audience\nA card costs 12 euros.,staff\n", dry_run="true"
+    ).json()
+    work()
+
+    planned = rest_client(curator).get(f"/api/v1/imports/{created['id']}").json()
+    page = page_client(curator).get(f"/admin/kb/import/{created['id']}/change/").text
+
+    (note,) = planned["notes"]
+    assert note.startswith("Columns that are not read: audience. All entries get")
+    assert "Columns that are not read: audience." in page
+
+
 def test_the_page_of_a_failed_import_says_why_once_and_in_plain_words():
     curator = make_curator()
     curator.is_staff = True

@@ -37,7 +37,10 @@ def facts(name: str, content: bytes | str) -> list[Fact]:
     found: list[Fact] = []
     for item in items(name, raw):
         assert not isinstance(item, BadRow), item
-        found += item.facts if isinstance(item, SourceDocument) else [item]
+        if isinstance(item, SourceDocument):
+            found += item.facts
+        elif isinstance(item, Fact):
+            found.append(item)
     return found
 
 

@@ -7,7 +7,14 @@ import psutil
 import pytest
 
 from jobs.exceptions import JobCancelledError
-from kb.imports.readers import BadRow, Fact, ImportFileError, SourceDocument, read
+from kb.imports.readers import (
+    BadRow,
+    Fact,
+    ImportFileError,
+    SourceDocument,
+    UnreadColumns,
+    read,
+)
 from kb.imports.readers.child import read_in_child
 
 from .files import LIMITS, items, make_archive, make_docx, make_pdf
@@ -68,6 +75,7 @@ def run(tmp_path: Path):
     ("name", "content"),
     [
         ("a.csv", b"id,text\n7,A card costs 12 euros.\n8,\n"),
+        ("a.tsv", b"id\ttext\tstate\n7\tA card costs 12 euros.\tdraft\n"),
         ("a.jsonl", b'{"title": "Fees", "text": "A card costs 12 euros."}\n{"text"\n'),
         ("a.md", "# Gebühren\n\nEine Karte kostet 12 €.\n".encode()),
         ("a.docx", make_docx()),
@@ -80,7 +88,8 @@ def test_a_child_reads_what_would_be_read_here(run, name, content):
     found = run(content, file_format)
 
     assert found == items(name, content)
-    assert {type(each) for each in found} <= {Fact, BadRow, SourceDocument}
+    kinds = {Fact, BadRow, SourceDocument, UnreadColumns}
+    assert {type(each) for each in found} <= kinds
 
 
 def test_a_file_that_can_not_be_read_says_the_same_from_a_child(run):

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.imports.readers import BadRow, Fact, ImportFileError, SourceDocument
+from kb.imports.readers import (
+    BadRow,
+    Fact,
+    ImportFileError,
+    SourceDocument,
+    UnreadColumns,
+)
 from tests.kb.imports.readers.files import facts, items
 
 _TEXT = st.text(
@@ -88,7 +94,8 @@ def test_bad_rows_are_told_by_line_and_the_rest_is_read():
 
     read = items("a.csv", content.encode())
 
-    assert [each.place for each in read] == [
+    places = [each.place for each in read if not isinstance(each, UnreadColumns)]
+    assert places == [
         "line 2", "line 3", "line 4", "line 5", "line 7", "line 9", "line 10",
     ]  # fmt: skip
     good = [each.id for each in read if isinstance(each, Fact)]
@@ -132,6 +139,22 @@ def test_a_cell_without_end_costs_only_what_it_swallows():
 def test_a_table_without_the_columns_is_refused(header):
     with pytest.raises(ImportFileError):
         items("a.csv", f"{header}\nx,y\n".encode())
+
+
+def test_columns_that_are_not_read_are_named():
+    long = "x" * 70
+    table = f"Id;Text;Audience;;a\tb;{long}\n1;A card costs 12 euros.;staff;;;\n"
+    lines = [
+        {"text": "A card costs 12 euros.", "audience": "staff"},
+        {"title": "Help", "text": "It is open.", "a\0\ud800": 1, "audience": "all"},
+    ]
+
+    of_table = items("a.csv", table.encode())
+    of_lines = items("a.jsonl", "\n".join(map(json.dumps, lines)).encode())
+
+    assert of_table[0] == UnreadColumns(("audience", "a?b", "x" * 60))
+    assert of_lines[-1] == UnreadColumns(("audience", "a??"))
+    assert not any(isinstance(each, UnreadColumns) for each in of_lines[:-1])
 
 
 def test_json_lines_hold_facts_and_documents():
@@ -180,7 +203,7 @@ def test_no_bytes_break_a_reader(content):
     for name in ("a.csv", "a.tsv", "a.jsonl", "a.md", "a.html", "a.txt", "a.pdf"):
         try:
             for item in items(name, content):
-                assert isinstance(item, Fact | BadRow | SourceDocument)
+                assert isinstance(item, Fact | BadRow | SourceDocument | UnreadColumns)
         except ImportFileError:
             pass
 
