@@ -10,7 +10,7 @@ import ipaddress
 import socket
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import SplitResult
 
@@ -55,13 +55,34 @@ def checked_address(url: SplitResult, *, allow_private: bool, setting: str) -> s
     except (OSError, UnicodeError) as error:
         raise OSError(f"{host} could not be looked up: {error}") from error
     addresses = [str(each[4][0]) for each in found]
-    private = [each for each in addresses if not is_public(each)]
-    if private and not allow_private:
-        raise PrivateAddressError(
-            f"{host} is {private[0]}, which is no public address; name another, or set "
-            f"{setting}."
-        )
+    if not allow_private:
+        _refuse_private(host, addresses, setting)
     return addresses[0]
+
+
+def check_without_lookup(url: SplitResult, *, setting: str) -> None:
+    """Refuse a host that is not public by its text alone: a number, or localhost.
+
+    Raises:
+        PrivateAddressError: It is one; a name is left to `checked_address`.
+    """
+    host = url.hostname or ""
+    name = host.rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):  # RFC 6761
+        _refuse_private(host, ["127.0.0.1"], setting)
+    # Beside what is usual it reads 127.1 and 2130706433, as a connection would.
+    with suppress(OSError, UnicodeError):
+        found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
+        _refuse_private(host, [str(each[4][0]) for each in found], setting)
+
+
+def _refuse_private(host: str, addresses: Iterable[str], setting: str) -> None:
+    private = [each for each in addresses if not is_public(each)]
+    if private:
+        which = "" if host == private[0] else f"{private[0]}, which is "
+        raise PrivateAddressError(
+            f"{host} is {which}no public address; name another, or set {setting}."
+        )
 
 
 def connect(

@@ -16,7 +16,12 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from accounts.exceptions import ConflictError, NescioError
-from accounts.outbound import PrivateAddressError, connect, target
+from accounts.outbound import (
+    PrivateAddressError,
+    check_without_lookup,
+    connect,
+    target,
+)
 
 
 class WebhookAddressError(NescioError):
@@ -29,6 +34,7 @@ class EndpointStateError(ConflictError):
 
 TIMEOUT_SECONDS = 10.0
 MAX_RESPONSE_BYTES = 1_000
+_SETTING = "NESCIO_WEBHOOK_ALLOW_PRIVATE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,7 @@ def checked_url(text: str) -> SplitResult:
     """Return the parts of an address that may be posted to, as far as its text says.
 
     Raises:
+        PrivateAddressError: It is the number of a host that is not public, or localhost.
         WebhookAddressError: It is none, or not allowed.
     """
     schemes = ("https", "http") if settings.WEBHOOK_ALLOW_PRIVATE else ("https",)
@@ -95,6 +102,8 @@ def checked_url(text: str) -> SplitResult:
         raise WebhookAddressError(
             "The address holds a name or a password; take it out, the posts are signed."
         )
+    if not settings.WEBHOOK_ALLOW_PRIVATE:
+        check_without_lookup(url, setting=_SETTING)
     return url
 
 
@@ -114,7 +123,7 @@ def _exchange(
     connection = connect(
         url,
         allow_private=settings.WEBHOOK_ALLOW_PRIVATE,
-        setting="NESCIO_WEBHOOK_ALLOW_PRIVATE",
+        setting=_SETTING,
         timeout=TIMEOUT_SECONDS,
     )
     try:

@@ -18,12 +18,12 @@ from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from accounts.acting import acting_for
 from accounts.exceptions import NotFoundError
 from accounts.models import AuditEntry
-from accounts.outbound import is_public
+from accounts.outbound import PrivateAddressError, is_public
 from accounts.roles import Role
 from integrations.events import delivery as deliveries
 from integrations.events import posting, services
 from integrations.events.models import Delivery, Endpoint, Event, EventType
-from integrations.events.posting import EndpointStateError, Message, post
+from integrations.events.posting import EndpointStateError, Message, checked_url, post
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.models import Conflict
@@ -520,6 +520,42 @@ def test_only_public_addresses_are_posted_to(url, said):
 )
 def test_private_addresses_are_known_in_every_form(address, public):
     assert is_public(address) is public
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1:8292",
+        "[::1]",
+        "10.1",
+        "LocalHost.",
+        "hook.localhost",
+        "169.254.169.254",
+    ],
+)
+def test_an_address_that_is_private_by_its_text_is_refused_in_the_form(settings, host):
+    with pytest.raises(PrivateAddressError, match="NESCIO_WEBHOOK_ALLOW_PRIVATE"):
+        checked_url(f"https://{host}/hook")
+
+    assert checked_url("https://nowhere.invalid/hook")  # is looked up for each post
+    assert checked_url("https://93.184.216.34/hook")
+    settings.WEBHOOK_ALLOW_PRIVATE = True
+    assert checked_url(f"https://{host}/hook")
+
+
+def test_the_form_of_an_endpoint_says_what_allows_a_private_address(client, owner):
+    client.force_login(owner)
+    said = {
+        "name": "CRM",
+        "url": "https://127.0.0.1:8292/hook",
+        "types": ["job.failed"],
+    }
+
+    shown = client.post(reverse("admin:integrations_endpoint_add"), said).text
+
+    assert "127.0.0.1 is no public address" in shown
+    assert "NESCIO_WEBHOOK_ALLOW_PRIVATE" in shown
+    assert not Endpoint.objects.exists()
 
 
 def test_a_redirect_is_not_followed(receiver):

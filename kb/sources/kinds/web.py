@@ -10,7 +10,13 @@ from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit
 from django.conf import settings
 from lxml import etree
 
-from accounts.outbound import PrivateAddressError, checked_address, connect, target
+from accounts.outbound import (
+    PrivateAddressError,
+    check_without_lookup,
+    checked_address,
+    connect,
+    target,
+)
 
 from .interface import Place, SourceError
 
@@ -50,6 +56,11 @@ def allowed_url(address: str) -> SplitResult:
         raise SourceError(
             "address", f"{address!r} holds characters that no address may; encode them."
         )
+    if not settings.SOURCE_ALLOW_PRIVATE:
+        try:
+            check_without_lookup(url, setting=_SETTING)
+        except PrivateAddressError as error:
+            raise SourceError("address", str(error)) from error
     return url
 
 

@@ -235,6 +235,21 @@ def test_a_private_address_is_refused_unless_a_setting_allows_it(site, settings)
     assert "no public address" in failed(source, InvalidKnowledgeError)
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[fd00::1]", "2130706433"])
+@pytest.mark.parametrize("kind", ["sitemap", "git"])
+def test_what_is_private_by_its_text_is_not_followed(site, settings, kind, host):
+    settings.SOURCE_HOSTS = [host.strip("[]"), "nowhere.invalid", "93.184.216.34"]
+    settings.SOURCE_ALLOW_PRIVATE = False
+
+    with pytest.raises(InvalidKnowledgeError, match="NESCIO_SOURCE_ALLOW_PRIVATE"):
+        follow(kind, f"https://{host}/a")
+
+    follow(kind, "https://nowhere.invalid/a", name="A name")  # is left to the check
+    follow(kind, "https://93.184.216.34/a", name="Public")
+    settings.SOURCE_ALLOW_PRIVATE = True
+    follow(kind, f"https://{host}/a", name="Inside")
+
+
 FEED = """<rss version="2.0" xmlns:content="http://purl.org/rss/1.0/modules/content/">
 <channel><title>News</title>{}</channel></rss>"""
 ITEM = """<item><title>{0}</title><guid>{0}</guid><category>{2}</category>
