@@ -96,6 +96,16 @@ MAX_REPORTED = 20
 """Errors of one request that are named; a caller who sends thousands gets no more."""
 
 
+_MAX_SHOWN = 80
+"""Characters of a wrong choice that its error repeats."""
+
+
+def _listed(names: Iterable[str]) -> str:
+    known = list(names)
+    others = f" and {len(known) - MAX_REPORTED} more" if known[MAX_REPORTED:] else ""
+    return ", ".join(known[:MAX_REPORTED]) + others
+
+
 def listed_slugs(rows: QuerySet[Any], slug_field: str) -> str:
     """Return the slugs of rows, at most `MAX_REPORTED`, or "none yet"."""
     found = rows.order_by(slug_field).values_list(slug_field, flat=True)
@@ -223,6 +233,19 @@ _BOOLEANS = [("true", "true"), ("false", "false")]
 
 
 class NonEmptyForm(forms.Form):
+    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+        super().__init__(*args, **options)
+        for field in self.fields.values():
+            if isinstance(field, forms.ChoiceField) and not isinstance(
+                field, forms.ModelChoiceField
+            ):
+                choices: Any = field.choices
+                known = [str(value) for value, _ in choices if value != ""]
+                listed = _listed(known).replace("%", "%%")
+                field.error_messages["invalid_choice"] = (
+                    f"%(value).{_MAX_SHOWN}s is not a valid choice; there are: {listed}."
+                )
+
     def clean(self) -> dict[str, Any]:
         for name in self.fields:
             if name in self.data and not self.data[name].strip():
@@ -289,8 +312,24 @@ def validated(
         ValidationError: They say what they may not.
     """
     read = serializer(data=given, **options)
+    _name_choices(read)
     read.is_valid(raise_exception=True)
     return dict(read.validated_data)
+
+
+def _name_choices(field: Any) -> None:  # noqa: ANN401  # a field or serializer of the library's
+    """Let the error of a wrong choice list the right ones, wherever in `field` it is."""
+    if isinstance(field, serializers.ChoiceField):
+        known = _listed(map(str, field.choices))
+        known = known.replace("{", "{{").replace("}", "}}")
+        field.error_messages["invalid_choice"] = (
+            f'"{{input!s:.{_MAX_SHOWN}}}" is not a valid choice; there are: {known}.'
+        )
+    elif isinstance(field, serializers.Serializer):
+        for each in field.fields.values():
+            _name_choices(each)
+    elif hasattr(field, "child"):  # of a list or a dictionary
+        _name_choices(field.child)
 
 
 _Row = TypeVar("_Row", bound=Model)

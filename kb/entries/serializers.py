@@ -128,10 +128,30 @@ class OverrideField(rest.StrictCharField):
         )
 
 
+class _StateField(serializers.ChoiceField):
+    """A state that is written; the error of one that is not names what leads to it."""
+
+    _WAYS = {
+        Entry.State.VERIFIED: "POST /api/v1/entries/ID/verify, or by `verify` with a new one",
+        Entry.State.RETIRED: "POST /api/v1/entries/ID/retire",
+    }
+
+    def __init__(self) -> None:
+        super().__init__(choices=WRITABLE_STATES, required=False)
+
+    def to_internal_value(self, data: Any) -> Any:  # noqa: ANN401  # the library's
+        for state, way in self._WAYS.items():
+            if data == state:
+                raise serializers.ValidationError(
+                    f"An entry becomes {state.value} by {way}."
+                )
+        return super().to_internal_value(data)
+
+
 class EntryChangesSerializer(KnowledgeSerializer):
     """What to change; what is left out stays."""
 
-    state = serializers.ChoiceField(choices=WRITABLE_STATES, required=False)
+    state = _StateField()
     override = OverrideField()
     confidence = _UnverifiedConfidenceField(
         required=False, help_text="Above 0 and below 1; 1 comes from verifying alone."

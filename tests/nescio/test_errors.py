@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.test import Client
+from rest_framework import serializers
 from rest_framework.test import APIClient
 
 from accounts.exceptions import ConflictError, UnavailableError
+from accounts.rest import StrictSerializer, validated
 from accounts.roles import Role
+from kb.models import Flag, KnowledgeBase
 from nescio.middleware import RequestIdFilter
 from qa.answers import asking
 from qa.answers.api import AnswerViewSet
+from qa.models import Answer
 from tests.factories import make_entry, make_staff, make_user
 
 
@@ -254,6 +258,39 @@ def test_a_validation_error_names_the_field_in_words_and_in_detail(client):
     assert error["code"] == "invalid"
     assert error["message"] == "rating: This field is required."
     assert error["detail"] == {"rating": ["This field is required."]}
+
+
+@pytest.mark.parametrize("wrong", ["meh", "{0}%s", 5, ["up"], "x" * 1_000])
+def test_a_wrong_choice_is_answered_with_the_right_ones(client, wrong):
+    entry = make_entry()
+    flag = f"/api/v1/entries/{entry.pk}/flag"
+
+    asked = client.post(
+        "/api/v1/ask", {"question": "x", "language": wrong}, format="json"
+    )
+    flagged = client.post(flag, {"reasons": [wrong]}, format="json")
+    listed = client.get("/api/v1/answers", {"outcome": str(wrong)})
+
+    for response, known in (
+        (asked, ", ".join(KnowledgeBase.Language.values)),
+        (flagged, ", ".join(Flag.Reason.values)),
+        (listed, ", ".join(Answer.Outcome.values)),
+    ):
+        said = error_of(response)
+        assert response.status_code == 400
+        assert f"is not a valid choice; there are: {known}." in said["message"]
+        assert str(wrong)[:80] in said["message"]
+        assert len(said["message"]) < 400
+
+
+def test_the_choices_that_an_error_lists_are_bounded():
+    class ManySerializer(StrictSerializer):
+        one = serializers.ChoiceField([f"{{n{number}}}" for number in range(50)])
+
+    with pytest.raises(serializers.ValidationError, match="n19} and 30 more") as raised:
+        validated(ManySerializer, {"one": "meh"})
+
+    assert "{n20}" not in str(raised.value)
 
 
 def test_a_broken_pipeline_is_a_500_without_internals(client, monkeypatch):

@@ -115,6 +115,28 @@ def test_bad_input_is_told_and_changes_nothing(api, change, status):
     assert entry.revisions.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("verified", "POST /api/v1/entries/ID/verify, or by `verify`"),
+        ("retired", "POST /api/v1/entries/ID/retire"),
+        (
+            "meh",
+            '"meh" is not a valid choice; there are: draft, in_review, needs_review.',
+        ),
+    ],
+)
+def test_a_state_that_is_not_written_is_refused_with_what_leads_to_it(api, state, said):
+    entry = make_entry("It stays.", state="draft")
+
+    refused = api(make_curator()).patch(
+        f"{ENTRIES}/{entry.pk}", {"state": state}, format="json"
+    )
+
+    assert refused.status_code == 400
+    assert said in refused.json()["error"]["message"]
+
+
 @pytest.mark.parametrize("body", ["", "{", "[]", "null", '"text"', "7", "\ufeff{}"])
 def test_body_that_is_no_object_is_refused(api, body):
     make_knowledge_base()
