@@ -143,9 +143,8 @@ def _own(step: _Step, taken: int) -> Import:
 def _go_over(row: Import, step: _Step) -> tuple[int, list[str]]:
     """Return how much of the file is done, and what is to be said of it as a whole."""
     taken: int = row.cursor["taken"]
-    notes: list[
-        str
-    ] = []  # a run that goes on reads what is done again, and hears it too
+    # A run that goes on reads what is done again, and hears it too.
+    notes: list[str] = []
     with (
         row.file.open("rb") as stream,
         closing(pieces(row, stream, step.check, notes.append)) as found,
