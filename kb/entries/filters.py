@@ -4,7 +4,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.admin_parts import ListFilter
-from accounts.rest import BooleanFilter, StrictFilterSet
+from accounts.rest import BooleanFilter, MomentFilter, StrictFilterSet
 from kb.audiences.models import Audience
 from kb.entries.due import EXPIRY_NOTICE, REASON_CHOICES, Reason
 from kb.entries.models import Entry, EntryQuerySet
@@ -20,6 +20,7 @@ class EntryFilter(StrictFilterSet):
     line_of_business = api.TagFilter(Tag.Facet.LINE_OF_BUSINESS)
     state = api.ChoicesFilter(Entry.State)
     origin = api.ChoicesFilter(Entry.Origin)
+    updated_after = MomentFilter("updated_at", "gte")
     expired = BooleanFilter(method="filter_expired", label="Past its valid_until?")
     q = api.WordsFilter(
         method="filter_words",

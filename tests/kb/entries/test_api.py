@@ -5,6 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts.roles import Role
+from kb.entries.services import edit_entry
+from kb.models import Entry
 from tests.factories import (
     make_audience,
     make_curator,
@@ -238,3 +240,21 @@ def test_unknown_id_is_not_found(api, key):
     assert client.get(f"{ENTRIES}/{key}").status_code == 404
     assert client.patch(f"{ENTRIES}/{key}", {}, format="json").status_code == 404
     assert client.post(f"{ENTRIES}/{key}/verify").status_code == 404
+
+
+def test_another_system_reads_what_has_changed_since_it_last_looked(api):
+    old, changed = make_entry("A card costs 12 euros."), make_entry("Cash costs 3.")
+    since = datetime.now(UTC)
+    edit_entry(
+        entry_id=changed.pk,
+        author=make_curator(),
+        may_verify=True,
+        text="Cash costs 4.",
+    )
+    Entry.objects.filter(pk=old.pk).update(updated_at=since - timedelta(seconds=1))
+    client = api(make_user())
+
+    found = client.get(ENTRIES, {"updated_after": since.isoformat()})
+
+    assert _ids(found) == [changed.pk]
+    assert client.get(ENTRIES, {"updated_after": "yesterday"}).status_code == 400
