@@ -127,7 +127,13 @@ def right_among(given: Iterable[Judged], allowed: int) -> int:
 
 
 def _sureness(judged: Judged) -> float:
-    """Return the probability that what is shown is right, by what decided about it."""
+    """Return the probability that what is shown is right, by what decided about it.
+
+    What is asked in the words of an entry's question, or of one that an expert confirmed, is
+    answered by it whatever the verifier says.
+    """
+    if judged.gate == Gate.VERBATIM.value:
+        return 1.0
     name = "entry_answers" if judged.gate == Gate.ENTRY.value else "answer_confidence"
     return judged.signals.get(name) or 0.0
 
