@@ -317,8 +317,14 @@ def validated(
     return dict(read.validated_data)
 
 
-def _name_choices(field: Any) -> None:  # noqa: ANN401  # a field or serializer of the library's
-    """Let the error of a wrong choice list the right ones, wherever in `field` it is."""
+def _name_choices(
+    field: Any,  # noqa: ANN401  # a field or serializer of the library's
+    within: tuple[type, ...] = (),
+) -> None:
+    """Let the error of a wrong choice list the right ones, wherever in `field` it is.
+
+    A serializer that holds others of its own class (`within`), such as a tree's, ends there.
+    """
     if isinstance(field, serializers.ChoiceField):
         known = _listed(map(str, field.choices))
         known = known.replace("{", "{{").replace("}", "}}")
@@ -326,10 +332,11 @@ def _name_choices(field: Any) -> None:  # noqa: ANN401  # a field or serializer 
             f'"{{input!s:.{_MAX_SHOWN}}}" is not a valid choice; there are: {known}.'
         )
     elif isinstance(field, serializers.Serializer):
-        for each in field.fields.values():
-            _name_choices(each)
+        if type(field) not in within:
+            for each in field.fields.values():
+                _name_choices(each, (*within, type(field)))
     elif hasattr(field, "child"):  # of a list or a dictionary
-        _name_choices(field.child)
+        _name_choices(field.child, within)
 
 
 _Row = TypeVar("_Row", bound=Model)
