@@ -357,7 +357,7 @@ def test_a_row_that_may_not_be_written_is_told_by_its_line(
 
 
 _FACETS = ("product_line", "line_of_business")
-_LATER = {
+_LATER: dict[int, tuple[dict[str, Sequence[str]], Sequence[str]]] = {
     1: (
         {"entries": _FACETS, "revisions": _FACETS},
         ("tags", "proposals", "wordings"),
