@@ -21,6 +21,7 @@ from qa.answers.sources import configured_verifier
 from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from qa.evaluation.activation import ask_cases_now, check_of
 from qa.exceptions import CalibrationError
+from qa.pipeline.choice import READING
 from qa.pipeline.gates import CONFIDENCES, THRESHOLDED
 from qa.pipeline.policy import default
 from qa.policies.models import Policy
@@ -204,8 +205,9 @@ def is_set_by_hand(policy: Policy) -> bool:
 
 
 def running() -> tuple[str, str, str]:
-    """Return what measures now: verifier, embedder and way of searching."""
-    return configured_verifier().fingerprint, active_model().fingerprint, METHOD
+    """Return what measures now: verifier, embedder, and ways of searching and reading."""
+    method = f"{METHOD} reading/{READING}"
+    return configured_verifier().fingerprint, active_model().fingerprint, method
 
 
 def _write(

@@ -67,6 +67,9 @@ class Verifier(Protocol):
         """
 
 
+# How a question is read, by which thresholds are held to be current. A change that moves
+# odds gets a new number, and knowledge bases calibrate themselves again.
+READING: Final = "2"
 _ENDS: Final = " .!?\u2026"
 
 
