@@ -2,6 +2,7 @@
 
 import errno
 import math
+from collections.abc import Sequence
 from typing import Final
 
 from django.db import InterfaceError, OperationalError
@@ -22,6 +23,12 @@ class NescioError(Exception):
     status = 400
     detail: dict[str, str] | None = None
     retry_seconds: int | None = None
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return the first `most` of names for a message, and how many more there are."""
+    others = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + others
 
 
 def error_envelope(code: str, message: str, detail: object = None) -> dict[str, object]:

@@ -27,7 +27,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
-from accounts.exceptions import NotFoundError
+from accounts.exceptions import NotFoundError, first_of
 from accounts.replica import reads_replica
 from accounts.roles import caller
 
@@ -98,12 +98,6 @@ MAX_REPORTED = 20
 
 _MAX_SHOWN = 80
 """Characters of a wrong choice that its error repeats."""
-
-
-def _listed(names: Iterable[str]) -> str:
-    known = list(names)
-    others = f" and {len(known) - MAX_REPORTED} more" if known[MAX_REPORTED:] else ""
-    return ", ".join(known[:MAX_REPORTED]) + others
 
 
 def listed_slugs(rows: QuerySet[Any], slug_field: str) -> str:
@@ -241,7 +235,7 @@ class NonEmptyForm(forms.Form):
             ):
                 choices: Any = field.choices
                 known = [str(value) for value, _ in choices if value != ""]
-                listed = _listed(known).replace("%", "%%")
+                listed = first_of(known, MAX_REPORTED).replace("%", "%%")
                 field.error_messages["invalid_choice"] = (
                     f"%(value).{_MAX_SHOWN}s is not a valid choice; there are: {listed}."
                 )
@@ -326,7 +320,7 @@ def _name_choices(
     A serializer that holds others of its own class (`within`), such as a tree's, ends there.
     """
     if isinstance(field, serializers.ChoiceField):
-        known = _listed(map(str, field.choices))
+        known = first_of([str(each) for each in field.choices], MAX_REPORTED)
         known = known.replace("{", "{{").replace("}", "}}")
         field.error_messages["invalid_choice"] = (
             f'"{{input!s:.{_MAX_SHOWN}}}" is not a valid choice; there are: {known}.'

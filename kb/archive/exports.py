@@ -207,14 +207,14 @@ def csv_response(
     return csv_download(csv_lines(curated, reader), "entries")
 
 
+# Neither sources of documents nor questions in other words are kept.
+_NOT_KEPT = {"source": "", _ALSO_ASKED: ""}
 # A revision keeps what an entry says under the same names; the rest is the entry's own.
 _THEN = {
     name: path if path.split("__")[0] in REVISED else f"entry__{path}"
     for name, path in _PATHS.items()
+    if name not in _NOT_KEPT
 } | {"id": "entry_id", "revision": "number", "updated_at": "created_at"}
-# Neither sources of documents nor questions in other words are kept.
-_NOT_KEPT = {"source": "", _ALSO_ASKED: ""}
-_THEN = {name: path for name, path in _THEN.items() if name not in _NOT_KEPT}
 _IN_FORCE = """
 SELECT p.revision_id, p.title, p.heading
 FROM kb_knowledgebase b CROSS JOIN LATERAL kb_past(b.id, %(at)s) p

@@ -12,6 +12,7 @@ from uuid import uuid4
 from django.contrib.auth.models import Group, User
 from django.db import DataError, IntegrityError, connection, transaction
 
+from accounts.exceptions import first_of
 from accounts.prepared import check_constraints, execute, lock_until_commit
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_comparison
@@ -147,9 +148,7 @@ def _groups(named: Named) -> list[Group]:
 
 
 def _shown(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:_SHOWN_NAMES])
-    more = len(names) - _SHOWN_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
+    return first_of([repr(name) for name in names], _SHOWN_NAMES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,7 @@ class EntryViewSet(RowViewSet[Entry]):
     )
     @also_asked.mapping.put
     def replace_also_asked(self, request: Request, entry_id: int) -> Response:
-        """Let the entry answer these beside its own: word for word, and what is much alike."""
+        """Let the entry answer these beside its own, in these words; it is found by them."""
         texts = self.validated(AlsoAskedSerializer)["also_asked"]
         entry = self.get_object()
         set_wordings(entry, texts, by=caller(request))

@@ -221,7 +221,7 @@ class VerificationSerializer(ActionSerializer):
 
 
 class AlsoAskedSerializer(rest.StrictSerializer):
-    """Questions in other words that an entry answers, in one line each."""
+    """Questions in other words that an entry answers."""
 
     also_asked = serializers.ListField(
         child=rest.StrictCharField(max_length=WORDING_LIMIT), max_length=MOST_WORDINGS

@@ -71,7 +71,8 @@ def add_wordings(
     model = active_model(for_share=True)
     own = Entry.objects.select_for_update(of=("self",)).get(pk=entry.pk)
     said = dict.fromkeys(map(_clean, texts))
-    own.wordings.filter(text__in=said).exclude(answers=answers).delete()
+    turned = own.wordings.filter(text__in=said).exclude(answers=answers)
+    gone, _ = turned.delete()
     known = {own.question, *own.wordings.values_list("text", flat=True)}
     made = Wording.objects.bulk_create(
         Wording(entry=own, text=text, added_by=by, answers=answers)
@@ -80,7 +81,9 @@ def add_wordings(
     )
     if made:
         newest = own.wordings.order_by("-pk").values("pk")[:MOST_WORDINGS]
-        own.wordings.exclude(pk__in=list(newest.values_list("pk", flat=True))).delete()
+        older = own.wordings.exclude(pk__in=list(newest.values_list("pk", flat=True)))
+        gone += older.delete()[0]
+    if gone or (made and answers):  # what it does not answer has no vector
         _embed([own], model)
     return made
 
@@ -141,10 +144,12 @@ def remove_wordings(rows: models.QuerySet[Wording]) -> None:
     if not rows.exists():
         return
     model = active_model(for_share=True)
-    entries = Entry.objects.filter(pk__in=rows.values("entry")).defer("search_vector")
+    answered = rows.filter(answers=True).values("entry")
+    entries = Entry.objects.filter(pk__in=answered).defer("search_vector")
     changed = list(entries.select_for_update(of=("self",)).order_by("pk"))
     rows.delete()
-    _embed(changed, model)
+    if changed:
+        _embed(changed, model)
 
 
 @transaction.atomic

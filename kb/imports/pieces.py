@@ -10,6 +10,7 @@ from typing import IO
 from django.conf import settings
 from django.contrib.auth.models import User
 
+from accounts.exceptions import first_of
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import SECTIONS_LIMIT
@@ -111,9 +112,7 @@ def pieces(
 
 
 def _left_out(names: Sequence[str], audience: Audience) -> str:
-    others = len(names) - _MAX_NAMED
-    said = ", ".join(names[:_MAX_NAMED]) + (f" and {others} more" if others > 0 else "")
-    note = f"Columns that are not read: {said}."
+    note = f"Columns that are not read: {first_of(names, _MAX_NAMED)}."
     if "audience" in names:
         note += (
             f" All entries get the audience {audience.slug!r}, whatever the column "

@@ -40,8 +40,7 @@ _OTHERS: Final = frozenset({
 
 def is_of_another_turn(question: str, text: str) -> bool:
     """Tell whether a text is about other years, or other ones in a row, than a question."""
-    asked, said = _years(question), _years(text)
-    if asked and said and not asked & said and not _SPANS.search(f"{question}\n{text}"):
+    if _is_of_other_years(question, text):
         return True
     turns = _turns(question)
     if not turns or _OTHERS & {word.lower() for word in _WORD.findall(text)}:
@@ -50,6 +49,13 @@ def is_of_another_turn(question: str, text: str) -> bool:
     return any(
         kind in known and not numbers & known[kind] for kind, numbers in turns.items()
     )
+
+
+def _is_of_other_years(question: str, text: str) -> bool:
+    asked = _years(question)
+    said = _years(text) if asked else frozenset()
+    is_apart = bool(said) and not asked & said
+    return is_apart and not _SPANS.search(f"{question}\n{text}")
 
 
 def _years(text: str) -> frozenset[str]:

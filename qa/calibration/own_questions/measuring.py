@@ -104,7 +104,7 @@ class _Asking:
     def labelled(self, question: OwnQuestion, label: Label) -> Iterator[Measured]:
         """Yield what is measured as its asker would see it, asked again today.
 
-        As if nobody had confirmed or denied an entry for this question, for the next one's:
+        As if nobody had confirmed or denied an entry for this question, for the sake of the next:
         those that somebody has are answered word for word, by no threshold.
         Nothing where an entry would be shown that was written or changed after the
         question was judged: whether it answers is not known.
