@@ -151,6 +151,7 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
 
     def __init__(self, application: WSGI, adj: Adjustments, limits: Limits) -> None:
         self._limits = limits
+        self._looks_at: tuple[float, float] | None = None  # by both clocks
         self._health = ThreadedTaskDispatcher()
         self._health.set_thread_count(_HEALTH_THREADS)
         workers = ThreadedTaskDispatcher()
@@ -184,8 +185,18 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
         )
 
     def maintenance(self, now: float) -> None:
-        """End what is overdue; called by the loop, every second."""
-        clock, limits = time.monotonic(), self._limits
+        """Note the time; called by the loop, every second, before it reads what came."""
+        self._looks_at = now, time.monotonic()
+
+    def _end_overdue(self) -> None:
+        """End what was overdue before the loop read what had come.
+
+        So a pause of the whole machine cuts nobody whose bytes waited here meanwhile.
+        """
+        if self._looks_at is None:
+            return
+        (now, clock), self._looks_at = self._looks_at, None
+        limits = self._limits
         for channel in [*self.active_channels.values()]:
             is_silent = channel.last_activity < now - limits.idle_seconds
             if channel.request is not None:
@@ -197,16 +208,18 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
     def serve(self, end: threading.Event) -> None:
         """Serve until `end`, then let the requests that run end."""
         while not end.is_set():
-            self._turn()
+            self.turn()
         wasyncore.dispatcher.del_channel(self)
         self.socket.close()
         give_up_at = time.monotonic() + self._limits.drain_seconds
         while self._is_busy() and time.monotonic() < give_up_at:
-            self._turn()
+            self.turn()
         wasyncore.close_all(self._map)
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """Read and write once what is ready, within half a second."""
         wasyncore.loop(timeout=0.5, use_poll=True, map=self._map, count=1)
+        self._end_overdue()
 
     def _is_busy(self) -> bool:
         return any(

@@ -106,6 +106,25 @@ def test_an_entry_is_edited_beside_what_contradicts_it(curator, conflict):
     assert Conflict.objects.get().state == Conflict.State.OUTDATED
 
 
+_SAVES_AT_ONCE = """() => new MutationObserver((_, observer) => {
+  const form = document.getElementById("entry-form");
+  if (form) {
+    observer.disconnect();
+    form.requestSubmit();
+  }
+}).observe(document.body, { childList: true, subtree: true })"""
+
+
+def test_a_form_saves_in_its_place_from_the_moment_it_stands_there(curator, conflict):
+    page = curator.open(f"/admin/kb/conflict/{conflict.pk}/change/")
+    page.evaluate("window.isTheSamePage = true")
+    page.evaluate(_SAVES_AT_ONCE)
+    page.get_by_role("link", name=f"Edit entry {conflict.second_id}").press("Enter")
+
+    expect(page.locator(".edited")).to_be_visible()
+    assert page.evaluate("window.isTheSamePage")
+
+
 def test_it_is_edited_from_there_without_scripts(make_desk, due):
     make_signed_up(Role.CURATOR, "carla")
     desk = make_desk(java_script_enabled=False)

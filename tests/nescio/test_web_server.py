@@ -57,7 +57,7 @@ def application():
 def serve(application):
     ends = []
 
-    def start(*, threads=2, **limits):
+    def start(*, threads=2, begins=True, **limits):
         server = make_server(
             application,
             socket.create_server(("127.0.0.1", 0)),
@@ -66,9 +66,10 @@ def serve(application):
         )
         end = threading.Event()
         thread = threading.Thread(target=server.serve, args=(end,))
-        thread.start()
+        if begins:
+            thread.start()
         ends.append((end, thread))
-        return Place(int(server.effective_port), end, thread)
+        return Place(server, end, thread)
 
     yield start
     application.let_go.set()
@@ -78,8 +79,9 @@ def serve(application):
 
 
 class Place:
-    def __init__(self, port, end, thread):
-        self.port, self.end, self.thread = port, end, thread
+    def __init__(self, server, end, thread):
+        self.server, self.end, self.thread = server, end, thread
+        self.port = int(server.effective_port)
 
     @contextmanager
     def connection(self, text):
@@ -239,6 +241,19 @@ def test_who_reads_nothing_of_an_answer_is_let_go(serve, application):
     with place.connection(get("/pieces")):
         assert application.closed.wait(_WAIT_SECONDS)
         assert "200 OK" in place.ask(get("/"))
+
+
+@pytest.mark.parametrize("sends", [get("/"), post("/", 4, "body")])
+def test_a_pause_of_the_machine_cuts_nobody_whose_bytes_wait(serve, sends):
+    place = serve(begins=False, idle_seconds=0.3, headers_seconds=0.3, body_seconds=0.3)
+    with place.connection(sends[:5]) as open_:
+        place.server.turn()  # takes the connection
+        place.server.turn()  # reads how the request begins
+        open_.sendall(sends[5:].encode())
+        time.sleep(1.2)  # longer than all limits and than the time between two looks
+        place.thread.start()
+
+        assert "200 OK" in read(open_)
 
 
 def test_what_runs_is_ended_when_the_server_is_told_to_end(serve, application):
