@@ -264,6 +264,12 @@ class Entry(models.Model):
                 include=["id", "confidence", "valid_until"],
                 name="entry_visibility",
             ),
+            # Before a refusal what has expired is looked for among what has not.
+            models.Index(
+                fields=["knowledge_base", "valid_until"],
+                condition=Q(valid_until__isnull=False),
+                name="entry_ends",
+            ),
         ]
         constraints = [
             models.CheckConstraint(

@@ -56,6 +56,7 @@ kb_entryoutline AS (
 kb_wording AS (
     SELECT id, id AS entry_id, ''::text AS text, true AS answers FROM past WHERE false
 ),
+kb_audience AS (SELECT DISTINCT seen_by AS id FROM past),
 kb_revision AS (SELECT revision_id AS id, id AS entry_id, number FROM past),
 kb_entryembedding AS NOT MATERIALIZED (
     SELECT past.id AS entry_id, v.model_id, v.part, v.vector
@@ -96,6 +97,7 @@ def _past_parameters(scope: Scope) -> dict[str, Parameter]:
         "wordings": int(EntryEmbedding.Part.WORDINGS),
         "bound": _UNBOUNDED,
         "few": _UNBOUNDED,
+        "index": "none",
         "looked_up": -1,
         "looked_up_share": 0,
     }

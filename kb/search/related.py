@@ -3,11 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db import transaction
+
+from accounts.prepared import execute
+from accounts.replica import reading_alias
 from kb.conflicts.models import Conflict
+from kb.embedding.vector_index import INDEX_IS_READY, index_name
 from kb.entries.models import Entry
 from kb.text.words import sentence_spans
 from kb.types import Contradiction, Excluded, Exclusion, QuestionVector, Scope
 
+from .evidence import prepare_index_scan
 from .past_tables import rows_of
 from .sql import (
     CURRENT,
@@ -16,6 +22,7 @@ from .sql import (
     IS_LOOKED_UP,
     MEASURED,
     MEASURED_ONE,
+    NEAR_BY_INDEX,
     SERVABLE,
     TRUSTED,
     scope_parameters,
@@ -72,23 +79,43 @@ def find_quote(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> st
 
 
 # First come, first counted: causes that an asker may not see are not distinguished further,
-# and what has expired would not become evidence by being verified.
-_CAUSE = f"""
-    CASE
-        WHEN NOT {ENTITLED} THEN 'not_entitled'
-        WHEN NOT {CURRENT} THEN 'expired'
-        ELSE 'unverified'
-    END
-"""
+# and what has expired would not become evidence by being verified. Each is written so that
+# an index finds its entries: where nearly everything is visible they are few.
+_OUTSIDE = {
+    Exclusion.NOT_ENTITLED: """
+        e.audience_id = ANY(ARRAY(
+            SELECT id FROM kb_audience WHERE id <> ALL(%(audiences)s)))
+    """,
+    Exclusion.EXPIRED: f"{ENTITLED} AND e.valid_until <= %(at)s",
+    Exclusion.UNVERIFIED: f"""
+        e.state = ANY(%(unverified)s) AND {ENTITLED} AND {CURRENT} AND NOT {TRUSTED}
+    """,
+}
+# Of a cause that has more, the nearest are found by the model's index, where there is one.
+_COMPARED = 4_000
+_VECTORS = 100  # nearest ones, among whose entries the least ratio is looked for
 
+_KEY = """
+    CASE cause WHEN 'unverified' THEN distance ELSE distance / confidence END, distance
+"""
+_EACH = " UNION ALL ".join(
+    f"""(
+        SELECT e.id, '{cause.value}' AS cause, e.confidence FROM kb_entryoutline e
+        WHERE {IN_KNOWLEDGE_BASE} AND {SERVABLE} AND {condition}
+        LIMIT (SELECT most FROM bound)
+    )"""  # noqa: S608  # own constants
+    for cause, condition in _OUTSIDE.items()
+)
 _NEAREST = f"""
 WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
-excluded AS MATERIALIZED (
-    SELECT e.id, {_CAUSE} AS cause, e.confidence
-    FROM kb_entryoutline e
-    WHERE {IN_KNOWLEDGE_BASE} AND {SERVABLE}
-      AND NOT ({ENTITLED} AND {CURRENT} AND {TRUSTED})
+bound AS MATERIALIZED (
+    SELECT CASE WHEN {INDEX_IS_READY} THEN %(compared)s + 1 END AS most
 ),
+seen AS MATERIALIZED ({_EACH}),
+many AS MATERIALIZED (
+    SELECT cause FROM seen GROUP BY cause HAVING count(*) = (SELECT most FROM bound)
+),
+excluded AS MATERIALIZED (SELECT * FROM seen WHERE cause NOT IN (SELECT cause FROM many)),
 head AS MATERIALIZED (SELECT count(*) {IS_LOOKED_UP} AS is_few FROM excluded),
 measured AS (
     SELECT x.cause, x.confidence, v.distance
@@ -101,11 +128,24 @@ measured AS (
         WHERE v.model_id = %(model)s GROUP BY v.entry_id
     ) v ON v.entry_id = x.id
     WHERE (SELECT NOT is_few FROM head) AND v.distance IS NOT NULL
+    UNION ALL
+    SELECT cause, NULL, NULL FROM many
 )
-SELECT DISTINCT ON (cause) cause, distance, confidence
-FROM measured ORDER BY cause,
-    CASE WHEN cause = 'unverified' THEN distance ELSE distance / confidence END,
-    distance
+SELECT DISTINCT ON (cause) cause, distance, confidence FROM measured ORDER BY cause, {_KEY}
+"""  # noqa: S608  # own constants
+_BY_INDEX = f"""
+WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector),
+found AS MATERIALIZED (
+    SELECT e.id, e.confidence
+    FROM kb_entryembedding v JOIN kb_entryoutline e ON e.id = v.entry_id
+    WHERE v.model_id = %(model)s AND {IN_KNOWLEDGE_BASE} AND {SERVABLE} AND {{condition}}
+    ORDER BY {NEAR_BY_INDEX}
+    LIMIT %(vectors)s
+)
+SELECT cause, distance, confidence
+FROM (SELECT DISTINCT id, confidence, '{{cause}}' AS cause FROM found) x
+CROSS JOIN LATERAL ({MEASURED_ONE} x.id) v
+WHERE distance IS NOT NULL ORDER BY {_KEY} LIMIT 1
 """  # noqa: S608  # own constants
 
 
@@ -118,16 +158,31 @@ def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded,
 
     An entry that is excluded for several causes counts under one: not entitled before
     expired before unverified. Drafts and retired entries are as if they did not exist.
-    Always exact: it runs before a refusal only, whose reason must be true.
+    Exact, but where a cause has thousands of entries and the model has an index.
     """
-    parameters = {**scope_parameters(scope), **vector_parameters(vector)}
+    parameters = {
+        **scope_parameters(scope),
+        **vector_parameters(vector),
+        "index": index_name(vector.model_id),
+        "compared": _COMPARED,
+        "vectors": _VECTORS,
+    }
     rows = rows_of(_NEAREST, parameters, scope)
+    many = [Exclusion(cause) for cause, distance, _ in rows if distance is None]
+    found = [row for row in rows if row[1] is not None]
+    if many:
+        with transaction.atomic(using=reading_alias()):
+            prepare_index_scan()
+            for cause in many:
+                statement = _BY_INDEX.format(
+                    condition=_OUTSIDE[cause],
+                    cause=cause.value,
+                    dimensions=len(vector.values),
+                )
+                found += execute(statement, parameters)
     return tuple(
         sorted(
-            (
-                Excluded(Exclusion(cause), distance, confidence)
-                for cause, distance, confidence in rows
-            ),
+            (Excluded(Exclusion(cause), *of) for cause, *of in found),
             key=lambda excluded: excluded.distance,
         )
     )

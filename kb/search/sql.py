@@ -13,26 +13,34 @@ Parameters = Mapping[str, Parameter]
 SERVABLE = "e.state = ANY(%(states)s)"
 ENTITLED = "e.audience_id = ANY(%(audiences)s)"
 CURRENT = "(e.valid_until IS NULL OR e.valid_until > %(at)s)"
+# Which states may be trusted is said twice, once so that an index finds them.
 TRUSTED = """
     (e.state = 'verified' OR e.confidence >=
      CASE e.state WHEN 'proposed' THEN %(enriched_floor)s::float8
                   ELSE %(floor)s::float8 END)
 """
-_STATES = ("in_review", "verified", "needs_review")
+_UNVERIFIED = ("in_review", "needs_review")
 _UNREACHABLE = 2.0  # no confidence is above 1
 IN_KNOWLEDGE_BASE = "e.knowledge_base_id = %(knowledge_base)s"
-VISIBLE = " AND ".join((IN_KNOWLEDGE_BASE, ENTITLED, SERVABLE, CURRENT, TRUSTED))
+VISIBLE = " AND ".join(
+    (IN_KNOWLEDGE_BASE, ENTITLED, "e.state = ANY(%(trusted)s)", CURRENT, TRUSTED)
+)
 
 
 def scope_parameters(scope: Scope) -> dict[str, Parameter]:
     enriched = scope.enriched_floor
+    unverified = _UNVERIFIED if enriched is None else (*_UNVERIFIED, "proposed")
+    # Confidences of what is not verified are below 1.
+    is_verified_alone = scope.unverified_floor >= 1 and enriched is None
     return {
         "knowledge_base": scope.knowledge_base_id,
         "audiences": list(scope.audience_ids),
         "at": scope.at,
         "floor": scope.unverified_floor,
         "enriched_floor": _UNREACHABLE if enriched is None else enriched,
-        "states": list(_STATES if enriched is None else (*_STATES, "proposed")),
+        "states": ["verified", *unverified],
+        "unverified": list(unverified),
+        "trusted": ["verified", *(() if is_verified_alone else unverified)],
     }
 
 
@@ -145,6 +153,8 @@ near AS MATERIALIZED (
 )
 """  # noqa: S608  # own constants
 
+# The order in which the model's index finds vectors `v`.
+NEAR_BY_INDEX = "v.vector::vector({dimensions}) <-> (SELECT vector FROM question)::vector({dimensions})"
 INDEXED = f"""
 head AS MATERIALIZED (SELECT %(exact_limit)s AS visible, true AS is_within),
 found AS MATERIALIZED (
@@ -152,7 +162,7 @@ found AS MATERIALIZED (
     FROM kb_entryembedding v
     JOIN kb_entry e ON e.id = v.entry_id
     WHERE v.model_id = %(model)s AND {VISIBLE}
-    ORDER BY v.vector::vector({{dimensions}}) <-> (SELECT vector FROM question)::vector({{dimensions}})
+    ORDER BY {NEAR_BY_INDEX}
     LIMIT %(indexed)s
 ),
 near AS MATERIALIZED (

@@ -54,6 +54,7 @@ _MIN: Final = 20
 _SQUAD: Final = "squad/*.json"
 _TRIVIA: Final = "triviaqa/*.jsonl"
 _TRIVIA_FILE: Final = "triviaqa/triviaqa_test.jsonl"
+_ABSTRACTS: Final = "scifact/corpus.jsonl"
 _TRUTHFUL: Final = "truthfulqa/*"
 _OPEN: Final = (
     _TRIVIA, "nq_open/*.jsonl", "webquestions/*.json", "popqa/*.jsonl",
@@ -133,9 +134,25 @@ PARTS: Final[Sequence[Part]] = (
     Part(
         "l2r_others",
         "l2r",
-        "Learn to Refuse: Table 2, CommonsenseQA and MedQA",
-        lambda share: _words("--tables 2 --figures= --limit", _of(300, share)),
-        lambda share: {Work.CHOICE: 2 * _of(300, share)},
+        "Learn to Refuse: Table 2, CommonsenseQA and MedQA, abstracts for MedQA",
+        lambda share: _words(
+            f"--tables 2 --figures= --corpus {DATA}/{_ABSTRACTS} --limit",
+            _of(300, share),
+        ),
+        lambda share: {Work.CHOICE: 4 * _of(300, share)},
+        ["commonsenseqa/*.jsonl", "medqa/*.jsonl", _ABSTRACTS],
+    ),
+    Part(
+        "l2r_others_enriched",
+        "l2r",
+        "Learn to Refuse: Table 2, knowledge that the model wrote",
+        lambda share: _words(
+            "--knowledge enriched --tables 2 --limit", _of(300, share)
+        ),
+        lambda share: {
+            Work.CHOICE: 4 * _of(300, share),
+            Work.ANSWER: 10 * _of(300, share),
+        },
         ["commonsenseqa/*.jsonl", "medqa/*.jsonl"],
     ),
     Part(

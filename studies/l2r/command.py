@@ -1,7 +1,7 @@
 """Learn to Refuse's experiments: run, and printed beside the paper's figures."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import partial
 from json import dumps
@@ -23,7 +23,7 @@ from studies.runs import finished_run
 from studies.study import OnProgress, Outcome, Study, file_argument
 
 from .knowledge import Confidence
-from .suites import MULTIPLE_CHOICE, configured_model, open_truthfulqa
+from .suites import MULTIPLE_CHOICE, configured_model, open_other, open_truthfulqa
 from .tables import (
     FIGURES,
     RATIOS,
@@ -58,9 +58,9 @@ class Command(Study):
         parser.add_argument("--figures", type=_numbers(FIGURES), default=(5, 6))
         parser.add_argument(
             "--knowledge", choices=_KNOWLEDGE, default=_KNOWLEDGE[0],
-            help="What TruthfulQA is asked against: gold answers, or what the language "
-            "model writes from the questions alone, which takes it a second or two "
-            "for each. Tables 1 and 3 alone are of the latter.",
+            help="What is asked against: gold answers, of TruthfulQA alone, or what the "
+            "language model writes from the questions alone, which takes it a second or "
+            "two for each. Tables 1 to 3 alone are of the latter.",
         )  # fmt: skip
         parser.add_argument(
             "--limit", type=positive, metavar="N", help="N questions of each set."
@@ -135,7 +135,7 @@ def _suites(
     tables, figures = set(options["tables"]), set(options["figures"])
     if options["knowledge"] == "enriched":
         common["loading"] = partial(on_progress, "writing knowledge")
-        yield from _enriched(common)
+        yield from _enriched(common, tables)
         return
     ratios = RATIOS if 4 in tables else RATIOS[:1] if tables & {1, 3} or figures else ()
     for ratio in ratios:
@@ -157,11 +157,17 @@ def _suites(
         yield (MEDQA_CORPUS, None), MULTIPLE_CHOICE[MEDQA_CORPUS](**texts)
 
 
-def _enriched(common: SuiteOptions) -> Iterator[tuple[_Key, Suite]]:
-    """Yield TruthfulQA's two tasks with knowledge that the language model wrote."""
+def _enriched(common: SuiteOptions, tables: Set[int]) -> Iterator[tuple[_Key, Suite]]:
+    """Yield the tables' suites with knowledge that the language model wrote."""
+    truthfulqa = (
+        partial(open_truthfulqa, several=False),
+        partial(open_truthfulqa, several=True),
+    )
+    others = (partial(open_other, COMMONSENSEQA), partial(open_other, MEDQA))
+    chosen = (*(truthfulqa if tables - {2} else ()), *(others if 2 in tables else ()))
     for confidence in Confidence:
-        for several in (False, True):
-            suite = open_truthfulqa(several=several, enriched=confidence, **common)
+        for make in chosen:
+            suite = make(enriched=confidence, **common)
             yield (enriched_key(suite.name, confidence), None), suite
 
 

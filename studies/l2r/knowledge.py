@@ -14,6 +14,8 @@ from kb.enrichment.forms import PROMPT_VERSION, Writer
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import Plan
 from kb.enrichment.services import enrich
+from kb.text.cleaning import QUESTION_LIMIT
+from kb.text.words import sentences
 from qa.evaluation.cases import as_text, read_lines
 from qa.evaluation.knowledge import (
     EMPTY,
@@ -173,6 +175,15 @@ def _weight(proposal: Proposal, confidence: Confidence) -> float:
     return math.sqrt(min(_MAX_CONFIDENCE, max(_MIN_CONFIDENCE, meant)))
 
 
+def _end_of(question: str) -> str:
+    """Return in one line what an entry's question has room for; all but MedQA's cases fit."""
+    said = " ".join(question.split())
+    kept = sentences(said)
+    while len(kept) > 1 and len(" ".join(kept)) > QUESTION_LIMIT:
+        kept = kept[1:]
+    return said if len(said) <= QUESTION_LIMIT else " ".join(kept)
+
+
 def _proposals(
     name: str,
     questions: Sequence[ChoiceQuestion],
@@ -185,7 +196,7 @@ def _proposals(
     knowledge_base, _ = KnowledgeBase.objects.get_or_create(
         slug=slug, defaults={"name": f"Evaluation: {name}, by a model"}
     )
-    texts = sorted({question.question for question in questions})
+    texts = sorted({_end_of(question.question) for question in questions})
     plan = Plan(
         knowledge_base=knowledge_base,
         audience=ensure_audience(),

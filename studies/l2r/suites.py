@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import cache, partial
 from typing import Unpack
 
+from accounts.ids import digest
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.judging import Suite
 from qa.evaluation.knowledge import given_or_empty
@@ -23,6 +24,7 @@ from .knowledge import Confidence, corpus_knowledge, enriched_knowledge, gold_kn
 from .questions import (
     ChoiceData,
     ChoiceModel,
+    ChoiceQuestion,
     read_commonsenseqa,
     read_medqa,
     read_truthfulqa,
@@ -48,7 +50,7 @@ _ENRICHED = (
     "answers, and nobody checked what it wrote. Entries carry the root of the "
     "{confidence} confidence, so that the gate decides as the release's does, which "
     "holds the squared distance over confidence against alpha. The model closed-book is "
-    "measured in the run with gold knowledge."
+    "measured in the run without this knowledge."
 )
 _MIN_FLOOR = 0.01
 _ADMITTING = "enriched"
@@ -124,15 +126,7 @@ def open_truthfulqa(
         knowledge_base = given_or_empty(given)
         protocol = _GIVEN.format(slug=given)
     elif enriched:
-        knowledge_base = enriched_knowledge(
-            "truthfulqa",
-            data.questions,
-            digest=data.digest,
-            writer=load_writer,
-            confidence=enriched,
-            loading=options.get("loading"),
-        )
-        options["policy"] = _admitting(knowledge_base, options)
+        knowledge_base = _enriched("truthfulqa", data, enriched, options)
         protocol = _ENRICHED.format(confidence=enriched.value)
     else:
         # MC1 and MC2 are asked against the same knowledge: the one right option's.
@@ -158,15 +152,51 @@ def open_truthfulqa(
     )
 
 
-def _open_given(
-    name: str, read: Callable[..., ChoiceData], **options: Unpack[SuiteOptions]
+def open_other(
+    name: str, *, enriched: Confidence | None = None, **options: Unpack[SuiteOptions]
 ) -> Suite:
-    """Return a data set's suite, closed-book or against an existing knowledge base."""
+    """Return another data set's suite, closed-book or against a knowledge base.
+
+    Args:
+        enriched: Use knowledge that the language model wrote from those questions alone
+            that are asked, with this confidence.
+    """
     refuse_others(name, options, frozenset({"knowledge_base"}))
-    data = read(options.get("data"), seed=options.get("seed", 0))
+    data = _OTHERS[name](options.get("data"), seed=options.get("seed", 0))
     slug = options.get("knowledge_base", "")
-    protocol = f"{_GIVEN.format(slug=slug) if slug else _CLOSED} {_ONE}"
-    return _suite(name, protocol, given_or_empty(slug), data, configured_model, options)
+    if enriched:
+        asked = _asked(data, options)
+        some = ChoiceData(asked, digest(data.digest, *(row.id for row in asked)))
+        knowledge_base = _enriched(name, some, enriched, options)
+        protocol = _ENRICHED.format(confidence=enriched.value)
+    else:
+        knowledge_base = given_or_empty(slug)
+        protocol = _GIVEN.format(slug=slug) if slug else _CLOSED
+    return _suite(
+        name,
+        f"{protocol} {_ONE}",
+        knowledge_base,
+        data,
+        configured_model,
+        options,
+        plain=False if enriched else None,
+    )
+
+
+def _enriched(
+    name: str, data: ChoiceData, confidence: Confidence, options: SuiteOptions
+) -> KnowledgeBase:
+    """Return the knowledge that was written, and let the policy in `options` admit it."""
+    knowledge_base = enriched_knowledge(
+        name,
+        data.questions,
+        digest=data.digest,
+        writer=load_writer,
+        confidence=confidence,
+        loading=options.get("loading"),
+    )
+    options["policy"] = _admitting(knowledge_base, options)
+    return knowledge_base
 
 
 def _open_medqa_corpus(**options: Unpack[SuiteOptions]) -> Suite:
@@ -197,17 +227,21 @@ def _suite(
     ratio: float | None = None,
     plain: bool | None = None,
 ) -> Suite:
-    ordered = sorted(data.questions, key=lambda question: question.id)
     return ChoiceSuite(
         name=name,
         protocol=f"{protocol} {_OPTIONS}",
         knowledge_base=knowledge_base,
         policy=deciding_policy(knowledge_base, options),
-        questions=ordered[: options.get("limit")],
+        questions=_asked(data, options),
         about=about(data.digest, options, ratio=ratio),
         plain=bool(options.get("shadow")) if plain is None else plain,
         model=model,
     )
+
+
+def _asked(data: ChoiceData, options: SuiteOptions) -> tuple[ChoiceQuestion, ...]:
+    ordered = sorted(data.questions, key=lambda question: question.id)
+    return tuple(ordered[: options.get("limit")])
 
 
 def _admitting(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
@@ -226,10 +260,13 @@ def _admitting(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
     )
 
 
+_OTHERS: Mapping[str, Callable[..., ChoiceData]] = {
+    COMMONSENSEQA: read_commonsenseqa,
+    MEDQA: read_medqa,
+}
 MULTIPLE_CHOICE: Mapping[str, SuiteFactory] = {
     MC1: partial(open_truthfulqa, several=False),
     MC2: partial(open_truthfulqa, several=True),
-    COMMONSENSEQA: partial(_open_given, COMMONSENSEQA, read_commonsenseqa),
-    MEDQA: partial(_open_given, MEDQA, read_medqa),
+    **{name: partial(open_other, name) for name in _OTHERS},
     MEDQA_CORPUS: _open_medqa_corpus,
 }

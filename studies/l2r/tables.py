@@ -44,6 +44,11 @@ _GATES: Final[Mapping[str, Policy]] = {
     "without hard refusal": NO_HARD,
     "without either": NO_GATE,
 }
+# What the paper has of a setting with knowledge that its model wrote.
+_PUBLISHED: Final = {
+    **TABLE_3,
+    "L2R": {**TABLE_3["L2R"], **TABLE_2["L2R, gpt-3.5-turbo"]},
+}
 _NO_STEPS: Final = "a model that is scored takes no steps"
 
 Runs = Mapping[tuple[str, float | None], Sequence[Judged]]
@@ -132,16 +137,16 @@ def enriched_table(runs: Runs) -> Table:
     """Return each gate's ablation with knowledge that a model wrote, the paper's set-up."""
     lines = []
     for confidence in Confidence:
-        for suite in (MC1, MC2):
+        for suite in (MC1, MC2, COMMONSENSEQA, MEDQA):
             rows = runs.get((enriched_key(suite, confidence), None))
             for label, chosen in _GATES.items() if rows else ():
                 is_papers = confidence is Confidence.STATED
-                published = TABLE_3.get(label, {}).get(suite) if is_papers else None
+                published = _PUBLISHED.get(label, {}).get(suite) if is_papers else None
                 setting = f"{label}, {confidence.value} confidence"
                 lines.append(Line(setting, suite, tally(rows or (), chosen), published))
     return Table(
-        "table-1-and-3-enriched",
-        "TruthfulQA with knowledge that the model wrote from the questions alone, which "
+        "tables-1-to-3-enriched",
+        "Asked with knowledge that the model wrote from the questions alone, which "
         "is the paper's set-up: stated confidence is what the model says, checked "
         "confidence is held against its own samples and likelihood.",
         tuple(lines),

@@ -13,7 +13,13 @@ from accounts.prepared import execute
 from kb.models import Entry, EntryEmbedding, HalfVector
 from kb.search.evidence import _LOOK, look_parameters
 from kb.search.sql import _ROUNDING, COMPARED, Parameter
-from tests.kb.search.test_crowd import ALL_JOINED, EVERYBODY, SETTLED, visible_row
+from tests.kb.search.test_crowd import (  # noqa: F401  # a fixture
+    ALL_JOINED,
+    EVERYBODY,
+    SETTLED,
+    _uncounted_tables,
+    visible_row,
+)
 from tests.kb.search.test_reference import (  # noqa: F401  # a fixture
     ENTRIES,
     entries,

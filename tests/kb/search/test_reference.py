@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from accounts.acting import as_owner
 from kb.embedding import vector_index
 from kb.embedding.services import active_model
 from kb.models import Entry, EntryEmbedding
-from kb.search import nearest_excluded, search
+from kb.search import nearest_excluded, related, search
 from kb.types import QuestionVector, Route, Scope
 from tests.factories import make_audience, make_entries, make_knowledge_base, make_user
 
@@ -269,6 +270,7 @@ def test_four_hits_hold_the_nearest_and_the_one_that_decides(
     assert least == pytest.approx(min(ratios, default=None), abs=1e-4)
 
 
+@pytest.mark.parametrize("compared", [4_000, 2])  # of more of a cause the index finds
 @settings(
     max_examples=40,
     deadline=None,
@@ -279,7 +281,9 @@ def test_four_hits_hold_the_nearest_and_the_one_that_decides(
     asker=askers,
     seed=st.integers(0, 2**32 - 1),
 )
-def test_the_nearest_excluded_equal_the_reference(entries, shape, asker, seed):
+def test_the_nearest_excluded_equal_the_reference(
+    entries, compared, shape, asker, seed
+):
     set_up(entries, shape)
     vector = question_vector(seed)
     measured = distances(entries, vector.values)
@@ -297,7 +301,8 @@ def test_the_nearest_excluded_equal_the_reference(entries, shape, asker, seed):
             if without_cause(at) < without_cause(found_first):
                 expected[str(cause)] = at
 
-    found = nearest_excluded(vector, scope=scope_of(asker))
+    with mock.patch.object(related, "_COMPARED", compared):
+        found = nearest_excluded(vector, scope=scope_of(asker))
 
     assert {one.cause.value for one in found} == set(expected)
     for one in found:

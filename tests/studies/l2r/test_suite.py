@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 from django.core.management import call_command
 
-from kb.models import Entry
+from kb.models import Entry, KnowledgeBase
 from kb.types import Evidence
 from qa.evaluation.judging import Judged
 from qa.exceptions import EvaluationDataError
@@ -173,6 +173,29 @@ def test_commonsenseqa_without_knowledge_is_closed_book(tmp_path):
 
     assert row.reason == "nothing_known"
     assert row.measures["plain_accuracy"] in (0.0, 1.0)
+
+
+def test_the_model_writes_what_other_sets_are_asked_against(tmp_path):
+    write_commonsenseqa(tmp_path)
+    data, output = write_medqa(tmp_path), io.StringIO()
+    file = next(data.glob("medqa/*.jsonl"))
+    row = json.loads(file.read_text().splitlines()[0])
+    long = "He walks with a stick and has pain.\n" * 40 + row["question"]
+    file.write_text(json.dumps({**row, "question": long}) + "\n")
+
+    call_command(
+        Command(), data=data, knowledge="enriched", tables=(2,), limit=1,
+        stdout=output, stderr=io.StringIO(),
+    )  # fmt: skip
+
+    for line in (
+        "| commonsenseqa | without either, stated confidence | 1 of 1 |",
+        "| medqa | without either, checked confidence | 1 of 1 |",
+        "| 451 at 52.8 % |",
+    ):
+        assert line in output.getvalue()
+    written = KnowledgeBase.objects.get(slug__contains="eval-medqa-by", slug__endswith="stated")  # fmt: skip
+    assert Entry.objects.get(knowledge_base=written).text.startswith("He walks")
 
 
 def test_the_tables_are_written_once_and_found_again(tmp_path):
