@@ -22,7 +22,7 @@ from kb.embedding.services import PreparedVectors
 from kb.entries.services import create_entries
 from kb.entries.values import NewEntry
 from kb.models import Audience, EmbeddingModel, KnowledgeBase
-from kb.search import search
+from kb.search import nearest_excluded, search
 from kb.types import QuestionVector, Scope
 from qa.answers.sources import KnowledgeRetriever
 from qa.pipeline.hard_gate import passes
@@ -32,6 +32,7 @@ from qa.pipeline.values import Question
 
 LATENCY_LIMIT = 20.0  # milliseconds
 WRITES_A_SECOND = 5
+_SAME = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,31 @@ def measure_half(vectors: list[QuestionVector], truth: Truth) -> None:
             f"{name:16} recall@4 {right / len(vectors) / TOP_K:.4f},"
             f" p50 {quantile(took, 0.5):.1f} ms, p99 {quantile(took, 0.99):.1f} ms"
         )
+
+
+def measure_withheld(
+    case: Case, vectors: list[QuestionVector], truth: Truth | None
+) -> None:
+    """Print what the look at what an asker may not see takes, and how often it is right."""
+    took, right = [], 0
+    with acting_for(case.reader):
+        for vector in vectors[:5]:  # warms up
+            nearest_excluded(vector, scope=case.scope)
+        before = served_seconds(connection.connection)
+        for at, vector in enumerate(vectors):
+            begun = time.perf_counter()
+            found = nearest_excluded(vector, scope=case.scope)
+            took.append((time.perf_counter() - begun) * 1000)
+            if truth is not None:
+                least = min(piece.ratio for piece in found)
+                right += abs(least - truth.ratio[at]) < _SAME
+        worked = served_seconds(connection.connection) - before
+    said = "" if truth is None else f", the least ratio in {right} of {len(vectors)}"
+    print(
+        f"withheld, {case.name}: p50 {quantile(took, 0.5):.1f} ms, p99"
+        f" {quantile(took, 0.99):.1f}, cpu {worked * 1000 / len(vectors):.1f}{said}",
+        flush=True,
+    )
 
 
 def compare_decisions(

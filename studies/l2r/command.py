@@ -134,8 +134,7 @@ def _suites(
     }
     tables, figures = set(options["tables"]), set(options["figures"])
     if options["knowledge"] == "enriched":
-        common["loading"] = partial(on_progress, "writing knowledge")
-        yield from _enriched(common, tables)
+        yield from _enriched(common, tables, on_progress)
         return
     ratios = RATIOS if 4 in tables else RATIOS[:1] if tables & {1, 3} or figures else ()
     for ratio in ratios:
@@ -157,18 +156,21 @@ def _suites(
         yield (MEDQA_CORPUS, None), MULTIPLE_CHOICE[MEDQA_CORPUS](**texts)
 
 
-def _enriched(common: SuiteOptions, tables: Set[int]) -> Iterator[tuple[_Key, Suite]]:
+def _enriched(
+    common: SuiteOptions, tables: Set[int], on_progress: OnProgress
+) -> Iterator[tuple[_Key, Suite]]:
     """Yield the tables' suites with knowledge that the language model wrote."""
-    truthfulqa = (
-        partial(open_truthfulqa, several=False),
-        partial(open_truthfulqa, several=True),
-    )
-    others = (partial(open_other, COMMONSENSEQA), partial(open_other, MEDQA))
-    chosen = (*(truthfulqa if tables - {2} else ()), *(others if 2 in tables else ()))
+    chosen: dict[str, Callable[..., Suite]] = {}
+    if tables - {2}:
+        chosen[MC1] = partial(open_truthfulqa, several=False)
+        chosen[MC2] = partial(open_truthfulqa, several=True)
+    if 2 in tables:
+        chosen |= {name: partial(open_other, name) for name in (COMMONSENSEQA, MEDQA)}
     for confidence in Confidence:
-        for make in chosen:
-            suite = make(enriched=confidence, **common)
-            yield (enriched_key(suite.name, confidence), None), suite
+        for name, make in chosen.items():
+            loading = partial(on_progress, f"writing knowledge of {name}")
+            suite = make(enriched=confidence, **{**common, "loading": loading})
+            yield (enriched_key(name, confidence), None), suite
 
 
 def _heading(
