@@ -33,7 +33,14 @@ from kb.sources.models import (
     FollowedSourceQuerySet,
     FollowRule,
 )
-from kb.sources.services import Following, Rule, check_now, follow_source
+from kb.sources.services import (
+    Following,
+    Rule,
+    amend_source,
+    check_now,
+    follow_source,
+    unfollow_source,
+)
 
 
 class RuleSerializer(serializers.ModelSerializer[FollowRule]):
@@ -80,8 +87,40 @@ class NewRuleSerializer(StrictSerializer):
     audience = AudienceField()
 
 
-class NewFollowedSourceSerializer(StrictSerializer):
-    """A source to be followed."""
+class RulesField(StrictListField):
+    """Who is to see which documents: `Rule` of each."""
+
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
+        super().__init__(
+            child=NewRuleSerializer(),
+            min_length=1,
+            max_length=services.MAX_RULES,
+            help_text="The first that fits decides; what none fits is not imported.",
+            **options,
+        )
+
+    def to_internal_value(self, data: Any) -> list[Rule]:  # noqa: ANN401  # the library's
+        return [Rule(**rule) for rule in super().to_internal_value(data)]
+
+
+class FollowedSourceChangesSerializer(StrictSerializer):
+    """What to change of how a source is followed; what is left out stays."""
+
+    name = StrictCharField(max_length=services.NAME_LIMIT, required=False)
+    address = StrictCharField(max_length=services.ADDRESS_LIMIT, required=False)
+    rules = RulesField(required=False)
+    every_hours = StrictIntegerField(min_value=1, max_value=MAX_HOURS, required=False)
+    credential = StrictCharField(
+        max_length=100,
+        required=False,
+        allow_blank=True,
+        help_text="The name of the environment variable that holds it.",
+    )
+    is_active = StrictBooleanField(required=False, help_text="Whether on schedule.")
+
+
+class NewFollowedSourceSerializer(FollowedSourceChangesSerializer):
+    """A source to be followed, by default on schedule every 24 hours."""
 
     name = StrictCharField(max_length=services.NAME_LIMIT)
     kind = serializers.ChoiceField(choices=sorted(KINDS))
@@ -89,20 +128,7 @@ class NewFollowedSourceSerializer(StrictSerializer):
     knowledge_base = KnowledgeBaseField(
         required=False, help_text="By default the only one there is."
     )
-    rules = StrictListField(
-        child=NewRuleSerializer(),
-        min_length=1,
-        max_length=services.MAX_RULES,
-        help_text="The first that fits decides; what none fits is not imported.",
-    )
-    every_hours = StrictIntegerField(min_value=1, max_value=MAX_HOURS, default=24)
-    credential = StrictCharField(
-        max_length=100,
-        default="",
-        allow_blank=True,
-        help_text="The name of the environment variable that holds it.",
-    )
-    is_active = StrictBooleanField(default=True, help_text="Whether on schedule.")
+    rules = RulesField()
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "knowledge_base" not in attrs:
@@ -151,10 +177,29 @@ class FollowedSourceViewSet(RetrieveModelMixin, RowViewSet[FollowedSource]):
     def create(self, request: Request) -> Response:
         """Follow a source from now on; it is read at once."""
         values = self.validated(NewFollowedSourceSerializer)
-        rules = [Rule(**rule) for rule in values.pop("rules")]
-        source = follow_source(Following(rules=rules, **values), by=caller(request))
+        source = follow_source(Following(**values), by=caller(request))
         self.kwargs["source_id"] = source.pk
         return self.row_response(status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change how a source is followed",
+        request=FollowedSourceChangesSerializer,
+        responses=FollowedSourceSerializer,
+    )
+    def partial_update(self, request: Request, source_id: int) -> Response:
+        """Change what is given, on behalf of the caller from now on.
+
+        Documents that get another audience take their entries along with the next check.
+        """
+        changes = self.validated(FollowedSourceChangesSerializer)
+        amend_source(source_id, by=caller(request), **changes)
+        return self.row_response()
+
+    @extend_schema(summary="Unfollow a source", responses={204: None})
+    def destroy(self, request: Request, source_id: int) -> Response:
+        """Read a source no more; its documents and entries stay."""
+        unfollow_source(source_id, by=caller(request))
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
         summary="Check a followed source now",

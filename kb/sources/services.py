@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from django.conf import settings
@@ -143,6 +143,26 @@ def change_source(source_id: int, said: Following, *, by: User) -> FollowedSourc
             "kind", "The kind and the knowledge base stay; follow another source."
         )
     return _write(source, said, by)
+
+
+@transaction.atomic
+def amend_source(source_id: int, *, by: User, **changes: object) -> FollowedSource:
+    """Change what is given of how a source is followed, and leave the rest."""
+    source = _locked(source_id, by)
+    as_it_is = Following(
+        name=source.name,
+        kind=source.kind,
+        address=source.address,
+        knowledge_base=source.knowledge_base,
+        rules=[
+            Rule(rule.group, rule.audience)
+            for rule in source.rules.select_related("audience")
+        ],
+        every_hours=source.every_hours,
+        credential=source.credential,
+        is_active=source.is_active,
+    )
+    return change_source(source_id, replace(as_it_is, **changes), by=by)  # type: ignore[arg-type]  # fields of Following
 
 
 def _write(source: FollowedSource, said: Following, by: User) -> FollowedSource:

@@ -40,6 +40,37 @@ def test_a_source_is_followed_and_checked_over_rest(api, folder):
     assert Job.objects.get(kind=KIND).pk.hex == begun.json()["job"].replace("-", "")
 
 
+def test_a_source_is_changed_and_unfollowed_over_rest(api, folder):
+    client = api(make_curator())
+    source = follow("folder", folder, name="Help")
+    address = f"{SOURCES}/{source.pk}"
+
+    changed = client.patch(
+        address, {"every_hours": 6, "is_active": False}, format="json"
+    )
+
+    assert changed.status_code == 200, changed.json()
+    shown = changed.json()
+    assert (shown["every_hours"], shown["is_active"]) == (6, False)
+    assert (shown["name"], shown["address"]) == ("Help", str(folder))
+    assert shown["rules"] == [{"group": "", "audience": "everyone"}]
+    rules = [{"group": "prices", "audience": "everyone"}]
+    shown = client.patch(address, {"rules": rules}, format="json").json()
+    assert (shown["rules"], shown["every_hours"]) == (rules, 6)
+    for wrong, named in (
+        ({"kind": "git"}, "kind"),
+        ({"address": "/etc"}, "NESCIO_SOURCE_DIRECTORIES"),
+        ({"rules": []}, "rules"),
+        ({"every_hours": 0}, "every_hours"),
+    ):
+        refused = client.patch(address, wrong, format="json")
+        assert refused.status_code == 400
+        assert named in refused.content.decode()
+    assert client.delete(address).status_code == 204
+    assert client.get(address).status_code == 404
+    assert client.delete(address).status_code == 404
+
+
 @pytest.mark.parametrize("group", ["*", " * ", "/", "help/*"])
 def test_an_asterisk_in_a_rule_is_everything_over_rest_too(api, directory, group):
     make_knowledge_base()
@@ -101,6 +132,8 @@ def test_a_source_of_others_is_not_there(api, folder):
         client.post(f"{SOURCES}/{source.pk}/check", {}, format="json").status_code
         == 404
     )
+    assert client.patch(f"{SOURCES}/{source.pk}", {}, format="json").status_code == 404
+    assert client.delete(f"{SOURCES}/{source.pk}").status_code == 404
     assert api(insider).get(f"{SOURCES}/{source.pk}").status_code == 200
 
 
