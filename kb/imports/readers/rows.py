@@ -89,7 +89,7 @@ def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
 
 
 def _wordings(cell: str) -> tuple[str, ...]:
-    lines = cell.strip().splitlines()
+    lines = cell.rstrip().splitlines()
     parts = lines if len(lines) > 1 else cell.split("|")
     said = dict.fromkeys(
         clean_line(each, field="also_asked", limit=WORDING_LIMIT)
@@ -243,7 +243,8 @@ def _item(parsed: Mapping[str, object], place: str, language: str) -> FileItem:
             value = str(value)
         if name == "also_asked" and isinstance(value, list):
             wrong = [each for each in value if not isinstance(each, str)]
-            value = wrong[0] if wrong else "\n".join(value)
+            # Never one line: a bar in a question of a list parts nothing.
+            value = wrong[0] if wrong else "\n".join(["", *value])
         if value is not None and not isinstance(value, str):
             return BadRow(place, f"{name} is {json.dumps(value)[:60]}, and no text.")
         row[name] = value or ""

@@ -56,6 +56,15 @@ def test_a_row_may_say_how_else_its_question_is_asked():
     assert read[0].digest != Fact("12 euros.", "", question="How much?").digest
 
 
+@pytest.mark.parametrize("said", [["a|b or c"], ["one", "two | three"]])
+def test_a_bar_parts_nothing_of_a_list(said):
+    row = json.dumps({"question": "How much?", "answer": "12.", "also_asked": said})
+
+    (fact,) = items("a.jsonl", row.encode())
+
+    assert list(fact.wordings) == said
+
+
 @pytest.mark.parametrize(
     ("value", "why"),
     [
