@@ -3,6 +3,7 @@ from accounts.exceptions import (
     ForbiddenError,
     NescioError,
     NotFoundError,
+    UnavailableError,
 )
 
 
@@ -137,3 +138,9 @@ class ConflictResolvedError(ConflictError):
     """It was resolved before, or a change of an entry has settled it."""
 
     code = "conflict_resolved"
+
+
+class EmbedderUnavailableError(UnavailableError):
+    """An embedding model could not be loaded or asked, or is not the one it should be."""
+
+    code = "embedder_unavailable"

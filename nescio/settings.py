@@ -351,8 +351,17 @@ ENRICH_GAPS_FOR = env.str("NESCIO_ENRICH_GAPS_FOR", default="")
 RETRAIN_AFTER = env.int("NESCIO_RETRAIN_AFTER", default=50)
 
 # --- Models --------------------------------------------------------------------------
-# "bundled" or any sentence-transformers / Hugging Face name or path.
+# "bundled", any sentence-transformers / Hugging Face name or path, or "server:" and the
+# name of a model on a server that speaks OpenAI's protocol of embeddings.
 EMBEDDING_MODEL = env.str("NESCIO_EMBEDDING_MODEL", default="bundled")
+EMBEDDING_SERVER_URL = env.str("NESCIO_EMBEDDING_SERVER_URL", default="")
+EMBEDDING_SERVER_KEY = env.str("NESCIO_EMBEDDING_SERVER_KEY", default="")
+EMBEDDING_SERVER_TIMEOUT_SECONDS = env.float(
+    "NESCIO_EMBEDDING_SERVER_TIMEOUT_SECONDS", default=10.0
+)
+# What its model wants before a question and before a text of an entry.
+EMBEDDING_QUESTION_PROMPT = env.str("NESCIO_EMBEDDING_QUESTION_PROMPT", default="")
+EMBEDDING_ENTRY_PROMPT = env.str("NESCIO_EMBEDDING_ENTRY_PROMPT", default="")
 LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
 # "bundled" is the adapter that comes along for the bundled model, "none" is none; else a
 # directory that train adapter wrote.

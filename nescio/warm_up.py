@@ -17,7 +17,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from accounts.exceptions import NescioError
 from accounts.torch_threads import before_forking
-from kb.embedding.embedder import get_embedder, load_embedder
+from kb.embedding.embedder import get_embedder, is_on_server, load_embedder
 from kb.embedding.services import active_model
 from qa.answers.sources import configured_verifier
 from qa.pipeline.choice import Passage
@@ -73,7 +73,12 @@ def load_before_forking() -> None:
     if choose_device(settings.MODEL_DEVICE).type != "cpu":
         return
     loads: Mapping[str, Callable[[], object]] = {
-        "embedder": lambda: load_embedder(settings.EMBEDDING_MODEL),
+        # One on a server is known by the database, and takes no memory.
+        **(
+            {}
+            if is_on_server(settings.EMBEDDING_MODEL)
+            else {"embedder": lambda: load_embedder(settings.EMBEDDING_MODEL)}
+        ),
         "verifier": configured_verifier,
         "language_model": load_language_model,
     }

@@ -1,4 +1,4 @@
-"""Texts into unit vectors: the one module that loads an embedding model.
+"""Texts into unit vectors: the one module that loads an embedding model, or asks for one.
 
 An embedder is known by its fingerprint, never by its name alone: vectors and thresholds
 of different fingerprints must not meet. Any sentence-transformers model with safetensors
@@ -15,16 +15,16 @@ import time
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from django.conf import settings
 
-from accounts.exceptions import UnavailableError
 from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
 from accounts.torch_threads import set_torch_threads
 from kb.embedding.models import EmbeddingModel
+from kb.exceptions import EmbedderUnavailableError
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUNDLED = "bundled"
+ON_SERVER = "server:"  # before what NESCIO_EMBEDDING_SERVER_URL calls its model
 # all-MiniLM-L6-v2 as its authors published it.
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 BATCH = 32  # texts; larger ones gain nothing on a CPU and make a question wait longer
@@ -44,19 +45,33 @@ _IDENTITY_FILES = ("*.safetensors", "*.json", "vocab.txt", "merges.txt", "*.mode
 _IGNORED_FILES = frozenset({"data_config.json", "model_card.json"})
 
 
-class EmbedderUnavailableError(UnavailableError):
-    """An embedding model could not be loaded, or is not the one it should be."""
+class Embedder(Protocol):
+    """What makes vectors of texts, all of unit length, wherever it computes."""
 
-    code = "embedder_unavailable"
+    name: str
+    fingerprint: str
+    dimensions: int
+
+    @property
+    def sample(self) -> np.ndarray | None:
+        """What tells the model of a server from another; None where its files do."""
+
+    def encode(self, texts: Sequence[str]) -> np.ndarray:
+        """Embed what entries say: float32 of shape (n, dimensions)."""
+
+    def encode_question(self, text: str) -> np.ndarray:
+        """Embed a question: (dimensions,)."""
 
 
-class Embedder:
+class LocalEmbedder:
     """One loaded embedding model; safe to use from several threads.
 
     `fingerprint` is 64 hex digits over the files of weights, configuration and tokenizer,
     the backend and the dtype. The device is left out: in float32 it moves a distance by
     about 1e-6, far less than a threshold is known to.
     """
+
+    sample: np.ndarray | None = None
 
     def __init__(
         self, name: str, model: "SentenceTransformer", fingerprint: str
@@ -160,12 +175,20 @@ def load_embedder(name: str, *, reload: bool = False) -> Embedder:
     """Return the embedder called `name`, loaded once per process.
 
     Args:
-        name: "bundled", a directory, or a name that sentence-transformers knows.
+        name: "bundled", a directory, a name that sentence-transformers knows, or
+            "server:" and what the configured server calls its model.
         reload: Read its files again: they may have changed.
     """
     if reload:
         _by_name.drop(name)
     return _by_name.get(name, lambda: _load(name))
+
+
+def load_bundled() -> LocalEmbedder:
+    """Return the bundled embedder, by whose network the verifier reads."""
+    embedder = load_embedder(BUNDLED)
+    assert isinstance(embedder, LocalEmbedder)  # noqa: S101  # by its name
+    return embedder
 
 
 def get_embedder(model: EmbeddingModel) -> Embedder:
@@ -194,9 +217,7 @@ def get_embedder(model: EmbeddingModel) -> Embedder:
 
 def _load(name: str) -> Embedder:
     begun = time.perf_counter()
-    model = _load_model(name)
-    directory = _directory(name)
-    embedder = Embedder(name, model, _fingerprint(name, directory))
+    embedder = _load_from_server(name) if is_on_server(name) else _load_local(name)
     logger.info(
         "Embedding model %s (%s, %d dimensions) loaded in %.1f s",
         name,
@@ -206,6 +227,21 @@ def _load(name: str) -> Embedder:
     )
     _by_fingerprint[embedder.fingerprint] = embedder
     return embedder
+
+
+def is_on_server(name: str) -> bool:
+    return name.startswith(ON_SERVER)
+
+
+def _load_from_server(name: str) -> Embedder:
+    from kb.embedding.server import ServerEmbedder  # noqa: PLC0415  # with openai
+
+    return ServerEmbedder(name)
+
+
+def _load_local(name: str) -> LocalEmbedder:
+    model = _load_model(name)
+    return LocalEmbedder(name, model, _fingerprint(name, _directory(name)))
 
 
 def _load_model(name: str) -> "SentenceTransformer":
@@ -230,8 +266,9 @@ def _load_model(name: str) -> "SentenceTransformer":
     except (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError) as err:
         raise EmbedderUnavailableError(
             f"The embedding model {name!r} could not be loaded: {err} "
-            "NESCIO_EMBEDDING_MODEL takes 'bundled', a directory, or a name that "
-            "sentence-transformers can fetch, with safetensors weights."
+            "NESCIO_EMBEDDING_MODEL takes 'bundled', a directory, a name that "
+            "sentence-transformers can fetch, with safetensors weights, or 'server:' and "
+            "the name of a model on NESCIO_EMBEDDING_SERVER_URL."
         ) from err
     model = model.float().eval()
     if model.device.type == "cpu" and can_pack():

@@ -17,12 +17,18 @@ class EmbeddingModel(models.Model):
         RETIRED = "retired", "retired"
 
     name = models.CharField(
-        max_length=300, help_text='"bundled", or a sentence-transformers name or path.'
+        max_length=300,
+        help_text='"bundled", a sentence-transformers name or path, or "server:" and a name.',
     )
     fingerprint = models.CharField(
         max_length=64, unique=True, help_text="Digest of weights, backend and dtype."
     )
     dimensions = models.PositiveIntegerField()
+    sample = VectorField(
+        null=True,
+        editable=False,
+        help_text="What a server made of a text: its model is known by it.",
+    )
     state = models.CharField(
         max_length=9, choices=State.choices, default=State.CANDIDATE
     )

@@ -20,12 +20,12 @@ from django.utils import timezone
 
 from kb.embedding.embedder import (
     BUNDLED,
-    EmbedderUnavailableError,
     get_embedder,
     load_embedder,
 )
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.entries.models import Entry
+from kb.exceptions import EmbedderUnavailableError
 from kb.text.words import sentences
 from kb.types import QuestionVector
 
@@ -169,6 +169,7 @@ def register_configured_model() -> EmbeddingModel:
                 create_defaults={
                     "name": embedder.name,
                     "dimensions": embedder.dimensions,
+                    "sample": embedder.sample,
                     "state": EmbeddingModel.State.ACTIVE,
                     "activated_at": timezone.now(),
                 },

@@ -135,7 +135,11 @@ def _candidate(run: JobRun, name: str) -> EmbeddingModel:
             no_key=True
         ).get_or_create(
             fingerprint=embedder.fingerprint,
-            defaults={"name": name, "dimensions": embedder.dimensions},
+            defaults={
+                "name": name,
+                "dimensions": embedder.dimensions,
+                "sample": embedder.sample,
+            },
         )
         if not is_new:
             model.name = name

@@ -21,11 +21,11 @@ from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
 from kb.conflicts.background import enqueue_entries
-from kb.embedding.embedder import EmbedderUnavailableError
 from kb.entries.finding import related_to
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
 from kb.entries.values import EDITABLE
+from kb.exceptions import EmbedderUnavailableError
 from kb.interface.admin import InBaseAdmin, ServiceAdmin
 from kb.upkeep.conflict_resolution import resolve_written
 from kb.upkeep.pages import due_page

@@ -10,7 +10,7 @@ import numpy as np
 from django.conf import settings
 
 from accounts.loaded_once import LoadedOnce
-from kb.embedding.embedder import load_embedder
+from kb.embedding.embedder import load_bundled
 from probes.models import Probe
 from probes.reranker.blend import Blend, Rows, blend_from
 from probes.verifier import scoring
@@ -20,9 +20,7 @@ from qa.pipeline.choice import Passage
 
 def load_verifier() -> scoring.Verifier:
     """Return it, loaded once per process; it reads by the bundled embedder."""
-    return scoring.load_verifier(
-        _directory(), base=lambda: load_embedder("bundled").network
-    )
+    return scoring.load_verifier(_directory(), base=lambda: load_bundled().network)
 
 
 def is_loaded() -> bool:

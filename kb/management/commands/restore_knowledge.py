@@ -6,8 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from kb.archive.restoring import Newcomers, Restored, restore_archive
 from kb.archive.writing import TenthLines
-from kb.embedding.embedder import EmbedderUnavailableError
-from kb.exceptions import InvalidArchiveError
+from kb.exceptions import EmbedderUnavailableError, InvalidArchiveError
 
 
 class Command(BaseCommand):

@@ -5,8 +5,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from jobs.models import Job
 from jobs.services import enqueue
-from kb.embedding.embedder import EmbedderUnavailableError, load_embedder
+from kb.embedding.embedder import load_embedder
 from kb.embedding.switch import KIND, TIDY_KIND
+from kb.exceptions import EmbedderUnavailableError
 
 
 class Command(BaseCommand):

@@ -10,10 +10,10 @@ from sentence_transformers.sentence_transformer.modules import Pooling
 from torch.nn import functional
 
 from kb.embedding.embedder import (
-    Embedder,
+    LocalEmbedder,
     _embed_one,
     bundled_directory,
-    load_embedder,
+    load_bundled,
 )
 from kb.embedding.short_texts import question_encoder
 
@@ -30,7 +30,7 @@ def encoder_of(model):
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300))
 def test_every_text_has_the_librarys_vector(text):
-    embedder = load_embedder("bundled")
+    embedder = load_bundled()
 
     expected = embedder._model.encode_query([text], normalize_embeddings=True)[0]
 
@@ -48,11 +48,11 @@ def test_the_bundled_model_is_encoded_without_the_librarys_steps(model):
 
 
 def test_the_bundled_model_as_it_is_loaded_takes_the_quick_way():
-    assert load_embedder("bundled")._encode_short is not None
+    assert load_bundled()._encode_short is not None
 
 
 def test_a_text_beyond_the_window_is_cut_as_the_library_cuts_it():
-    embedder = load_embedder("bundled")
+    embedder = load_bundled()
     text = "How much is a card? " * 100
 
     expected = embedder._model.encode_query([text], normalize_embeddings=True)[0]
@@ -77,4 +77,4 @@ def test_a_model_whose_vectors_differ_is_left_to_the_library(model, caplog):
 def test_a_model_that_shortens_its_vectors_is_left_to_the_library():
     short = SentenceTransformer(str(bundled_directory()), device="cpu", truncate_dim=64)
 
-    assert Embedder("short", short, "0" * 64)._encode_short is None
+    assert LocalEmbedder("short", short, "0" * 64)._encode_short is None

@@ -8,7 +8,7 @@ from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kb.embedding.embedder import EmbedderUnavailableError, get_embedder, load_embedder
+from kb.embedding.embedder import get_embedder, load_embedder
 from kb.embedding.services import (
     DIGEST_SQL,
     PLACE_SQL,
@@ -16,6 +16,7 @@ from kb.embedding.services import (
     embed_question,
     embedded,
 )
+from kb.exceptions import EmbedderUnavailableError
 from kb.models import EmbeddingModel, Entry, Section
 from tests.factories import make_document, make_entry
 from tests.kb.embedding.tiny_embedder import DIMENSIONS, save_tiny_embedder

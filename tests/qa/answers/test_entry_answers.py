@@ -7,7 +7,7 @@ import pytest
 from django.urls import reverse
 
 from accounts.roles import Role
-from kb.embedding.embedder import load_embedder
+from kb.embedding.embedder import load_bundled
 from probes.verifier.scoring import BUNDLED, load_verifier
 from qa.answers.asking import ask, decide, keep_question
 from qa.answers.sources import configured_verifier
@@ -151,7 +151,7 @@ def test_the_verifier_reads_by_the_embedder_that_is_loaded(settings, tmp_path):
     settings.VERIFIER = str(directory)
     configured_verifier()
     verifier = load_verifier(directory)
-    shared: Any = load_embedder("bundled").network
+    shared: Any = load_bundled().network
     reader = verifier._reader
     assert reader._below.embeddings is shared.embeddings
     assert [*reader._below.encoder.layer, *reader._own] == [*shared.encoder.layer]

@@ -60,7 +60,7 @@ def test_a_row_may_say_how_else_its_question_is_asked():
 def test_a_bar_parts_nothing_of_a_list(said):
     row = json.dumps({"question": "How much?", "answer": "12.", "also_asked": said})
 
-    (fact,) = items("a.jsonl", row.encode())
+    (fact,) = facts("a.jsonl", row)
 
     assert list(fact.wordings) == said
 
