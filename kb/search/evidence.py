@@ -94,7 +94,7 @@ _ALIKE = (
     1e-6  # a lesser standard deviation is none: what rounding leaves of equal values
 )
 _EF_SEARCH = 200
-_DEEP_EF_SEARCH = 400
+_DEEP_EF_SEARCH = 800
 _DEEP_POOL = 100  # nearest entries among which the deeper look finds the least ratio
 _DEEP_SCAN_TUPLES = 200_000  # pgvector gives up after 20,000 that the filters discard
 _DEEP_SCAN_MEMORY = 8  # times work_mem, for the scan's memory of what it has visited

@@ -93,7 +93,7 @@ _OUTSIDE = {
 }
 # Of a cause that has more, the nearest are found by the model's index, where there is one.
 _COMPARED = 4_000
-_VECTORS = 100  # nearest ones, among whose entries the least ratio is looked for
+_VECTORS = 200  # nearest ones, among whose entries the least ratio is looked for
 
 _KEY = """
     CASE cause WHEN 'unverified' THEN distance ELSE distance / confidence END, distance

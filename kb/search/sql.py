@@ -140,7 +140,7 @@ near AS MATERIALIZED (
     UNION ALL
     SELECT visible.id, visible.confidence, v.distance, v.place
     FROM visible CROSS JOIN LATERAL ({MEASURED_ONE} visible.id) v
-    WHERE (SELECT visible {IS_LOOKED_UP} FROM head)
+    WHERE (SELECT visible {IS_LOOKED_UP} AND is_within FROM head)
           AND (SELECT is_settled FROM settled) IS NOT TRUE AND v.distance IS NOT NULL
     UNION ALL
     SELECT visible.id, visible.confidence, v.distance, v.place

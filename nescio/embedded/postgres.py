@@ -13,7 +13,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,11 +61,14 @@ def installation() -> Path:
     return Path(wheel.origin).parent / f"pginstall{VERSION}"
 
 
-def start(places: Places) -> bool:
+def start(places: Places, *, shared_buffers_mib: int | None = None) -> bool:
     """Make server and database where they are missing; True if this call started it.
 
     Safe to call from several processes at once, after a SIGKILL of the server and in
     the middle of the first start.
+
+    Args:
+        shared_buffers_mib: The server's cache; by default a share of the memory.
     """
     with _one_at_a_time(places):
         _prepare_directories(places)
@@ -73,7 +76,7 @@ def start(places: Places) -> bool:
             _make_cluster(places)
         started = not is_running(places)
         if started:
-            _launch(places)
+            _launch(places, shared_buffers_mib)
         _create_role_and_database(places)
     return started
 
@@ -207,7 +210,7 @@ def _make_cluster(places: Places) -> None:
     new.rename(data)
 
 
-def _launch(places: Places) -> None:
+def _launch(places: Places, shared_buffers_mib: int | None = None) -> None:
     version = (places.postgres_data / "PG_VERSION").read_text().strip()
     if version != str(VERSION):
         raise PostgresError(
@@ -217,7 +220,8 @@ def _launch(places: Places) -> None:
     rotate_log(log_file(places))
     give_up_at = time.monotonic() + _OLD_BACKENDS_SECONDS
     # One may run by now: of a starter that was killed while its `pg_ctl` went on.
-    while not is_running(places) and not _try_to_launch(places):
+    parameters = _parameters(shared_buffers_mib)
+    while not is_running(places) and not _try_to_launch(places, parameters):
         # The server processes of a killed postmaster are still on their way out.
         is_waiting = is_running(places) or (
             "pre-existing shared memory block" in log_tail(log_file(places), 5)
@@ -230,14 +234,14 @@ def _launch(places: Places) -> None:
         time.sleep(0.5)
 
 
-def _try_to_launch(places: Places) -> bool:
+def _try_to_launch(places: Places, parameters: Mapping[str, str]) -> bool:
     # `running` has just found that no server bears it: the rest of a killed one, whose
     # pid another process may have got since.
     (places.postgres_data / "postmaster.pid").unlink(missing_ok=True)
     # A dead server that nobody has waited for still counts as alive to PostgreSQL.
     (places.postgres_socket_directory / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
     options = ["-h", "", "-k", str(places.postgres_socket_directory)]
-    for name, value in _parameters().items():
+    for name, value in parameters.items():
         options += ["-c", f"{name}={value}"]
     done = _run(
         "pg_ctl", "start", "-w", "-t", str(START_SECONDS), "-s",
@@ -247,7 +251,7 @@ def _try_to_launch(places: Places) -> bool:
     return done.returncode == 0
 
 
-def _parameters() -> dict[str, str]:
+def _parameters(shared_buffers_mib: int | None) -> dict[str, str]:
     """Return the settings that differ from PostgreSQL's own, sized to the machine.
 
     The server shares the machine with a web server, a worker and their models: a
@@ -265,7 +269,7 @@ def _parameters() -> dict[str, str]:
         or shutil.disk_usage(shared_memory).free // _MEGABYTE > 2 * maintenance
     )
     return {
-        "shared_buffers": f"{min(1024, max(128, share))}MB",
+        "shared_buffers": f"{shared_buffers_mib or min(1024, max(128, share))}MB",
         "maintenance_work_mem": f"{maintenance}MB",
         "effective_cache_size": f"{max(256, memory // 2)}MB",
         "work_mem": "16MB",

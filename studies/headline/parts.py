@@ -54,6 +54,7 @@ _MIN: Final = 20
 _SQUAD: Final = "squad/*.json"
 _TRIVIA: Final = "triviaqa/*.jsonl"
 _TRIVIA_FILE: Final = "triviaqa/triviaqa_test.jsonl"
+_OTHERS: Final = ("commonsenseqa/*.jsonl", "medqa/*.jsonl")
 _ABSTRACTS: Final = "scifact/corpus.jsonl"
 _TRUTHFUL: Final = "truthfulqa/*"
 _OPEN: Final = (
@@ -134,26 +135,34 @@ PARTS: Final[Sequence[Part]] = (
     Part(
         "l2r_others",
         "l2r",
-        "Learn to Refuse: Table 2, CommonsenseQA and MedQA, abstracts for MedQA",
-        lambda share: _words(
-            f"--tables 2 --figures= --corpus {DATA}/{_ABSTRACTS} --limit",
-            _of(300, share),
-        ),
-        lambda share: {Work.CHOICE: 4 * _of(300, share)},
-        ["commonsenseqa/*.jsonl", "medqa/*.jsonl", _ABSTRACTS],
+        "Learn to Refuse: Table 2, CommonsenseQA and MedQA",
+        lambda share: _words("--tables 2 --figures= --limit", _of(300, share)),
+        lambda share: {Work.CHOICE: 2 * _of(300, share)},
+        _OTHERS,
     ),
     Part(
         "l2r_others_enriched",
         "l2r",
         "Learn to Refuse: Table 2, knowledge that the model wrote",
         lambda share: _words(
-            "--knowledge enriched --tables 2 --limit", _of(300, share)
+            "--knowledge enriched --tables 2 --limit", _of(100, share)
         ),
         lambda share: {
-            Work.CHOICE: 4 * _of(300, share),
-            Work.ANSWER: 10 * _of(300, share),
+            Work.CHOICE: 4 * _of(100, share),
+            Work.ANSWER: 10 * _of(100, share),
         },
-        ["commonsenseqa/*.jsonl", "medqa/*.jsonl"],
+        _OTHERS,
+    ),
+    Part(
+        "l2r_corpus",
+        "l2r",
+        "Learn to Refuse: Table 2, MedQA with abstracts of papers",
+        lambda share: _words(
+            f"--tables 2 --figures= --corpus {DATA}/{_ABSTRACTS} --limit",
+            _of(100, share),
+        ),
+        lambda share: {Work.CHOICE: 3 * _of(100, share)},
+        [*_OTHERS, _ABSTRACTS],
     ),
     Part(
         "abstention",

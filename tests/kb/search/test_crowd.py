@@ -155,3 +155,21 @@ def test_a_crowd_that_the_asker_may_not_see_settles_nothing(
     assert found[0][0] == ENTRIES / 6
     assert {row[3] for row in found} <= {entry.pk for entry in entries[::6]}
     assert len(found) == 4
+
+
+def test_of_more_than_may_be_compared_none_is_measured(
+    entries: list[Entry],  # noqa: F811  # the fixture
+):
+    set_up(entries, [visible_row(1.0)] * ENTRIES)
+    parameters = {
+        **look_parameters(
+            question_vector(1), "", scope=scope_of(EVERYBODY), top_k=4, exact_limit=10
+        ),
+        "looked_up_share": 1,
+    }
+    measured = f"""
+    WITH question AS MATERIALIZED (SELECT %(vector)s::vector AS vector), {COMPARED}
+    SELECT (SELECT is_within FROM head), (SELECT count(*) FROM near)
+    """
+
+    assert execute(measured, parameters) == [(False, 0)]
