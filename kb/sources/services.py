@@ -66,7 +66,10 @@ def check_following(
     """
     refuse_elsewhere(by, said.knowledge_base.pk)
     address = clean_line(said.address, field="address", limit=ADDRESS_LIMIT)
-    find_kind(said.kind).check_address(address)
+    # What is followed may be switched off although its address may not be followed by now.
+    same = FollowedSource.objects.filter(pk=source_id, kind=said.kind, address=address)
+    if source_id is None or not same.exists():
+        find_kind(said.kind).check_address(address)
     if not 1 <= said.every_hours <= MAX_HOURS:
         raise InvalidKnowledgeError(
             "every_hours",

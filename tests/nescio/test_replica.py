@@ -294,7 +294,7 @@ def test_an_index_scan_is_set_up_on_the_replica(following):
         with transaction.atomic(using=replica.reading_alias()):
             evidence.prepare_index_scan(deep=True)
             within = execute("SHOW hnsw.ef_search")
-        assert within == [("400",)]
+        assert within == [("800",)]
         assert execute("SHOW hnsw.ef_search") == [("100",)]
 
 

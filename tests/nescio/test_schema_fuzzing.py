@@ -53,6 +53,7 @@ _FITTING = [
     "PATCH /api/v1/documents/{document_id}",
     "POST /api/v1/imports",
     "POST /api/v1/sources",
+    "PATCH /api/v1/sources/{source_id}",
     "POST /api/v1/audiences",
     "PATCH /api/v1/audiences/{slug}",
     "POST /api/v1/tags",

@@ -91,6 +91,22 @@ def test_an_asterisk_in_a_rule_is_everything_over_rest_too(api, directory, group
     assert "unnamed" not in counts
 
 
+def test_what_may_not_be_followed_by_now_can_still_be_switched_off(
+    api, folder, settings
+):
+    source = follow("folder", folder, name="Help")
+    settings.SOURCE_DIRECTORIES = []
+    client = api(make_curator())
+
+    off = client.patch(f"{SOURCES}/{source.pk}", {"is_active": False}, format="json")
+
+    assert off.status_code == 200, off.json()
+    moved = {"address": f"{folder}/other"}
+    assert (
+        client.patch(f"{SOURCES}/{source.pk}", moved, format="json").status_code == 400
+    )
+
+
 def test_a_wrong_address_is_refused_with_the_remedy(api, folder):
     said = {
         "name": "Help",
