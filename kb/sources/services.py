@@ -67,8 +67,8 @@ def check_following(
     refuse_elsewhere(by, said.knowledge_base.pk)
     address = clean_line(said.address, field="address", limit=ADDRESS_LIMIT)
     # What is followed may be switched off although its address may not be followed by now.
-    same = FollowedSource.objects.filter(pk=source_id, kind=said.kind, address=address)
-    if source_id is None or not same.exists():
+    same = FollowedSource.objects.filter(kind=said.kind, address=address)
+    if source_id is None or not same.filter(pk=source_id).exists():
         find_kind(said.kind).check_address(address)
     if not 1 <= said.every_hours <= MAX_HOURS:
         raise InvalidKnowledgeError(
