@@ -5,8 +5,9 @@
 
 Starts a PostgreSQL of its own in DIRECTORY and fills it by COPY: entries of three vectors
 each, in topics, in chunks that follow from their number, so that no model runs and they
-lie as those of the bundled model do (`benchmarks.million_rows`). What was loaded and indexed is kept there: a run that was stopped goes on, and a
-larger --entries adds to it. Says first what it will cost and asks, unless --yes is given.
+lie as those of the bundled model do (`benchmarks.million_rows`). What was loaded and
+indexed is kept there: a run that was stopped goes on, and a larger --entries adds to it.
+Says first what it will cost and asks, unless --yes is given.
 
 Exact search is computed in numpy from the same vectors. Search is the product's
 (`kb.search`, with row-level security, in this process) with the question's vector given:

@@ -72,16 +72,15 @@ def load_before_forking() -> None:
 
     if choose_device(settings.MODEL_DEVICE).type != "cpu":
         return
-    loads: Mapping[str, Callable[[], object]] = {
-        # One on a server is known by the database, and takes no memory.
-        **(
-            {}
-            if is_on_server(settings.EMBEDDING_MODEL)
-            else {"embedder": lambda: load_embedder(settings.EMBEDDING_MODEL)}
-        ),
+    loads: dict[str, Callable[[], object]] = {
+        "embedder": lambda: load_embedder(settings.EMBEDDING_MODEL),
         "verifier": configured_verifier,
         "language_model": load_language_model,
     }
+    if is_on_server(
+        settings.EMBEDDING_MODEL
+    ):  # the database knows it; no memory to share
+        del loads["embedder"]
     began = time.monotonic()
     with before_forking():
         for name in filter(_is_loaded_at_start, loads):

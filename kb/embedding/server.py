@@ -19,7 +19,7 @@ from kb.embedding.embedder import ON_SERVER
 from kb.embedding.models import EmbeddingModel
 from kb.exceptions import EmbedderUnavailableError
 
-BATCH: Final = 32  # texts in one request, as many as every server takes
+_BATCH: Final = 32  # texts in one request, as many as every server takes
 _SAMPLE: Final = "How do I change the address to which my card is sent?"
 # Servers compute in half precision and in batches: the same text moves by less than that.
 _SAME: Final = 0.999  # cosine
@@ -55,8 +55,8 @@ class ServerEmbedder:
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embed what entries say: float32 of shape (n, dimensions), every row of unit length."""
         made = [
-            self._entries(texts[start : start + BATCH])
-            for start in range(0, len(texts), BATCH)
+            self._entries(texts[start : start + _BATCH])
+            for start in range(0, len(texts), _BATCH)
         ]
         nothing = np.empty((0, self.dimensions), dtype=np.float32)
         return np.concatenate([nothing, *made])

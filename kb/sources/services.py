@@ -139,8 +139,11 @@ def change_source(source_id: int, said: Following, *, by: User) -> FollowedSourc
     Its kind and its knowledge base stay. Documents that get another audience take their
     entries along with the next check.
     """
-    source = _locked(source_id, by)
-    said = check_following(said, by=by, source_id=source_id)
+    return _change(_locked(source_id, by), said, by)
+
+
+def _change(source: FollowedSource, said: Following, by: User) -> FollowedSource:
+    said = check_following(said, by=by, source_id=source.pk)
     if (said.kind, said.knowledge_base) != (source.kind, source.knowledge_base):
         raise InvalidKnowledgeError(
             "kind", "The kind and the knowledge base stay; follow another source."
@@ -165,7 +168,7 @@ def amend_source(source_id: int, *, by: User, **changes: object) -> FollowedSour
         credential=source.credential,
         is_active=source.is_active,
     )
-    return change_source(source_id, replace(as_it_is, **changes), by=by)  # type: ignore[arg-type]  # fields of Following
+    return _change(source, replace(as_it_is, **changes), by)  # type: ignore[arg-type]  # fields of Following
 
 
 def _write(source: FollowedSource, said: Following, by: User) -> FollowedSource:

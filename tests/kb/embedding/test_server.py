@@ -117,7 +117,7 @@ def test_knowledge_moves_to_a_server_and_is_found_by_every_process(place):
     model = active_model()
     assert (model.name, model.dimensions) == (NAME, 384)
     assert EntryEmbedding.objects.filter(model=model).count() >= 40
-    # Another process makes the sample anew, and a little off.
+    # Another process makes the sample again, with other noise.
     assert load_embedder(NAME, reload=True).fingerprint == model.fingerprint
     scope = Scope(make_knowledge_base().pk, (make_audience().pk,), 0.5, timezone.now())
     (hit,) = search(
