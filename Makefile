@@ -107,7 +107,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.runtime: $(VENV)/.made requirements.txt requirements-models.txt
-	@echo "Installing the pinned packages (once; about 1.5 GB)"
+	@echo "Installing the pinned packages (once; about 2 GB)"
 	@# torch first, by its version alone: which build it is, and so its hash, depends on the
 	@# index, and builds with CUDA need packages that the others do without.
 	@sed -n 's/^\([A-Za-z0-9._-]*==[^ ;]*\).*/\1/p' requirements.txt > $(VENV)/pins.txt

