@@ -82,15 +82,25 @@ def merge_adapter(
             "NESCIO_LANGUAGE_ADAPTER to 'none'."
         )
     try:
-        factor = _factor(directory)
-        changes = list(_changes(load_file(directory / WEIGHTS), model))
+        merge_changes(model, load_file(directory / WEIGHTS), _factor(directory))
     except (*UNREADABLE, ArithmeticError, SafetensorError) as error:
         raise damaged(directory, reason(error)) from error
+    return card
+
+
+def merge_changes(
+    model: PreTrainedModel, tensors: Mapping[str, torch.Tensor], factor: float
+) -> None:
+    """Add low-rank changes, named as peft names them, to weights: W + factor B A.
+
+    Raises:
+        ArithmeticError, AttributeError, TypeError, ValueError: They do not fit the model.
+    """
+    changes = list(_changes(tensors, model))
     with torch.no_grad():
         for weight, change in changes:
             # In float32, and rounded to the weights' own type once.
             weight.copy_(weight.float() + factor * change.to(weight.device))
-    return card
 
 
 def _factor(directory: Path) -> float:

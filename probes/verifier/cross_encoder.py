@@ -1,111 +1,171 @@
-"""The cross-encoder: a question and an entry read as one text, by layers of their own.
+"""The cross-encoder: a question and an entry read as one text, by a larger encoder.
 
 It sees which words of the entry belong to which of the question, which states that were
 made of each text alone cannot tell; nothing of an entry can be kept for it, so that only
 the likeliest entries are read so. The design is that of Nogueira and Cho, "Passage
-Re-ranking with BERT" (2019).
+Re-ranking with BERT" (2019); of the encoder low-rank changes are fitted (Hu et al., "LoRA",
+2022), which is all that is kept beside its head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from django.conf import settings
 from torch import nn
-from torch.nn.utils.rnn import pad_sequence
-from transformers import AutoConfig
+from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging as transformers_logging
 
+from probes import bundled_encoder
+from probes.adapter.merging import merge_changes
 from probes.language_model.loading import choose_dtype
 
-from .reading import Pair, Reader, by_length, through, upper_layers
+from .reading import MAX_QUESTION, MAX_WINDOW, Pair, Reader, by_length
 
 _CHUNK: Final = 32  # pairs that are read at once
+_HEAD_WIDTH: Final = 128
+RANK: Final = 20
+_FACTOR: Final = 2.0  # of the low-rank changes
+_ENCODER, _HEAD = "encoder.", "head."
+
+
+def encoder_directory() -> Path:
+    """Return where the encoder lies that the settings name; the bundled one is prepared."""
+    if settings.VERIFIER_ENCODER == "bundled":
+        return bundled_encoder.prepare(settings.PLACES.models)
+    return Path(settings.VERIFIER_ENCODER)
 
 
 class CrossEncoder(nn.Module):
     """A logit that the entry answers, of each pair read together."""
 
-    def __init__(self, layers: nn.ModuleList, width: int) -> None:
+    def __init__(self, encoder: Any, tokenizer: Any, reader: Reader) -> None:  # noqa: ANN401  # of transformers
         super().__init__()
-        self.layers = layers
-        self.head = head(width)
+        width = int(encoder.config.hidden_size)
+        self.encoder = encoder
+        self.head = nn.Sequential(
+            nn.Linear(3 * width, _HEAD_WIDTH), nn.GELU(), nn.Linear(_HEAD_WIDTH, 1)
+        )
+        self._tokenizer, self._reader = tokenizer, reader
 
     @classmethod
-    def of(cls, directory: Path, *, fitted: bool = True) -> Self:
-        """Return one of all layers of the embedder, as it came or without weights yet."""
-        config = AutoConfig.from_pretrained(str(directory))
-        layers = upper_layers(directory, config.num_hidden_layers, fitted=fitted)
-        for part in layers.modules():
+    def to_fit(
+        cls,
+        directory: Path,
+        reader: Reader,
+        kept: Mapping[str, torch.Tensor] | None = None,
+    ) -> Self:
+        """Return one to be fitted, new or further: what was kept of an earlier one."""
+        # Importing it takes seconds, which nothing but a fit should pay.
+        from peft import (  # noqa: PLC0415
+            LoraConfig,
+            inject_adapter_in_model,
+            set_peft_model_state_dict,
+        )
+
+        found = cls._of(directory, reader)
+        names = [
+            name
+            for name, module in found.encoder.named_modules()
+            if isinstance(module, nn.Linear) and "pooler" not in name
+        ]
+        config = LoraConfig(
+            r=RANK, lora_alpha=round(_FACTOR * RANK), target_modules=names
+        )
+        inject_adapter_in_model(config, found.encoder)
+        for name, weight in found.encoder.named_parameters():
+            weight.requires_grad_("lora_" in name)
+        if kept:
+            set_peft_model_state_dict(found.encoder, _part(kept, _ENCODER))
+            found.head.load_state_dict(_part(kept, _HEAD))
+        return found.to(reader.device)
+
+    @classmethod
+    def in_use(
+        cls, directory: Path, reader: Reader, kept: Mapping[str, torch.Tensor]
+    ) -> Self:
+        """Return one whose low-rank changes are merged into the encoder's weights.
+
+        Raises:
+            RuntimeError, ValueError: What was kept does not fit this encoder.
+        """
+        found = cls._of(directory, reader)
+        merge_changes(found.encoder, _part(kept, _ENCODER), _FACTOR)
+        found.head.load_state_dict(_part(kept, _HEAD))
+        found.encoder.to(choose_dtype(reader.device))
+        return found.to(reader.device).eval()
+
+    @classmethod
+    def _of(cls, directory: Path, reader: Reader) -> Self:
+        transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        encoder: Any = AutoModel.from_pretrained(
+            str(directory), use_safetensors=True, dtype=torch.float32
+        )
+        for part in encoder.modules():
             if isinstance(part, nn.Dropout):
                 # It doubles a step's time, and no question is fitted more than a few times.
                 part.p = 0.0
-        return cls(layers, config.hidden_size)
+        return cls(encoder, AutoTokenizer.from_pretrained(str(directory)), reader)
 
-    def forward(
-        self, hidden: torch.Tensor, kinds: torch.Tensor, mask: torch.Tensor
-    ) -> torch.Tensor:
-        """Return logits of shape (pairs,).
+    def kept(self) -> dict[str, torch.Tensor]:
+        """Return what is written of one that was fitted: its changes and its head."""
+        from peft import get_peft_model_state_dict  # noqa: PLC0415  # as above
 
-        Args:
-            hidden: What the embedder's first layer reads: (pairs, tokens, width).
-            kinds: 0 of the question's tokens and 1 of the entry's: (pairs, tokens).
-            mask: 1 of text and 0 of what pads: the same shape.
-        """
-        states = through(self.layers, hidden, mask)
-        return pooled(self.head, states, mask * (kinds == 0), mask * kinds)
+        changes = get_peft_model_state_dict(self.encoder)
+        return {f"{_ENCODER}{name}": each for name, each in changes.items()} | {
+            f"{_HEAD}{name}": each for name, each in self.head.state_dict().items()
+        }
+
+    def logits(self, pairs: Sequence[Pair]) -> torch.Tensor:
+        """Return (pairs,), on the processor; those of like length are read together."""
+        texts = [self._reader.text_of(*pair) for pair in pairs]
+        lengths = [len(question) + len(window) for question, window in texts]
+        return by_length(
+            lengths, _CHUNK, lambda places: self._read([texts[at] for at in places])
+        )
+
+    def _read(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
+        read = self._tokenizer(
+            *(list(side) for side in zip(*texts, strict=True)),
+            padding=True,
+            truncation="only_second",
+            max_length=MAX_QUESTION + MAX_WINDOW,
+            return_tensors="pt",
+        )
+        parts = [read.sequence_ids(row) for row in range(len(texts))]
+        sides = [
+            torch.tensor([[each == side for each in row] for row in parts])
+            for side in (0, 1)
+        ]
+        device = self._reader.device
+        # While it is fitted the weights stay in full and only the products are halved.
+        halves = self.training and choose_dtype(device) is torch.bfloat16
+        with torch.autocast(device.type, torch.bfloat16, enabled=halves):
+            states = self.encoder(**read.to(device)).last_hidden_state
+        logits: torch.Tensor = self.head(
+            _summary(states.float(), *(side.to(device) for side in sides))
+        )
+        return logits.squeeze(-1).cpu()
 
 
-def head(width: int) -> nn.Sequential:
-    """Return what makes a logit of the states of a pair, with new weights."""
-    return nn.Sequential(nn.Linear(3 * width, width), nn.GELU(), nn.Linear(width, 1))
-
-
-def pooled(head: nn.Module, states: torch.Tensor, *sides: torch.Tensor) -> torch.Tensor:
-    """Return logits (pairs,) of the first token's state and the means of both sides.
+def _summary(states: torch.Tensor, *sides: torch.Tensor) -> torch.Tensor:
+    """Return the first token's state and the means of both sides: (pairs, 3 * width).
 
     Args:
         states: (pairs, tokens, width).
-        sides: 1 of the question's tokens and of the entry's, 0 elsewhere: (pairs, tokens).
+        sides: Which tokens are the question's, and the entry's: (pairs, tokens).
     """
     means = [
-        (states * part[:, :, None]).sum(1) / part.sum(1, keepdim=True).clamp_min(1)
-        for part in (side.to(states) for side in sides)
+        (states * side[:, :, None]).sum(1) / side.sum(1, keepdim=True).clamp_min(1)
+        for side in sides
     ]
-    logits: torch.Tensor = head(torch.cat([states[:, 0], *means], 1))
-    return logits.float().squeeze(-1)
+    return torch.cat([states[:, 0], *means], 1)
 
 
-def joint_logits(
-    network: CrossEncoder, reader: Reader, pairs: Sequence[Pair]
-) -> torch.Tensor:
-    """Return each pair's logit, (pairs,); those of like length are read together."""
-    rows = [reader.joined(question, entry) for question, entry in pairs]
-    lengths = [len(ids) for ids, _ in rows]
-    return by_length(
-        lengths,
-        _CHUNK,
-        lambda places: _read(network, reader, [rows[at] for at in places]),
-    )
-
-
-def _read(
-    network: CrossEncoder,
-    reader: Reader,
-    rows: Sequence[tuple[NDArray[np.int32], NDArray[np.int32]]],
-) -> torch.Tensor:
-    device, dtype = reader.device, next(network.parameters()).dtype
-    ids = _padded([own for own, _ in rows])
-    kinds = _padded([kind for _, kind in rows]).to(device)
-    mask = _padded([np.ones(len(own), np.float32) for own, _ in rows]).to(device)
-    # While it is fitted the weights stay in full and only the products are halved.
-    halves = network.training and choose_dtype(device) is torch.bfloat16
-    with torch.autocast(device.type, torch.bfloat16, enabled=halves):
-        hidden = reader.embedded(ids, kinds).to(dtype)
-        logits: torch.Tensor = network(hidden, kinds, mask)
-    return logits.float().cpu()
-
-
-def _padded(rows: Sequence[NDArray[Any]]) -> torch.Tensor:
-    return pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
+def _part(kept: Mapping[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {
+        name.removeprefix(prefix): each
+        for name, each in kept.items()
+        if name.startswith(prefix)
+    }

@@ -18,10 +18,9 @@ from scipy.optimize import minimize
 from torch import nn
 from torch.nn import functional
 
-from .cross_encoder import CrossEncoder, joint_logits
+from .cross_encoder import CrossEncoder
 from .network import Interaction, Tuned
-from .reading import Pair, Reader, Tokens, by_length, side_of
-from .teacher import Teacher
+from .reading import Pair, Tokens, by_length, side_of
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
@@ -48,11 +47,10 @@ class VerifierSettings:
         batch: Questions in one step.
         learning_rate: At its highest; it rises over the first `warm_up` share of the
             steps and falls along a line.
-        upper_rate: The same of the embedder's layers that are tuned; at 0 they stay.
+        upper_rate: The same of the embedder's layers that are tuned, or of the encoder's
+            low-rank changes; at 0 they stay.
         left_out: Share of the questions whose entry is left out on purpose, so that what
             looks like an answer is none.
-        by_teacher: Share of the loss that is the difference from a teacher, where there is
-            one.
     """
 
     group: int = 5
@@ -64,7 +62,6 @@ class VerifierSettings:
     warm_up: float = 0.05
     clip: float = 1.0
     left_out: float = 0.15
-    by_teacher: float = 0.7
     seed: int = 0
 
 
@@ -85,48 +82,22 @@ def fit_verifier(
 
 def fit_cross_encoder(
     network: CrossEncoder,
-    reader: Reader,
-    examples: Sequence[Example],
-    settings: VerifierSettings,
-    *,
-    teacher: Teacher | None = None,
-    on_step: Callable[[int, int], None] = lambda _done, _total: None,
-) -> None:
-    """Fit a cross-encoder in place; its layers at `upper_rate`, its head at the other.
-
-    With a teacher, which was fitted before, it learns from what that makes of each pair.
-    """
-    groups = _joint_groups(network.head, network.layers, settings)
-
-    def score(pairs: Sequence[Pair]) -> torch.Tensor:
-        return joint_logits(network, reader, pairs)[None]
-
-    _fit(network, groups, score, examples, settings, on_step, teacher)
-
-
-def fit_teacher(
-    teacher: Teacher,
     examples: Sequence[Example],
     settings: VerifierSettings,
     *,
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
-    """Fit a teacher in place, as a cross-encoder is; its encoder at `upper_rate`."""
-    groups = _joint_groups(teacher.head, teacher.encoder, settings)
-
-    def score(pairs: Sequence[Pair]) -> torch.Tensor:
-        return teacher.logits(pairs)[None]
-
-    _fit(teacher, groups, score, examples, settings, on_step)
-
-
-def _joint_groups(
-    head: nn.Module, below: nn.Module, settings: VerifierSettings
-) -> list[dict[str, Any]]:
-    return [
-        {"params": [*head.parameters()]},
-        {"params": [*below.parameters()], "lr": settings.upper_rate},
+    """Fit a cross-encoder in place; its changes at `upper_rate`, its head at the other."""
+    changes = [each for each in network.encoder.parameters() if each.requires_grad]
+    groups: list[dict[str, Any]] = [
+        {"params": [*network.head.parameters()]},
+        {"params": changes, "lr": settings.upper_rate},
     ]
+
+    def score(pairs: Sequence[Pair]) -> torch.Tensor:
+        return network.logits(pairs)[None]
+
+    _fit(network, groups, score, examples, settings, on_step)
 
 
 def _fit(
@@ -136,7 +107,6 @@ def _fit(
     examples: Sequence[Example],
     settings: VerifierSettings,
     on_step: Callable[[int, int], None],
-    teacher: Teacher | None = None,
 ) -> None:
     chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
     optimizer = torch.optim.AdamW(
@@ -157,7 +127,7 @@ def _fit(
         while done < total:
             for batch in _batches(examples, settings.batch, chance)[: total - done]:
                 optimizer.zero_grad()
-                loss = _loss(score, batch, settings, chance, teacher)
+                loss = _loss(score, batch, settings, chance)
                 loss.backward()  # type: ignore[no-untyped-call]  # torch has no hint
                 nn.utils.clip_grad_norm_(network.parameters(), settings.clip)
                 optimizer.step()
@@ -191,7 +161,6 @@ def _loss(
     batch: Sequence[Example],
     settings: VerifierSettings,
     chance: random.Random,
-    teacher: Teacher | None,
 ) -> torch.Tensor:
     pairs, right = [], []
     for example in batch:
@@ -204,39 +173,13 @@ def _loss(
     logits = score(pairs).view(-1, len(batch), settings.group)
     target = torch.tensor(right).expand(len(logits), -1)  # the same for every net
     each = functional.one_hot(target, settings.group + 1)[..., : settings.group].float()
-    own = _distance(logits, target, each, _PAIR_WEIGHT)
-    if teacher is None:
-        return own
-    with torch.no_grad():
-        taught = teacher.logits(pairs).view(1, len(batch), -1).expand_as(logits)
-    choice = functional.softmax(_with_none(taught), 2)
-    share = settings.by_teacher
-    return (1 - share) * own + share * _distance(logits, choice, taught.sigmoid())
-
-
-def _distance(
-    logits: torch.Tensor,
-    choice: torch.Tensor,
-    each: torch.Tensor,
-    pair_weight: float = 1.0,
-) -> torch.Tensor:
-    """Return how far logits (nets, questions, entries) are from what is wanted.
-
-    Args:
-        choice: Which entry, or as the last none, is chosen (nets, questions); or with
-            which probability each is (nets, questions, entries + 1).
-        each: With which probability each entry answers by itself: the shape of `logits`.
-    """
+    none = torch.zeros(*logits.shape[:2], 1)
     chosen = functional.cross_entropy(
-        _with_none(logits).flatten(0, 1), choice.flatten(0, 1)
+        torch.cat([logits, none], 2).flatten(0, 1), target.flatten()
     )
-    return chosen + pair_weight * functional.binary_cross_entropy_with_logits(
+    return chosen + _PAIR_WEIGHT * functional.binary_cross_entropy_with_logits(
         logits, each
     )
-
-
-def _with_none(logits: torch.Tensor) -> torch.Tensor:
-    return torch.cat([logits, torch.zeros(*logits.shape[:2], 1)], 2)
 
 
 def logits_of(network: Tuned, pairs: Sequence[Pair]) -> torch.Tensor:

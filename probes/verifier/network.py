@@ -14,7 +14,6 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from .cross_encoder import CrossEncoder
 from .reading import ASKED, MAX_QUESTION, NEVER, PARTS, WHOLE, Side, through
 
 _WIDTH: Final = 96
@@ -145,19 +144,14 @@ class Interaction(nn.Module):
 
 
 class Tuned(nn.Module):
-    """All that is fitted: the embedder's last layers, the nets, and the cross-encoder.
+    """What is fitted on states: the embedder's last layers, and the nets.
 
     In use a `Reader` has the layers, so that an entry passes them once.
     """
 
-    def __init__(
-        self,
-        upper: nn.ModuleList,
-        members: "Members",
-        cross: CrossEncoder | None = None,
-    ) -> None:
+    def __init__(self, upper: nn.ModuleList, members: "Members") -> None:
         super().__init__()
-        self.upper, self.members, self.cross = upper, members, cross
+        self.upper, self.members = upper, members
 
     def read(self, side: Side) -> Side:
         """Return states of the last layer, of those below the tuned ones."""

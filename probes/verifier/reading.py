@@ -125,7 +125,6 @@ class Reader:
         self._last = self._tokenizer.sep_token_id
         self._between = self._tokenizer.convert_tokens_to_ids("|")
         self._stop = self._tokenizer.convert_tokens_to_ids(".")
-        self._embeddings = loaded.embeddings
         self._below = _without_last(loaded.eval(), left_off)
         self._own = loaded.encoder.layer[len(loaded.encoder.layer) - left_off :]
         self._upper = nn.ModuleList(upper).eval()
@@ -139,14 +138,6 @@ class Reader:
 
     def question(self, text: str) -> Tokens:
         return self.questions([text])[0]
-
-    def embedded(self, ids: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
-        """Return what the first layer reads of texts: (texts, tokens, width)."""
-        with torch.no_grad():
-            found: torch.Tensor = self._embeddings(
-                input_ids=ids.to(self.device), token_type_ids=kinds.to(self.device)
-            )
-        return found
 
     def joined(
         self, question: Tokens, window: Tokens

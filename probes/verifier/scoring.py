@@ -22,9 +22,8 @@ from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
 from probes.exceptions import VerifierFileError
-from probes.language_model.loading import choose_dtype
 
-from .cross_encoder import CrossEncoder, joint_logits
+from .cross_encoder import CrossEncoder, encoder_directory
 from .differences import packed, unpacked
 from .network import Interaction, Members, Tuned
 from .reading import (
@@ -39,7 +38,8 @@ from .reading import (
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
-FORMAT: Final = 6
+FORMAT: Final = 7
+_CROSS: Final = "cross."  # before the names of the cross-encoder's weights
 NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has none
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
@@ -112,8 +112,8 @@ class VerifierCard:
         base_sha256: Digest of the embedder's weights, whose token states are its input.
         tuned: How many of the embedder's last layers were tuned and lie beside the nets.
         members: Nets in the ensemble.
-        has_cross_encoder: Whether one lies beside them, by which the likeliest entries
-            are read together with the question.
+        encoder_sha256: Digest of the larger encoder's weights, by which the likeliest
+            entries are read together with the question; empty where none is.
         sources: What it was fitted on, with licences; counts are questions.
     """
 
@@ -125,7 +125,7 @@ class VerifierCard:
     settings: Mapping[str, Any]
     metrics: Mapping[str, Any] = field(default_factory=dict)
     calibration: Calibration = Calibration()
-    has_cross_encoder: bool = False
+    encoder_sha256: str = ""
     weights_sha256: str = ""
 
     @property
@@ -150,14 +150,26 @@ def damaged(directory: Path, why: str) -> VerifierFileError:
     )
 
 
-def save_verifier(directory: Path, network: Tuned, card: VerifierCard) -> VerifierCard:
+def save_verifier(
+    directory: Path,
+    network: Tuned,
+    card: VerifierCard,
+    cross: Mapping[str, torch.Tensor] | None = None,
+) -> VerifierCard:
     """Write what was fitted, then the card, which is returned with its hash.
 
     Half a write is refused when it is read.
+
+    Args:
+        cross: What is kept of the cross-encoder.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
-    save_file(packed(network.state_dict(), _base(network)), directory / WEIGHTS)
+    kept = packed(network.state_dict(), _base(network)) | {
+        _CROSS + name: each.detach().cpu().half().contiguous()
+        for name, each in (cross or {}).items()
+    }
+    save_file(kept, directory / WEIGHTS)
     written = replace(card, weights_sha256=sha256_of(directory / WEIGHTS))
     (directory / CARD).write_bytes(card_text(asdict(written), FORMAT))
     return written
@@ -179,15 +191,25 @@ class Verifier:
     times as long as one after the other do.
     """
 
-    def __init__(self, reader: Reader, network: Tuned, card: VerifierCard) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        network: Tuned,
+        card: VerifierCard,
+        cross: CrossEncoder | None = None,
+    ) -> None:
         self.card, self.fingerprint = card, card.fingerprint
         self._reader, self._network = reader, network.members.eval()
-        self._cross = network.cross and network.cross.eval()
+        self._cross = cross and cross.eval()
         # A question is held against entries, then their sentences, then those to mark.
         self._question = lru_cache(maxsize=_KEPT_QUESTIONS)(reader.question)
         self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
         self._bytes = 0
         self._lock = FairLock()
+
+    @property
+    def reads_jointly(self) -> bool:
+        return self._cross is not None
 
     def is_word(self, word: str) -> bool:
         """Tell whether the embedder knows this word, in small letters, as a whole."""
@@ -239,7 +261,7 @@ class Verifier:
             tokens = self._question(question)
             windows = self._windows(entries)
             pairs = [(tokens, self._likeliest(tokens, own)) for own in windows]
-            logits = joint_logits(self._cross, self._reader, pairs)
+            logits = self._cross.logits(pairs)
         near = [
             np.max([_cosines(tokens, part) for part in own], axis=0) for own in windows
         ]
@@ -323,27 +345,32 @@ def is_loaded(directory: Path) -> bool:
     return _loaded.find(directory) is not None
 
 
-def load_network(directory: Path) -> tuple[VerifierCard, Tuned]:
-    """Return a verifier's card and what was fitted, on the processor."""
+def load_network(
+    directory: Path,
+) -> tuple[VerifierCard, Tuned, dict[str, torch.Tensor]]:
+    """Return a verifier's card, what was fitted, and what is kept of its cross-encoder.
+
+    On the processor, in single precision.
+    """
     card = read_card(directory)
     config = AutoConfig.from_pretrained(str(base_directory()))
     nets = [
         Interaction(config.hidden_size, config.vocab_size) for _ in range(card.members)
     ]
     upper = upper_layers(base_directory(), card.tuned, fitted=False)
-    cross = (
-        CrossEncoder.of(base_directory(), fitted=False)
-        if card.has_cross_encoder
-        else None
-    )
-    network = Tuned(upper, Members(nets), cross)
+    network = Tuned(upper, Members(nets))
     try:
         kept = load_file(directory / WEIGHTS)
+        cross = {
+            name.removeprefix(_CROSS): kept.pop(name).float()
+            for name in [*kept]
+            if name.startswith(_CROSS)
+        }
         weights = unpacked(kept, _base(network))
         network.load_state_dict(weights, assign=True)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise damaged(directory, str(error)) from error
-    return card, network
+    return card, network, cross
 
 
 def _base(network: Tuned) -> dict[str, torch.Tensor]:
@@ -351,32 +378,59 @@ def _base(network: Tuned) -> dict[str, torch.Tensor]:
 
     They come from its file: a loaded one may have its weights packed for the processor.
     """
-    cross = network.cross.layers if network.cross else ()
     found: dict[str, torch.Tensor] = {}
+    own = network.upper
     count = AutoConfig.from_pretrained(str(base_directory())).num_hidden_layers
     with safe_open(base_directory() / "model.safetensors", "pt") as file:
-        for name, own in (("upper", network.upper), ("cross.layers", cross)):
-            for at, layer in enumerate(own):
-                whole = f"encoder.layer.{count - len(own) + at}"
-                for key, _ in layer.named_parameters():
-                    weights = file.get_tensor(f"{whole}.{key}").float()
-                    found[f"{name}.{at}.{key}"] = weights
+        for at, layer in enumerate(own):
+            whole = f"encoder.layer.{count - len(own) + at}"
+            for key, _ in layer.named_parameters():
+                found[f"upper.{at}.{key}"] = file.get_tensor(f"{whole}.{key}").float()
     return found
 
 
 def _load(directory: Path, base: nn.Module | None) -> Verifier:
-    card, network = load_network(directory)
+    card, network, kept = load_network(directory)
     reader = Reader(base_directory(), base, left_off=card.tuned, upper=network.upper)
-    if reader.sha256 != card.base_sha256:
+    _check(directory, "embedder", card.base_sha256, reader.sha256)
+    network.upper.to(reader.device)
+    return Verifier(
+        reader, network, card, _cross_encoder(directory, card, reader, kept)
+    )
+
+
+def _cross_encoder(
+    directory: Path,
+    card: VerifierCard,
+    reader: Reader,
+    kept: Mapping[str, torch.Tensor],
+) -> CrossEncoder | None:
+    if not card.encoder_sha256:
+        return None
+    encoder = encoder_directory()
+    _check(directory, "encoder", card.encoder_sha256, encoder_sha256(encoder))
+    try:
+        return CrossEncoder.in_use(encoder, reader, kept)
+    except (
+        ArithmeticError,
+        AttributeError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:
+        raise damaged(directory, str(error)) from error
+
+
+def encoder_sha256(directory: Path) -> str:
+    return sha256_of(directory / "model.safetensors")
+
+
+def _check(directory: Path, what: str, wanted: str, found: str) -> None:
+    if found != wanted:
         raise damaged(
             directory,
-            f"it was fitted on the embedder {card.base_sha256[:12]}, and "
-            f"{reader.sha256[:12]} is installed",
+            f"it was fitted on the {what} {wanted[:12]}, and {found[:12]} is installed",
         )
-    network.upper.to(reader.device)
-    if network.cross:
-        network.cross.to(reader.device, choose_dtype(reader.device))
-    return Verifier(reader, network, card)
 
 
 def place_of(title: str, section: str) -> str:

@@ -21,6 +21,9 @@ MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
 # Entries that are read closely, by their sentences and together with the question: the
 # likeliest. What is behind them is hardly ever lifted above them, and reading takes time.
 READ_CLOSELY: Final = 3
+# Of these, what seems less likely than this is not read together with the question: it is
+# hardly ever lifted to an answer, and half of the time is spent on it.
+LEAST_READ: Final = -1.5  # of log-odds
 # How much less likely than it seems an entry is that others kept from being read closely.
 BEHIND: Final = 1.0  # of log-odds
 # Entries that are shown as one answer; a further one is at least this likely, as a share
@@ -49,6 +52,10 @@ class Verifier(Protocol):
     def fingerprint(self) -> str:
         """What tells two verifiers apart."""
 
+    @property
+    def reads_jointly(self) -> bool:
+        """Whether it can read a passage together with the question."""
+
     def is_word(self, word: str) -> bool:
         """Tell whether it knows this word, in small letters, as a whole."""
 
@@ -61,15 +68,12 @@ class Verifier(Protocol):
     def joint_log_odds(
         self, question: str, passages: Sequence[Passage]
     ) -> Sequence[float]:
-        """Return the same of each passage read together with the question.
-
-        Nothing where it only reads them apart.
-        """
+        """Return the same of each passage read together with the question."""
 
 
 # How a question is read, by which thresholds are held to be current. A change that moves
 # odds gets a new number, and knowledge bases calibrate themselves again.
-READING: Final = "2"
+READING: Final = "3"
 _ENDS: Final = " .!?\u2026"
 
 
@@ -92,14 +96,15 @@ def log_odds(
     read = iter(verifier.log_odds(question, [p for ps in parts.values() for p in ps]))
     for at, own in parts.items():
         found[at] = max([found[at], *(next(read) for _ in own)])
-    together = verifier.joint_log_odds(question, [passages[at] for at in likeliest])
-    if together:
-        jointly = dict(zip(likeliest, together, strict=True))
-        found = [
-            (each + jointly[at]) / 2 if at in jointly else each - BEHIND
-            for at, each in enumerate(found)
-        ]
-    return found
+    if not verifier.reads_jointly:
+        return found
+    worth = [at for at in likeliest if found[at] >= LEAST_READ]
+    together = verifier.joint_log_odds(question, [passages[at] for at in worth])
+    jointly = dict(zip(worth, together, strict=True))
+    return [
+        (each + jointly[at]) / 2 if at in jointly else each - BEHIND
+        for at, each in enumerate(found)
+    ]
 
 
 def choose(

@@ -2,7 +2,7 @@
 
 import hashlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,12 +11,11 @@ from typing import Final
 import torch
 from torch import nn
 
-from probes.verifier.cross_encoder import CrossEncoder
+from probes.verifier.cross_encoder import CrossEncoder, encoder_directory
 from probes.verifier.fitting import (
     Example,
     VerifierSettings,
     fit_cross_encoder,
-    fit_teacher,
     fit_verifier,
     set_weights,
 )
@@ -25,11 +24,11 @@ from probes.verifier.reading import Reader, base_directory, upper_layers
 from probes.verifier.scoring import (
     Verifier,
     VerifierCard,
+    encoder_sha256,
     load_network,
     read_card,
     save_verifier,
 )
-from probes.verifier.teacher import Teacher
 from qa.exceptions import TrainingDataError
 
 from .verifier_calibration import calibrate_verifier
@@ -67,11 +66,9 @@ class VerifierTraining:
         repeats: How often a question about the other organisations is fitted on.
         tuned: How many of the embedder's last layers are fitted too.
         nets_alone: How the nets are fitted before the layers are fitted with them.
-        cross: How the cross-encoder is fitted; not at all with no epoch.
+        cross: How the cross-encoder is fitted, which takes longest by far; with no epoch an
+            earlier one's stays, and a new verifier has none.
         exchanged: Share of the public questions that are asked with one thing exchanged, too.
-        teacher: An encoder's directory, which is fitted first as a larger cross-encoder, and
-            from which the verifier's own then learns.
-        teaching: How the teacher is fitted.
         begin_from: A verifier's directory, whose nets, layers and cross-encoder are fitted
             further instead of new ones.
     """
@@ -102,17 +99,11 @@ class VerifierTraining:
     settings: VerifierSettings = field(default_factory=VerifierSettings)
     cross: VerifierSettings = field(
         default_factory=lambda: VerifierSettings(
-            epochs=1.5, batch=24, weight_decay=0.01, warm_up=0.06
-        )
-    )
-    exchanged: float = 0.3
-    teacher: Path | None = None
-    teaching: VerifierSettings = field(
-        default_factory=lambda: VerifierSettings(
-            group=6, batch=128, learning_rate=2e-4, upper_rate=4e-5, weight_decay=0.01,
-            warm_up=0.06, left_out=0.25,
+            epochs=0.3, batch=24, group=6, learning_rate=5e-4, upper_rate=4e-4,
+            weight_decay=0.01, warm_up=0.06, left_out=0.25,
         )
     )  # fmt: skip
+    exchanged: float = 0.3
     begin_from: Path | None = None
 
 
@@ -147,26 +138,25 @@ def train_verifier(
             examples += made * training.repeats
         else:
             examples += chance.sample(made, round(training.share * len(made)))
-    network, phases = _begun(training, reader, examples)
+    network, cross, phases = _begun(training, reader, examples)
     for what, settings in phases:
         fit_verifier(
             network, examples, settings, on_step=partial(on_progress, f"Fitting {what}")
         )
     if training.cross.epochs:
-        network.cross = network.cross or CrossEncoder.of(base_directory())
+        joint = _new_or_earlier(reader, cross, seed)
         fit_cross_encoder(
-            network.cross,
-            reader,
+            joint,
             every,
             replace(training.cross, seed=seed),
-            teacher=_taught(training, reader, every, on_progress),
             on_step=partial(on_progress, "Fitting the cross-encoder"),
         )
+        cross = joint.kept()
     card = VerifierCard(
         base_sha256=reader.sha256,
         members=len(network.members.members),
         tuned=training.tuned,
-        has_cross_encoder=network.cross is not None,
+        encoder_sha256=encoder_sha256(encoder_directory()) if cross else "",
         data_sha256=_digest([*sets, *held_out]),
         sources={
             each.name: {"questions": len(each.questions), "licence": each.licence}
@@ -180,46 +170,43 @@ def train_verifier(
             "phases": [what for what, _ in phases],
             "cross_encoder": asdict(training.cross),
             "exchanged": training.exchanged,
-            "teacher": training.teacher.name if training.teacher else "",
             "begun_from": _fingerprint(training.begin_from),
         },
     )
-    return save_calibrated(output, network, card, held_out, on_progress=on_progress)
+    return save_calibrated(
+        output, network, cross, card, held_out, on_progress=on_progress
+    )
 
 
 def save_calibrated(
     output: Path,
     network: Tuned,
+    cross: Mapping[str, torch.Tensor],
     card: VerifierCard,
     held_out: Sequence[KnowledgeSet],
     *,
     on_progress: OnProgress,
 ) -> VerifierCard:
-    """Fit the probabilities of what was fitted, and write its files."""
+    """Fit the probabilities of what was fitted, and write its files.
+
+    Args:
+        cross: What is kept of the cross-encoder; empty without one.
+    """
     layers = network.upper
     reader = Reader(base_directory(), left_off=len(layers), upper=layers)
-    verifier = Verifier(reader, network, card)
+    joint = CrossEncoder.in_use(encoder_directory(), reader, cross) if cross else None
+    verifier = Verifier(reader, network, card, joint)
     found, metrics = calibrate_verifier(verifier, held_out, on_progress=on_progress)
     calibrated = replace(card, calibration=found, metrics=metrics)
-    return save_verifier(output, network, calibrated)
+    return save_verifier(output, network, calibrated, cross)
 
 
-def _taught(
-    training: VerifierTraining,
-    reader: Reader,
-    examples: Sequence[Example],
-    on_progress: OnProgress,
-) -> Teacher | None:
-    if training.teacher is None:
-        return None
-    settings = replace(training.teaching, seed=training.settings.seed)
+def _new_or_earlier(
+    reader: Reader, kept: Mapping[str, torch.Tensor], seed: int
+) -> CrossEncoder:
     with torch.random.fork_rng():
-        torch.manual_seed(settings.seed)
-        teacher = Teacher.of(training.teacher, reader)
-    fit_teacher(
-        teacher, examples, settings, on_step=partial(on_progress, "Fitting the teacher")
-    )
-    return teacher
+        torch.manual_seed(seed)
+        return CrossEncoder.to_fit(encoder_directory(), reader, kept)
 
 
 def _fingerprint(directory: Path | None) -> str:
@@ -228,21 +215,19 @@ def _fingerprint(directory: Path | None) -> str:
 
 def _begun(
     training: VerifierTraining, reader: Reader, examples: Sequence[Example]
-) -> tuple[Tuned, list[tuple[str, VerifierSettings]]]:
-    """Return the network before the fit, and in which phases it is fitted."""
+) -> tuple[Tuned, dict[str, torch.Tensor], list[tuple[str, VerifierSettings]]]:
+    """Return the network before the fit, what there is of a cross-encoder, and the phases."""
     upper = upper_layers(base_directory(), training.tuned)
     if training.begin_from is not None:
-        card, earlier = load_network(training.begin_from)
+        card, earlier, cross = load_network(training.begin_from)
         if card.tuned > training.tuned:
             raise TrainingDataError(
                 f"The verifier in {training.begin_from} has {card.tuned} tuned layers: "
                 f"fit at least as many, not {training.tuned}."
             )
         kept = upper[: training.tuned - card.tuned]
-        network = Tuned(
-            nn.ModuleList([*kept, *earlier.upper]), earlier.members, earlier.cross
-        )
-        return network, [("all", training.settings)]
+        network = Tuned(nn.ModuleList([*kept, *earlier.upper]), earlier.members)
+        return network, cross, [("all", training.settings)]
     shown = {id(e): e for x in examples for e in (*x.positives, *x.negatives)}
     with torch.random.fork_rng():
         torch.manual_seed(training.settings.seed)
@@ -254,7 +239,7 @@ def _begun(
         set_weights(net, [*shown.values()])
     alone = replace(training.nets_alone, seed=training.settings.seed)
     network = Tuned(upper, Members(nets))
-    return network, [("the nets", alone), ("all", training.settings)]
+    return network, {}, [("the nets", alone), ("all", training.settings)]
 
 
 def read_public(training: VerifierTraining) -> list[KnowledgeSet]:

@@ -16,7 +16,14 @@ from sklearn.metrics import roc_auc_score
 
 from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Calibration, Verifier
-from qa.pipeline.choice import BEHIND, COMPETITION, READ_CLOSELY, sentences_of
+from qa.pipeline.choice import (
+    BEHIND,
+    COMPETITION,
+    LEAST_READ,
+    READ_CLOSELY,
+    Passage,
+    sentences_of,
+)
 
 from .verifier_candidates import retrieve
 from .verifier_sources import KnowledgeSet
@@ -24,6 +31,7 @@ from .verifier_sources import KnowledgeSet
 _ENTRIES: Final = 8  # beside a question
 _READINGS: Final = 3
 _NONE: Final = -1e4
+_SPARE: Final = 2  # read together beside those that are as the logits alone say
 # Not fitted: near misses of an invented organisation are near on purpose, so that a free
 # fit counts nearness against a fact, which harms where questions are people's own.
 _NEARNESS: Final = 1.0
@@ -38,8 +46,9 @@ class Asked:
         whole: Readings of each entry's windows: (questions, entries, windows, 3); what
             pads has a logit of `_NONE`.
         parts: The same of its sentences, each by itself.
-        joint: Of each entry read together with the question: (questions, entries, 3);
-            (questions, entries, 0) without a cross-encoder.
+        joint: Of entries read together with the question: (questions, entries, 3), with a
+            logit of `_NONE` of those that are not among the likeliest by far; (questions,
+            entries, 0) without a cross-encoder.
         right: Whether it answers: (questions, entries).
         kind: (questions,): the same number for questions that count together; each kind
             counts as much as another.
@@ -71,7 +80,7 @@ class Asked:
         found: NDArray[np.float64] = np.where(is_close, np.maximum(whole, parts), whole)
         if self.joint.shape[2]:
             jointly = by.log_odds(self.joint, is_joint=True)
-            is_read = is_close & (self.joint[..., 0] != _NONE)
+            is_read = is_close & (found >= LEAST_READ) & (self.joint[..., 0] != _NONE)
             found = np.where(is_read, (found + jointly) / 2, found - BEHIND)
         return found
 
@@ -176,9 +185,10 @@ def ask(
                 for at in found[number]
                 if not (is_left_out and known.answers(row, at))
             ][:_ENTRIES]
-            whole.append(verifier.measure(row.text, [passages[at] for at in shown]))
+            apart = verifier.measure(row.text, [passages[at] for at in shown])
+            whole.append(apart)
             joint.append(
-                verifier.measure_jointly(row.text, [passages[at] for at in shown])
+                _read_together(verifier, row.text, [passages[a] for a in shown], apart)
             )
             said = [sentences_of(passages[at]) for at in shown]
             every = verifier.measure(row.text, [each for own in said for each in own])
@@ -196,12 +206,30 @@ def ask(
     flags = np.zeros((len(right), max(map(len, right))), bool)
     for at, each in enumerate(right):
         flags[at, : len(each)] = each
-    together = np.zeros((*flags.shape, _READINGS if any(map(len, joint)) else 0))
+    together = np.zeros((*flags.shape, _READINGS if verifier.reads_jointly else 0))
     together[..., :1] = _NONE
-    for at, readings in enumerate(joint):
-        if len(readings):
-            together[at, : len(readings)] = readings
+    for at, readings in enumerate(joint if verifier.reads_jointly else []):
+        together[at, : len(readings)] = readings
     return Asked(_padded(whole), _padded(parts), together, flags, np.array(kind))
+
+
+def _read_together(
+    verifier: Verifier,
+    question: str,
+    passages: Sequence[Passage],
+    apart: Sequence[NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    """Return readings of passages together with the question: (passages, 3).
+
+    Of those alone that are among the likeliest whichever way the logits are weighed.
+    """
+    found = np.zeros((len(passages), _READINGS))
+    found[:, 0] = _NONE
+    order = sorted(range(len(passages)), key=lambda at: -apart[at][:, 0].max())
+    if verifier.reads_jointly and order:
+        read = order[: READ_CLOSELY + _SPARE]
+        found[read] = verifier.measure_jointly(question, [passages[a] for a in read])
+    return found
 
 
 def _padded(rows: Sequence[Sequence[NDArray[np.float64]]]) -> NDArray[np.float64]:

@@ -8,10 +8,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from kb.text.words import sentence_spans
 from kb.types import Contradiction, Evidence, Excluded, Exclusion
-from qa.pipeline.choice import Passage, chance_of, chance_of_any, log_odds
+from qa.pipeline.choice import (
+    BEHIND,
+    LEAST_READ,
+    Passage,
+    chance_of,
+    chance_of_any,
+    log_odds,
+)
 from qa.pipeline.entry_gate import telling_sentence, weigh
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.language_model import NoProbes
@@ -343,11 +351,31 @@ def test_the_likeliest_are_read_together_with_the_question():
     passages = [
         Passage("", "", "", text) for text in ("ten", "nine", "eight", "seven nine")
     ]
-    found = log_odds("How much?", passages, Joint([0.9, 0.8, 0.7, 0.6]))
-    apart = [math.log(each / (1 - each)) for each in (0.9, 0.8, 0.7, 0.6)]
+    scores = (0.9, 0.8, 0.7, 0.6)
+    found = log_odds("How much?", passages, Joint(scores, reads_jointly=True))
+    apart = [math.log(each / (1 - each)) for each in scores]
     # The fourth was not read, and is taken to be behind.
     expected = [apart[0] - 4, apart[1] + 4, apart[2] - 4, 2 * (apart[3] - 1)]
     assert found == pytest.approx([each / 2 for each in expected])
+
+
+def test_what_seems_unlikely_is_not_read_together_with_the_question():
+    read: list[Sequence[Passage]] = []
+
+    class Joint(GivenScorer):
+        def joint_log_odds(
+            self, _question: str, texts: Sequence[Passage]
+        ) -> list[float]:
+            read.append(texts)
+            return [9.0] * len(texts)
+
+    passages = [Passage("", "", "", text) for text in ("ten", "nine")]
+    likely, unlikely = 0.5, float(expit(LEAST_READ - 0.1))
+    found = log_odds(
+        "How much?", passages, Joint([likely, unlikely], reads_jointly=True)
+    )
+    assert read == [passages[:1]]
+    assert found == pytest.approx([4.5, LEAST_READ - 0.1 - BEHIND])
 
 
 def test_a_slip_of_the_pen_is_read_as_the_word_of_an_entry():

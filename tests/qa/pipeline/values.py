@@ -167,6 +167,7 @@ class GivenScorer:
     scores: Sequence[float]
     asked: list[tuple[str, Sequence[object]]] = field(default_factory=list)
     fingerprint: str = SCORER
+    reads_jointly: bool = False
 
     def is_word(self, word: str) -> bool:
         return True
@@ -185,8 +186,7 @@ class GivenScorer:
     def joint_log_odds(
         self, question: str, texts: Sequence[Passage]
     ) -> Sequence[float]:
-        """Return nothing: it has no cross-encoder."""
-        return []
+        raise NotImplementedError("it only reads apart")
 
 
 @dataclass

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from django.test import override_settings
 
 from probes.verifier.fitting import VerifierSettings
+from probes.verifier.reading import base_directory
 from probes.verifier.scoring import load_network, load_verifier, read_card
 from qa.exceptions import TrainingDataError
 from qa.pipeline.choice import Passage
@@ -49,6 +51,13 @@ def fit(output: Path, **changes):
     return card, said
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _small_encoder():
+    """The bundled embedder stands in for the larger encoder, which takes long to fit."""
+    with override_settings(VERIFIER_ENCODER=str(base_directory())):
+        yield
+
+
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory):
     output = tmp_path_factory.mktemp("fitted")
@@ -64,7 +73,7 @@ def test_a_fit_writes_a_verifier_and_what_it_came_from(fitted):
     assert card.settings["phases"] == ["the nets", "all"]
     assert card.settings["begun_from"] == ""
     assert {"Reading a", "Fitting the nets", "Fitting all", "Asking b"} <= set(said)
-    assert card.has_cross_encoder
+    assert card.encoder_sha256 == card.base_sha256
     assert "Fitting the cross-encoder" in said
     passage = Passage("Help", "fee", "", TOPICS["fee"])
     (chance,) = load_verifier(output).score("What about the fee?", [passage])
