@@ -29,7 +29,7 @@ from qa.exceptions import CalibrationError, InvalidQuestionError
 from qa.management.base import positive
 from qa.policies.models import Policy
 from qa.policies.services import activate, ensure_default_policy
-from qa.training.verifier_sources import KnowledgeSet, SourceEntry, SourceQuestion
+from qa.training.knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion
 from studies.figures import share_of
 from studies.study import OnProgress, Outcome, Study, file_argument
 from studies.verifier import BY_DOCUMENT, SETS, documents

@@ -19,15 +19,10 @@ from qa.exceptions import TrainingDataError
 from qa.management.base import positive
 from qa.pipeline.choice import choose, log_odds
 from qa.pipeline.policy import default
+from qa.training.knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion, find
 from qa.training.verifier_candidates import retrieve
-from qa.training.verifier_sources import (
-    KnowledgeSet,
-    SourceEntry,
-    SourceQuestion,
-    find,
-    read_squad,
-    read_stack_faq,
-)
+from qa.training.verifier_desks import read_stack_faq
+from qa.training.verifier_sources import read_squad
 from studies.figures import share_of
 from studies.study import OnProgress, Outcome, Study, file_argument
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from .verifier_sources import KnowledgeSet, SourceEntry, SourceQuestion
+from .knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion
 
 _PAIRS: Final = """
 above below, more fewer, more less, highest lowest, largest smallest, biggest smallest,

@@ -31,19 +31,23 @@ from probes.verifier.scoring import (
 )
 from qa.exceptions import TrainingDataError
 
+from .knowledge_sets import KnowledgeSet, find
 from .verifier_calibration import calibrate_verifier
 from .verifier_candidates import examples_of
-from .verifier_sources import (
+from .verifier_desks import (
+    HELD_OUT_DESK,
     HELD_OUT_FAQ,
-    KnowledgeSet,
-    find,
-    in_paragraphs,
     read_banking77,
+    read_covid_faq,
+    read_hint3,
+    read_stack_faq,
+)
+from .verifier_sources import (
+    in_paragraphs,
     read_qamr,
     read_selqa,
     read_squad,
     read_squad_train,
-    read_stack_faq,
 )
 
 OnProgress = Callable[[str, int, int], None]
@@ -277,6 +281,8 @@ def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
         pairs,
         read_banking77(find(below, "banking77_train.csv")),
         *read_stack_faq(find(below, "stackExchange-FAQ.json")),
+        read_covid_faq(find(below, "covid_faq.json")),
+        *(each for each in read_hint3(below) if each.name != HELD_OUT_DESK),
     ]
 
 

@@ -25,8 +25,8 @@ from qa.pipeline.choice import (
     sentences_of,
 )
 
+from .knowledge_sets import KnowledgeSet
 from .verifier_candidates import retrieve
-from .verifier_sources import KnowledgeSet
 
 _ENTRIES: Final = 8  # beside a question
 _READINGS: Final = 3

@@ -13,7 +13,7 @@ from probes.verifier.reading import Reader, Tokens
 from probes.verifier.scoring import place_of
 
 from .exchanges import Exchange, Exchanges
-from .verifier_sources import KnowledgeSet, SourceEntry
+from .knowledge_sets import KnowledgeSet, SourceEntry
 
 _CANDIDATES: Final = 12  # of a question
 _WORDS_WEIGHT: Final = 0.5

@@ -349,7 +349,7 @@ def _train_verifier(command: base.Command, options: dict[str, Any]) -> None:
         read_public,
         train_verifier,
     )
-    from qa.training.verifier_sources import read_support_desks  # noqa: PLC0415
+    from qa.training.verifier_desks import read_support_desks  # noqa: PLC0415
 
     fitted = ("epochs", "learning_rate", "upper_rate", "seed")
     training = VerifierTraining(

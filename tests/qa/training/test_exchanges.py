@@ -5,12 +5,8 @@ import random
 import pytest
 
 from qa.training.exchanges import OPPOSITES, Exchanges, Kind
-from qa.training.verifier_sources import (
-    KnowledgeSet,
-    SourceEntry,
-    SourceQuestion,
-    read_support_desks,
-)
+from qa.training.knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion
+from qa.training.verifier_desks import read_support_desks
 
 
 def known(text: str, *questions: str, others: str = "") -> KnowledgeSet:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from probes.verifier.scoring import load_verifier
+from qa.training.knowledge_sets import KnowledgeSet, SourceEntry
 from qa.training.verifier_calibration import Asked, ask, chosen, fit_choice
-from qa.training.verifier_sources import KnowledgeSet, SourceEntry
 
 ENTRIES = 4
 

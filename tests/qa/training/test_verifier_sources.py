@@ -7,18 +7,20 @@ import zipfile
 import pytest
 
 from qa.exceptions import TrainingDataError
+from qa.training.knowledge_sets import KnowledgeSet, SourceEntry, find
 from qa.training.verifier_candidates import retrieve
-from qa.training.verifier_sources import (
-    KnowledgeSet,
-    SourceEntry,
-    find,
-    in_paragraphs,
+from qa.training.verifier_desks import (
     read_banking77,
+    read_covid_faq,
+    read_hint3,
+    read_stack_faq,
+    read_support_desks,
+)
+from qa.training.verifier_sources import (
+    in_paragraphs,
     read_qamr,
     read_squad,
     read_squad_train,
-    read_stack_faq,
-    read_support_desks,
 )
 
 PARAGRAPH = "The branch opens at nine. It closes at five."
@@ -172,3 +174,48 @@ def test_every_second_thread_is_held_out_with_its_questions(tmp_path):
     assert held_out.entries[0].question == "Title 1?"
     assert held_out.entries[0].text.split() == ["word"] * 150
     assert held_out.questions[0].answered_by == {0}
+
+
+def test_what_a_desk_had_no_answer_to_is_answered_by_none(tmp_path):
+    for desk in ("curekart", "powerplay11", "sofmattress"):
+        for part in ("train", "test"):
+            (tmp_path / f"{desk}_{part}.csv").write_text(
+                "sentence,label\n"
+                f"where is my  {part} order,ORDER_STATUS\n"
+                "Where is my train order,ORDER_STATUS\n"
+                "hello,GREETINGS_DAY\n"
+                f"is {part} vegan,NO_NODES_DETECTED\n"
+            )
+    found = {each.name: each for each in read_hint3(tmp_path)}
+    assert set(found) == {"hint3_curekart", "hint3_powerplay11", "hint3_sofmattress"}
+    known = found["hint3_curekart"]
+    asked = {
+        q.text: [known.entries[at] for at in q.answered_by] for q in known.questions
+    }
+    assert list(asked) == [
+        "where is my train order", "is train vegan",
+        "where is my test order", "is test vegan",
+    ]  # fmt: skip
+    (entry,) = asked["where is my train order"]
+    assert "order" in entry.question.lower()
+    assert asked["is test vegan"] == []
+
+
+def test_what_people_ask_about_covid_is_answered_by_the_question_with_its_answer(
+    tmp_path,
+):
+    file = tmp_path / "covid_faq.json"
+    rows = [
+        {"query_type": kind, "question": question, "answer": answer}
+        for kind, question, answer in (
+            ("faq", "Can it spread? ", "Yes. " * 200),
+            ("user_query", "is it contagious", "Yes. " * 200),
+            ("user_query", "who asked", "Somebody."),
+        )
+    ]
+    file.write_text(json.dumps(rows))
+    known = read_covid_faq(file)
+    assert known.entries[0].question == "Can it spread?"
+    assert known.entries[0].text.split() == ["Yes."] * 150
+    assert [q.text for q in known.questions] == ["is it contagious"]
+    assert known.questions[0].answered_by == {0}

@@ -10,8 +10,8 @@ from probes.verifier.reading import base_directory
 from probes.verifier.scoring import load_network, load_verifier, read_card
 from qa.exceptions import TrainingDataError
 from qa.pipeline.choice import Passage
+from qa.training.knowledge_sets import KnowledgeSet, SourceEntry
 from qa.training.verifier import VerifierTraining, train_verifier
-from qa.training.verifier_sources import KnowledgeSet, SourceEntry
 
 TOPICS = {
     "fee": "A card costs 12 euros.",
