@@ -213,10 +213,9 @@ PARTS: Final[Sequence[Part]] = (
         "ctrla_steering",
         "ctrla_steering",
         "CtrlA: Figure 2, honesty steering",
-        lambda share: _words(
-            "--strengths -1 -0.3 0.3 1 3 6 12 --limit", _of(150, share)
-        ),
-        lambda share: {Work.CHOICE: 8 * _of(150, share)},
+        lambda share: _words("--strengths -1 -0.3 0.3 1 3 6 12")
+        + _limit(_CHOICES, share),
+        lambda share: {Work.CHOICE: 8 * _of(_CHOICES, share)},
         [_TRUTHFUL],
         Needs.DIRECTIONS,
     ),
