@@ -31,6 +31,10 @@ STUDIES: Final = {
         "studies.ctrla.steering",
         "CtrlA: what honesty steering changes in the truth of a model's choices.",
     ),
+    "ctrla_two_hop": (
+        "studies.ctrla.two_hop.command",
+        "CtrlA: the whole loop as a decider, on questions that take two entries.",
+    ),
     "dh_icl": (
         "studies.dh_icl.command",
         "DH-ICL: what verdicts by past questions are worth.",

@@ -63,6 +63,11 @@ _OPEN: Final = (
 )  # fmt: skip
 _TIMED: Final = (*_OPEN, _TRUTHFUL, _SQUAD, "doc2dial/*.jsonl", "true_false/*.csv")
 _CHOICES: Final = 817  # TruthfulQA's questions
+_TWO_HOP: Final = 409  # as many as are made of the data
+_TRUE: Final = tuple(
+    f"true_false/{name}_true_false.csv"
+    for name in ("capitals", "cities", "companies", "elements", "inventions")
+)
 
 
 def _of(full: int, share: float, *, least: int = _MIN) -> int:
@@ -213,8 +218,9 @@ PARTS: Final[Sequence[Part]] = (
         "ctrla_steering",
         "ctrla_steering",
         "CtrlA: Figure 2, honesty steering",
-        lambda share: _words("--strengths -1 -0.3 0.3 1 3 6 12")
-        + _limit(_CHOICES, share),
+        lambda share: (
+            _words("--strengths -1 -0.3 0.3 1 3 6 12") + _limit(_CHOICES, share)
+        ),
         lambda share: {Work.CHOICE: 8 * _of(_CHOICES, share)},
         [_TRUTHFUL],
         Needs.DIRECTIONS,
@@ -226,6 +232,20 @@ PARTS: Final[Sequence[Part]] = (
         lambda share: _words("--steering 0.3 --questions", _of(50, share)),
         lambda share: {Work.SEGMENT: 4 * _of(50, share)},
         ["selfaware/*.json"],
+        Needs.DIRECTIONS,
+    ),
+    Part(
+        "ctrla_two_hop",
+        "ctrla_two_hop",
+        "CtrlA: Table 3, the whole loop on two-hop questions",
+        lambda share: _words() + _limit(_TWO_HOP, share),
+        lambda share: {
+            Work.ANSWER: _of(_TWO_HOP, share),
+            Work.GROUNDED: 3 * _of(_TWO_HOP, share),
+            # Three answers by one look, and two loops: sentences and queries between.
+            Work.SEGMENT: 9 * _of(_TWO_HOP, share),
+        },
+        ["popqa/popqa_longtail.jsonl", *_TRUE],
         Needs.DIRECTIONS,
     ),
     Part(

@@ -20,6 +20,7 @@ FILES = {
     "cbdr_timing": (DATA, ("--json", "--markdown", "--plots")),
     "ctrla_self_knowledge": (DATA, ("--markdown",)),
     "ctrla_steering": (DATA, ("--markdown",)),
+    "ctrla_two_hop": (DATA, ("--json", "--markdown")),
     "dh_icl": (DATA, ("--markdown",)),
     "headline": (DATA, ("--output",)),
     "l2r": (DATA, ("--output",)),
