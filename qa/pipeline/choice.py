@@ -18,13 +18,15 @@ from kb.text.terms import Terms, terms
 from kb.text.words import sentences
 
 MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
-# Entries that are read closely, by their sentences and together with the question: the
-# likeliest. What is behind them is hardly ever lifted above them, and reading takes time.
+# Entries that are read closely, by their sentences: the likeliest. What is behind them is
+# hardly ever lifted above them, and reading takes time.
 READ_CLOSELY: Final = 3
-# Of these, what seems less likely than this is not read together with the question: it is
-# hardly ever lifted to an answer, and half of the time is spent on it.
-LEAST_READ: Final = -1.5  # of log-odds
-# How much less likely than it seems an entry is that others kept from being read closely.
+# Of these, how many are read together with the question, which takes longest. What seems
+# less likely than `LEAST_READ`, or far less likely than the likeliest, is not: it is hardly
+# ever lifted to an answer.
+READ_TOGETHER: Final = 2
+LEAST_READ, FAR_BEHIND = -1.5, 3.0  # of log-odds
+# How much less likely than it seems an entry is that others kept from being read so.
 BEHIND: Final = 1.0  # of log-odds
 # Entries that are shown as one answer; a further one is at least this likely, as a share
 # of the likeliest.
@@ -98,7 +100,9 @@ def log_odds(
         found[at] = max([found[at], *(next(read) for _ in own)])
     if not verifier.reads_jointly:
         return found
-    worth = [at for at in likeliest if found[at] >= LEAST_READ]
+    least = max(LEAST_READ, max(found, default=0.0) - FAR_BEHIND)
+    closest = sorted(likeliest, key=lambda at: -found[at])[:READ_TOGETHER]
+    worth = [at for at in closest if found[at] >= least]
     together = verifier.joint_log_odds(question, [passages[at] for at in worth])
     jointly = dict(zip(worth, together, strict=True))
     return [

@@ -19,8 +19,10 @@ from probes.verifier.scoring import Calibration, Verifier
 from qa.pipeline.choice import (
     BEHIND,
     COMPETITION,
+    FAR_BEHIND,
     LEAST_READ,
     READ_CLOSELY,
+    READ_TOGETHER,
     Passage,
     sentences_of,
 )
@@ -35,6 +37,7 @@ _SPARE: Final = 2  # read together beside those that are as the logits alone say
 # Not fitted: near misses of an invented organisation are near on purpose, so that a free
 # fit counts nearness against a fact, which harms where questions are people's own.
 _NEARNESS: Final = 1.0
+_LIKELY: Final = 2.5  # about what nearness and paraphrase count, and none with them
 _RIDGE: Final = 1e-4  # keeps weights that hardly matter from running away
 
 
@@ -80,7 +83,10 @@ class Asked:
         found: NDArray[np.float64] = np.where(is_close, np.maximum(whole, parts), whole)
         if self.joint.shape[2]:
             jointly = by.log_odds(self.joint, is_joint=True)
-            is_read = is_close & (found >= LEAST_READ) & (self.joint[..., 0] != _NONE)
+            least = np.maximum(LEAST_READ, found.max(1, keepdims=True) - FAR_BEHIND)
+            worth = np.where(is_close & (found >= least), found, -np.inf)
+            is_first = (-worth).argsort(1).argsort(1) < READ_TOGETHER
+            is_read = is_first & np.isfinite(worth) & (self.joint[..., 0] != _NONE)
             found = np.where(is_read, (found + jointly) / 2, found - BEHIND)
         return found
 
@@ -136,8 +142,12 @@ def fit_choice(asked: Asked) -> Calibration:
         means = [each[asked.kind == kind].mean() for kind in np.unique(asked.kind)]
         return float(np.mean(means) + _RIDGE * at @ at)
 
-    first = np.array([getattr(start, name) for name in _FITTED])
-    return by(minimize(loss, first, method="L-BFGS-B").x)
+    # Which entries are read closely changes with the weights, so that the loss has steps
+    # on which a search may end: it begins from two places.
+    plain = np.array([getattr(start, name) for name in _FITTED])
+    starts = (plain, np.where(plain == 0.0, _LIKELY, plain))
+    found = [minimize(loss, first, method="L-BFGS-B") for first in starts]
+    return by(min(found, key=lambda each: float(each.fun)).x)
 
 
 def chosen(

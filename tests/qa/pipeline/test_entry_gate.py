@@ -14,6 +14,7 @@ from kb.text.words import sentence_spans
 from kb.types import Contradiction, Evidence, Excluded, Exclusion
 from qa.pipeline.choice import (
     BEHIND,
+    FAR_BEHIND,
     LEAST_READ,
     Passage,
     chance_of,
@@ -341,7 +342,7 @@ def test_what_is_shown_is_likelier_with_more_of_it_and_less_with_rivals(odds, da
     assert chance_of(rival, [*texts, "It costs a lot."], shown) <= chance + 1e-12
 
 
-def test_the_likeliest_are_read_together_with_the_question():
+def test_the_two_likeliest_are_read_together_with_the_question():
     class Joint(GivenScorer):
         def joint_log_odds(
             self, _question: str, texts: Sequence[Passage]
@@ -354,12 +355,16 @@ def test_the_likeliest_are_read_together_with_the_question():
     scores = (0.9, 0.8, 0.7, 0.6)
     found = log_odds("How much?", passages, Joint(scores, reads_jointly=True))
     apart = [math.log(each / (1 - each)) for each in scores]
-    # The fourth was not read, and is taken to be behind.
-    expected = [apart[0] - 4, apart[1] + 4, apart[2] - 4, 2 * (apart[3] - 1)]
-    assert found == pytest.approx([each / 2 for each in expected])
+    # The others were not read, and are taken to be behind.
+    expected = [(apart[0] - 4) / 2, (apart[1] + 4) / 2, apart[2] - 1, apart[3] - 1]
+    assert found == pytest.approx(expected)
 
 
-def test_what_seems_unlikely_is_not_read_together_with_the_question():
+@pytest.mark.parametrize(
+    ("likely", "unlikely"),
+    [(0.0, LEAST_READ - 0.1), (4.0, 4.0 - FAR_BEHIND - 0.1)],
+)
+def test_what_seems_unlikely_is_not_read_together_with_the_question(likely, unlikely):
     read: list[Sequence[Passage]] = []
 
     class Joint(GivenScorer):
@@ -370,12 +375,11 @@ def test_what_seems_unlikely_is_not_read_together_with_the_question():
             return [9.0] * len(texts)
 
     passages = [Passage("", "", "", text) for text in ("ten", "nine")]
-    likely, unlikely = 0.5, float(expit(LEAST_READ - 0.1))
-    found = log_odds(
-        "How much?", passages, Joint([likely, unlikely], reads_jointly=True)
-    )
+    odds = [likely, unlikely]
+    scorer = Joint([float(expit(each)) for each in odds], reads_jointly=True)
+    found = log_odds("How much?", passages, scorer)
     assert read == [passages[:1]]
-    assert found == pytest.approx([4.5, LEAST_READ - 0.1 - BEHIND])
+    assert found == pytest.approx([(likely + 9.0) / 2, unlikely - BEHIND])
 
 
 def test_a_slip_of_the_pen_is_read_as_the_word_of_an_entry():
