@@ -94,11 +94,12 @@ def merge_changes(
     """Add low-rank changes, named as peft names them, to weights: W + factor B A.
 
     Raises:
-        ArithmeticError, AttributeError, TypeError, ValueError: They do not fit the model.
+        ArithmeticError, AttributeError, TypeError, ValueError: They do not fit the model,
+            which may be changed in part by then.
     """
-    changes = list(_changes(tensors, model))
     with torch.no_grad():
-        for weight, change in changes:
+        # One after the other: all at once take as much memory as the model.
+        for weight, change in _changes(tensors, model):
             # In float32, and rounded to the weights' own type once.
             weight.copy_(weight.float() + factor * change.to(weight.device))
 
