@@ -107,7 +107,7 @@ def _load_all() -> None:
     # The embedder first: it alone decides a hard refusal.
     loads: Mapping[str, Callable[[], object]] = {
         "embedder": lambda: get_embedder(active_model()).encode_question("Ready?"),
-        "verifier": lambda: configured_verifier().score("Ready?", _READY),
+        "verifier": _try_verifier,
         "language_model": load_language_model,
     }
     for name in filter(_is_loaded_at_start, loads):
@@ -118,6 +118,13 @@ def _load_all() -> None:
         logger.exception("What active policies need could not be looked up.")
     finally:
         connection.close()
+
+
+def _try_verifier() -> None:
+    verifier = configured_verifier()
+    verifier.score("Ready?", _READY)
+    if verifier.reads_jointly:
+        verifier.joint_log_odds("Ready?", _READY)
 
 
 def prepare_policies() -> None:

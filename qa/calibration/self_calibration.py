@@ -52,7 +52,7 @@ UNANSWERABLE: Final = 0.5
 
 # What is made by rule is easier than what people ask: chosen by it alone, a threshold of
 # 0.72 showed 57 % wrong on SQuAD's unseen articles, the default 45 %. So it does not lower
-# the default where that about keeps the target on knowledge that no fit saw (6.6 % wrong).
+# the default where that about keeps the target on knowledge that no fit saw (6 % wrong).
 _DEFAULT_KEEPS: Final = 0.07
 _ENOUGH_JUDGED: Final = 50  # judged questions may lower it
 # So many times the target may be wrong at the safest threshold, if none keeps the target.

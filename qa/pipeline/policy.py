@@ -144,10 +144,10 @@ class Policy:
         "Judge by the verifier whether an entry answers the question, and show a verified one that does as the answer. Off: measured only.",
     )  # fmt: skip
     # On knowledge that no fit saw, a third to a half of its questions without an answer: at
-    # 0.8 of people's questions to an FAQ 30 in 100 that have an answer are refused, 1 in 25
-    # without is answered and 1 in 15 of all shown is wrong; of those to invented organisations
-    # with near misses on purpose 60, 1 in 25 and 1 in 15. At 0.85 it is 35, 1 in 33, 1 in 21
-    # and 67, 1 in 50, 1 in 21. A knowledge base's own questions choose a better one.
+    # 0.8 of people's questions to an FAQ 21 in 100 that have an answer are refused, 1 in 28
+    # without is answered and 1 in 16 of all shown is wrong; of those to invented organisations
+    # with near misses on purpose 41, 1 in 29 and 1 in 17. At 0.85 it is 24, 1 in 38, 1 in 20
+    # and 46, 1 in 43, 1 in 23. A knowledge base's own questions choose a better one.
     min_entry_answer: float = _field(
         0.8, Section.ENTRY, "minimum probability of an entry's own answer",
         "Minimum probability, by the verifier, at which a verified entry, or two that are nearly as likely, are the answer, shown whole; above 1 none is.",
