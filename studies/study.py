@@ -16,6 +16,7 @@ from qa.evaluation.report.tables import TextTable, markdown_of, print_tables
 from qa.management.base import (
     require_directories,
     require_files,
+    share,
     write_figures,
     writing,
 )
@@ -164,3 +165,12 @@ class Study(BaseCommand):
 def file_argument(parser: argparse.ArgumentParser, text: str) -> None:
     """Declare --data, which every study on public data sets needs."""
     parser.add_argument("--data", type=Path, required=True, metavar="PATH", help=text)
+
+
+def within_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare --within, by which thresholds of deciders are chosen."""
+    parser.add_argument(
+        "--within", type=share, default=0.01, metavar="SHARE",
+        help="How far below its best a threshold may leave accuracy on the questions "
+        "that it is chosen by, to retrieve less (default 0.01).",
+    )  # fmt: skip

@@ -1,13 +1,21 @@
 """Every question asked with notes and alone, then given to each decider; kept line by line."""
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final, TypeVar
 
+from probes.language_model import WhiteBoxModel
 from qa.exceptions import EvaluationDataError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.evidence_text import note_text
@@ -23,6 +31,7 @@ from .questions import TimedQuestion
 _FORMAT: Final = "retrieval-timing-1"
 
 Row = Mapping[str, Any]
+Item = TypeVar("Item")
 
 
 class Record:
@@ -75,6 +84,33 @@ class Record:
                 stream.write(f"\n{json.dumps(row, ensure_ascii=False)}")
                 self._rows[kind, by, question] = row
 
+    def filled(
+        self,
+        kind: str,
+        by: str,
+        asked: Mapping[str, Item],
+        rows: Callable[[Sequence[Item]], Iterable[Row]],
+        on_progress: OnProgress,
+        *,
+        at_once: int = 1,
+    ) -> Mapping[str, Row]:
+        """Return the rows of a kind, after those of what is asked and lacks one are kept.
+
+        Args:
+            asked: What is asked, by its id.
+            rows: Returns a row for each of at most `at_once`, in their order.
+        """
+        done = self.of(kind, by)
+        missing = [name for name in asked if name not in done]
+        what, total = f"Asking: {kind}", len(asked)
+        on_progress(what, total - len(missing), total)
+        for first in range(0, len(missing), at_once):
+            batch = missing[first : first + at_once]
+            found = rows([asked[name] for name in batch])
+            self.keep(kind, by, dict(zip(batch, found, strict=True)))
+            on_progress(what, total - len(missing) + first + len(batch), total)
+        return self.of(kind, by)
+
     @contextmanager
     def _opened(self) -> Iterator[None]:
         try:
@@ -112,8 +148,6 @@ _AT_ONCE: Final = 16
 _ALONE: Final = "alone"
 _WITH_NOTES: Final = "with notes"
 
-Item = TypeVar("Item")
-
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -140,6 +174,22 @@ class Cost:
 
 
 NOTHING: Final = Cost(0.0, 0.0, 0.0, 0.0)
+
+
+def costed(
+    models: Iterable[WhiteBoxModel], work: Callable[[], Item]
+) -> tuple[Item, Cost]:
+    """Return what work comes to, and what it took of these models, each of them once."""
+    with ExitStack() as held:
+        meters = [held.enter_context(model.metered()) for model in models]
+        began = perf_counter()
+        done = work()
+        taken = (perf_counter() - began) * 1000
+    passes, tokens, steps = (
+        float(sum(getattr(meter, name) for meter in meters))
+        for name in ("prompt_passes", "prompt_tokens", "steps")
+    )
+    return done, Cost(taken, passes, tokens, steps)
 
 
 class Asker:
@@ -227,15 +277,8 @@ class Asker:
         questions: Sequence[TimedQuestion],
         rows: Callable[[Sequence[TimedQuestion]], Iterator[Row]],
     ) -> Mapping[str, Row]:
-        missing = self._missing(kind, by, questions)
-        what, total = f"Asking: {kind}", len(questions)
-        self._tell(what, total - len(missing), total)
-        for first in range(0, len(missing), _AT_ONCE):
-            batch = missing[first : first + _AT_ONCE]
-            ids = [one.case.id for one in batch]
-            self._record.keep(kind, by, dict(zip(ids, rows(batch), strict=True)))
-            self._tell(what, total - len(missing) + first + len(batch), total)
-        return self._record.of(kind, by)
+        asked = {one.case.id: one for one in questions}
+        return self._record.filled(kind, by, asked, rows, self._tell, at_once=_AT_ONCE)
 
     def _missing(
         self, kind: str, by: str, questions: Sequence[TimedQuestion]
@@ -247,20 +290,14 @@ class Asker:
         self, decider: SelfKnowledge, asked: TimedQuestion, *, goes_on: bool
     ) -> Row:
         question = Question(asked.case.question)
-        considered, decided = self._costed(lambda: decider.consider(question))
+        models = [self._form.model]
+        considered, decided = costed(models, lambda: decider.consider(question))
         row: dict[str, Any] = {
             "sureness": considered.known_probability,
             "signals": dict(considered.signals),
             "decided": asdict(decided),
         }
         if goes_on:
-            generation, answered = self._costed(considered.answer)
+            generation, answered = costed(models, considered.answer)
             row |= {"answer": generation.answer.strip(), "answered": asdict(answered)}
         return row
-
-    def _costed(self, work: Callable[[], Item]) -> tuple[Item, Cost]:
-        with self._form.model.metered() as meter:
-            began = perf_counter()
-            done = work()
-            taken = (perf_counter() - began) * 1000
-        return done, Cost(taken, meter.prompt_passes, meter.prompt_tokens, meter.steps)

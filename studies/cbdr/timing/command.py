@@ -19,7 +19,13 @@ from qa.inference.policy_models import history_form, load_closed_book_form
 from qa.management.base import positive, share
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.policies.services import active_policy
-from studies.study import OnProgress, Outcome, Study, file_argument
+from studies.study import (
+    OnProgress,
+    Outcome,
+    Study,
+    file_argument,
+    within_argument,
+)
 
 from .asking import TOP_K, Asker, Record, Row
 from .build import CBDR, CTRLA, DECIDERS, DH_ICL, LOG_PROBABILITY, NEVER, build_report
@@ -82,11 +88,7 @@ class Command(Study):
             "--helped", type=share, default=0.5, metavar="SHARE",
             help="Of the answerable questions, those with an entry (default 0.5).",
         )  # fmt: skip
-        parser.add_argument(
-            "--within", type=share, default=0.01, metavar="SHARE",
-            help="How far below its best a threshold may leave accuracy on the questions "
-            "that it is chosen by, to retrieve less (default 0.01).",
-        )  # fmt: skip
+        within_argument(parser)
         parser.add_argument(
             "--record", type=Path, metavar="PATH",
             help="Where what was asked is kept (default: under the variable directory).",

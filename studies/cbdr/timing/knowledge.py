@@ -37,17 +37,22 @@ def ensure_comparison_knowledge(
     data: Path, questions: Sequence[TimedQuestion], *, loading: Loading | None = None
 ) -> KnowledgeBase:
     """Return the knowledge base that holds the texts and these questions' entries."""
-    sources = sources_of(data, questions)
+    return ensure_sources(
+        "timing", "when to retrieve", sources_of(data, questions), loading=loading
+    )
+
+
+def ensure_sources(
+    name: str, title: str, sources: Sequence[Source], *, loading: Loading | None = None
+) -> KnowledgeBase:
+    """Return the knowledge base of just these sources, which a digest in its slug tells."""
     content = [
         [source.key, *([fact.question, fact.text] for fact in source.facts)]
         for source in sources
     ]
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
     return ensure_knowledge(
-        f"eval-timing-{digest}",
-        "Evaluation: when to retrieve",
-        sources,
-        loading=loading,
+        f"eval-{name}-{digest}", f"Evaluation: {title}", sources, loading=loading
     )
 
 
@@ -80,14 +85,22 @@ def _squad(data: Path) -> Iterator[Source]:
 def _statements(data: Path) -> Iterator[Source]:
     first = find_file("true_false", data, "true_false/*_true_false.csv")
     for file in sorted(first.parent.glob("*_true_false.csv")):
-        with file.open(encoding="utf-8-sig", newline="") as stream:
-            rows = [row for row in csv.DictReader(stream) if row.get("label") == "1"]
-        if not rows or "statement" not in rows[0]:
+        said = true_statements(file)
+        if not said:
             raise misread(file, "statements with labels")
         # By what they say: files are in the order of their subjects.
-        texts = sorted({row["statement"].strip() for row in rows}, key=_place)
+        texts = sorted(said, key=_place)
         title = file.stem.removesuffix("_true_false")
         yield _source(f"true_false:{title}", title, texts[:_STATEMENTS])
+
+
+def true_statements(file: Path) -> set[str]:
+    """Return what a file of the True-False set says and labels as true."""
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    if not rows or not {"statement", "label"} <= rows[0].keys():
+        raise misread(file, "statements with labels")
+    return {row["statement"].strip() for row in rows if row["label"] == "1"}
 
 
 def _pages(data: Path) -> Iterator[Source]:

@@ -1,10 +1,9 @@
 """Every two-hop question answered in each way, by the product's own pipeline; kept by line."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from time import perf_counter
-from typing import Final, TypeVar
+from functools import partial
+from typing import Final
 
 from kb.documents.models import KnowledgeBase
 from probes.language_model import WhiteBoxModel
@@ -26,7 +25,7 @@ from qa.pipeline.policy import Policy, RetrievalTiming, Scope
 from qa.pipeline.self_knowledge import KNOWN_PROBABILITY
 from qa.pipeline.values import Outcome, Retriever
 from qa.policies.services import has_verifier
-from studies.cbdr.timing.asking import Cost, Record, Row
+from studies.cbdr.timing.asking import Record, Row, costed
 from studies.study import OnProgress
 
 from .questions import TwoHop
@@ -63,8 +62,6 @@ _ALONE: Final = replace(
 # The ends of what a policy may set: below the one no word is in doubt, below the other
 # every word is.
 _TRUST, _DOUBT = -1000.0, 1000.0
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +167,8 @@ class Asker:
         ask: Callable[[TwoHop], Row],
         by: str = "",
     ) -> Mapping[str, Row]:
-        done = self._record.of(kind, by)
-        missing = [one for one in questions if one.id not in done]
-        what, total = f"Asking: {kind}", len(questions)
-        self._tell(what, total - len(missing), total)
-        for number, one in enumerate(missing, start=total - len(missing) + 1):
-            self._record.keep(kind, by, {one.id: ask(one)})
-            self._tell(what, number, total)
-        return self._record.of(kind, by)
+        asked = {one.id: one for one in questions}
+        return self._record.filled(kind, by, asked, partial(map, ask), self._tell)
 
     def _piped(self, one: TwoHop, policy: Policy, inner: Retriever) -> Row:
         models, retriever = self._models, WatchedRetriever(inner)
@@ -195,7 +186,7 @@ class Asker:
                 raise TypeError(f"{type(outcome).__name__} ends no answer")
             return outcome
 
-        outcome, cost = self._costed(run)
+        outcome, cost = costed(models.distinct, run)
         segments = outcome.boundary.segments if outcome.boundary else ()
         own = " ".join(segment.text for segment in segments)
         signals = {signal.name: signal.value for signal in outcome.signals}
@@ -228,7 +219,9 @@ class Asker:
 
         def ask(one: TwoHop) -> Row:
             retriever = WatchedRetriever(retriever_for(one))
-            kept, cost = self._costed(lambda: self._sentences(one, retriever))
+            kept, cost = costed(
+                self._models.distinct, lambda: self._sentences(one, retriever)
+            )
             found = among(one, retriever.found.values())
             return {
                 "answer": " ".join(kept),
@@ -255,15 +248,3 @@ class Asker:
             kept.append(draft.text)
             is_last = draft.is_last
         return kept
-
-    def _costed(self, work: Callable[[], Item]) -> tuple[Item, Cost]:
-        with ExitStack() as held:
-            meters = [held.enter_context(m.metered()) for m in self._models.distinct]
-            began = perf_counter()
-            done = work()
-            taken = (perf_counter() - began) * 1000
-        passes, tokens, steps = (
-            float(sum(getattr(meter, name) for meter in meters))
-            for name in ("prompt_passes", "prompt_tokens", "steps")
-        )
-        return done, Cost(taken, passes, tokens, steps)

@@ -1,8 +1,6 @@
 """CtrlA's whole loop as a decider, on questions that take two entries."""
 
 import argparse
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,17 +10,24 @@ from django.conf import settings
 
 from accounts.ids import digest
 from kb.documents.models import KnowledgeBase
-from qa.evaluation.knowledge import Loading, Source, asked_of, ensure_knowledge
+from qa.evaluation.knowledge import asked_of
 from qa.exceptions import EvaluationDataError
 from qa.inference.configured import load_language_model
 from qa.inference.monitored_writer import monitored_writer
 from qa.inference.policy_models import load_closed_book_form
-from qa.management.base import positive, share
+from qa.management.base import positive
 from qa.pipeline.policy import Policy
 from qa.policies.services import active_policy
 from studies.cbdr.timing.asking import Record, Row
 from studies.cbdr.timing.curve import retrieval_curve, retrieves
-from studies.study import OnProgress, Outcome, Study, file_argument
+from studies.cbdr.timing.knowledge import ensure_sources
+from studies.study import (
+    OnProgress,
+    Outcome,
+    Study,
+    file_argument,
+    within_argument,
+)
 
 from .asking import (
     CTRLA,
@@ -76,11 +81,7 @@ class Command(Study):
             help=f"Ask the first N of the questions, in the order of the seed; one in "
             f"{_CALIBRATION_EACH} chooses thresholds (default: all).",
         )  # fmt: skip
-        parser.add_argument(
-            "--within", type=share, default=0.01, metavar="SHARE",
-            help="How far below its best a threshold may leave accuracy on the questions "
-            "that it is chosen by, to retrieve less (default 0.01).",
-        )  # fmt: skip
+        within_argument(parser)
         parser.add_argument(
             "--record", type=Path, metavar="PATH",
             help="Where what was asked is kept (default: under the variable directory, a "
@@ -92,8 +93,11 @@ class Command(Study):
         models = Models(
             load_language_model(), load_closed_book_form(), monitored_writer()
         )
-        knowledge_base = _ensure_facts(
-            data.sources, loading=partial(on_progress, "Loading knowledge")
+        knowledge_base = ensure_sources(
+            "two-hop",
+            "two-hop questions",
+            data.sources,
+            loading=partial(on_progress, "Loading knowledge"),
         )
         record = _record(models, knowledge_base, data.digest, options["record"])
         asker = Asker(models, knowledge_base, record, on_progress)
@@ -130,20 +134,6 @@ class Command(Study):
             figures_of(found, thresholds),
             claims=[*claims_of(found)],
         )
-
-
-def _ensure_facts(sources: Sequence[Source], *, loading: Loading) -> KnowledgeBase:
-    content = [
-        [source.key, *([fact.question, fact.text] for fact in source.facts)]
-        for source in sources
-    ]
-    short = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:8]
-    return ensure_knowledge(
-        f"eval-two-hop-{short}",
-        "Evaluation: two-hop questions",
-        sources,
-        loading=loading,
-    )
 
 
 def _record(

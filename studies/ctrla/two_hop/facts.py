@@ -1,6 +1,5 @@
 """The facts that two-hop questions are made of: PopQA's answers and true statements."""
 
-import csv
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from qa.evaluation.cases import read_lines
 from qa.evaluation.knowledge import Fact, Source
 from qa.evaluation.metrics.text import normalised
 from qa.evaluation.suites.options import digest_of, find_file, misread
+from studies.cbdr.timing.knowledge import true_statements
 
 CITY: Final = " is a city in "
 COUNTRY_OF: Final = re.compile(r"In what country is (.+)\?")
@@ -97,7 +97,7 @@ def read_facts(data: Path) -> Facts:
     except (KeyError, TypeError) as error:
         raise misread(popqa, "PopQA") from error
     said = {
-        name: _true_statements(file)
+        name: sorted({sentence(text) for text in true_statements(file)})
         for name, file in zip(_STATEMENTS, files, strict=True)
     }
     # The set of capitals says of each that it is "a city in" its country.
@@ -139,15 +139,6 @@ def unambiguous(found: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 def sentence(text: str) -> str:
     return text if text.endswith(".") else f"{text}."
-
-
-def _true_statements(file: Path) -> list[str]:
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    if not rows or not {"statement", "label"} <= rows[0].keys():
-        raise misread(file, "statements with labels")
-    true = {row["statement"].strip() for row in rows if row["label"] == "1"}
-    return sorted({sentence(text) for text in true})
 
 
 def _capital_fact(country: str, city: str) -> Fact:
