@@ -77,10 +77,8 @@ def load_before_forking() -> None:
         "verifier": configured_verifier,
         "language_model": load_language_model,
     }
-    if is_on_server(
-        settings.EMBEDDING_MODEL
-    ):  # the database knows it; no memory to share
-        del loads["embedder"]
+    if is_on_server(settings.EMBEDDING_MODEL):
+        del loads["embedder"]  # the database knows it; there is no memory to share
     began = time.monotonic()
     with before_forking():
         for name in filter(_is_loaded_at_start, loads):

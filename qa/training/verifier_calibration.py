@@ -14,8 +14,9 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from sklearn.metrics import roc_auc_score
 
+from probes.verifier.card import Calibration
 from probes.verifier.fitting import fit_scale
-from probes.verifier.scoring import Calibration, Verifier
+from probes.verifier.scoring import Verifier
 from qa.pipeline.choice import (
     BEHIND,
     COMPETITION,

@@ -1,5 +1,6 @@
 """The bundled text encoder: put together once, and known by its digest."""
 
+import hashlib
 import zipfile
 from importlib import metadata
 
@@ -7,7 +8,6 @@ import pytest
 
 from nescio.settings import PLACES
 from probes import bundled, bundled_encoder
-from probes.cards import sha256_of
 from probes.exceptions import BundledModelError
 
 FILES = ("model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json")
@@ -49,20 +49,14 @@ def test_other_weights_are_refused_and_nothing_is_left(five_parts, tmp_path):
 
 
 def test_parts_are_put_together_once(five_parts, tmp_path, monkeypatch):
-    monkeypatch.setattr(bundled_encoder, "SHA256", sha256_of(_only(tmp_path / "plain")))
+    weights = hashlib.sha256(b"model.safetensors" * 50).hexdigest()
+    monkeypatch.setattr(bundled_encoder, "SHA256", weights)
     said = []
     models = tmp_path / "models"
     directory = bundled_encoder.prepare(models)
     assert (directory / "config.json").read_bytes() == b"config.json" * 50
     bundled_encoder.prepare(models, lambda doing, _: said.append(doing))
     assert said == ["Text encoder is ready"]
-
-
-def _only(directory):
-    directory.mkdir()
-    file = directory / "model.safetensors"
-    file.write_bytes(b"model.safetensors" * 50)
-    return file
 
 
 def test_a_missing_wheel_is_named_with_its_remedy(monkeypatch, tmp_path):

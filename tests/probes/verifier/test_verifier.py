@@ -13,6 +13,13 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from probes.exceptions import VerifierFileError
+from probes.verifier.card import (
+    CARD,
+    NO_QUESTION,
+    WEIGHTS,
+    Calibration,
+    VerifierCard,
+)
 from probes.verifier.fitting import (
     Example,
     VerifierSettings,
@@ -38,11 +45,6 @@ from probes.verifier.reading import (
     upper_layers,
 )
 from probes.verifier.scoring import (
-    CARD,
-    NO_QUESTION,
-    WEIGHTS,
-    Calibration,
-    VerifierCard,
     load_network,
     load_verifier,
     place_of,

@@ -1,0 +1,108 @@
+"""A verifier's card: what it was fitted on, and what turns its readings into odds."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from probes.cards import fingerprint_of, read_beside
+from probes.exceptions import VerifierFileError
+
+WEIGHTS: Final = "model.safetensors"
+CARD: Final = "verifier.json"
+FORMAT: Final = 7
+NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has none
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What turns readings of an entry, as `Verifier.measure` returns them, into odds.
+
+    Attributes:
+        scale, offset: Of an entry by itself the probability is that of
+            scale * logit + offset.
+        logit, joint: What the nets' logit counts among other entries, and that of the
+            cross-encoder.
+        nearness, none: Of a text without a question of its own: what its cosine counts, and
+            how likely it is that none answers.
+        paired_nearness, paraphrase, paired_none: The same of an entry with a question of
+            its own, and what the cosine with that question counts.
+    """
+
+    scale: float = 1.0
+    offset: float = 0.0
+    logit: float = 1.0
+    joint: float = 1.0
+    nearness: float = 0.0
+    none: float = 0.0
+    paired_nearness: float = 0.0
+    paraphrase: float = 0.0
+    paired_none: float = 0.0
+
+    def log_odds(
+        self, readings: NDArray[np.float64], *, is_joint: bool = False
+    ) -> NDArray[np.float64]:
+        """Return the log-odds against none, (...,), of readings (..., 3).
+
+        Args:
+            is_joint: Whether the logits are the cross-encoder's.
+        """
+        logit, near, alike = np.moveaxis(readings, -1, 0)
+        alone = self.nearness * near - self.none
+        paired = (
+            self.paired_nearness * near + self.paraphrase * alike - self.paired_none
+        )
+        found: NDArray[np.float64] = (
+            self.joint if is_joint else self.logit
+        ) * logit + np.where(alike == NO_QUESTION, alone, paired)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierCard:
+    """The metadata of a verifier, kept beside its weights.
+
+    Attributes:
+        base_sha256: Digest of the embedder's weights, whose token states are its input.
+        tuned: How many of the embedder's last layers were tuned and lie beside the nets.
+        members: Nets in the ensemble.
+        encoder_sha256: Digest of the larger encoder's weights, by which the likeliest
+            entries are read together with the question; empty where none is.
+        sources: What it was fitted on, with licences; counts are questions.
+    """
+
+    base_sha256: str
+    members: Annotated[int, Field(ge=1, le=16)]
+    tuned: Annotated[int, Field(ge=0, le=48)]
+    data_sha256: str
+    sources: Mapping[str, Mapping[str, Any]]
+    settings: Mapping[str, Any]
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration = Calibration()
+    encoder_sha256: str = ""
+    weights_sha256: str = ""
+
+    @property
+    def fingerprint(self) -> str:
+        return fingerprint_of(self)
+
+
+def read_card(directory: Path) -> VerifierCard:
+    return read_beside(
+        VerifierCard,
+        directory / CARD,
+        directory / WEIGHTS,
+        version=FORMAT,
+        damaged=damaged,
+    )
+
+
+def damaged(directory: Path, why: str) -> VerifierFileError:
+    return VerifierFileError(
+        f"The verifier in {directory} cannot be used: {why}. Put back the files that "
+        "train verifier wrote, fit it again, or set NESCIO_VERIFIER to none."
+    )
