@@ -35,6 +35,7 @@ from .verifier_candidates import examples_of
 from .verifier_desks import (
     HELD_OUT_DESK,
     HELD_OUT_FAQ,
+    read_acid,
     read_banking77,
     read_covid_faq,
     read_hint3,
@@ -42,6 +43,7 @@ from .verifier_desks import (
 )
 from .verifier_sources import (
     in_paragraphs,
+    read_natural_questions,
     read_qamr,
     read_selqa,
     read_squad,
@@ -78,9 +80,12 @@ class VerifierTraining:
     data: Path
     articles: Sequence[str]
     held_out: Sequence[str] = (
-        "broker_trading_rules", "energy_supplier", "hospital", "land_registry", "museum",
-        "online_shop", "optician_chain", "passport_office", "securities_account_terms",
-        "travel_insurer", "vacation_rentals", "veterinary_clinic", HELD_OUT_FAQ,
+        "airport", "broker_trading_rules", "coworking_space", "energy_supplier", "hospital",
+        "hospital_nursing_guidelines", "household_electricity_tariffs", "land_registry",
+        "mental_health_service", "motor_insurer", "museum", "naturalisation_office",
+        "online_grocer", "online_shop", "optician_chain", "passport_office", "patent_office",
+        "payment_card_terms", "securities_account_terms", "ski_resort", "travel_insurer",
+        "vacation_rentals", "veterinary_clinic", HELD_OUT_FAQ,
     )  # fmt: skip
     limits: dict[str, int] = field(
         default_factory=lambda: {
@@ -263,6 +268,13 @@ def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
             licence="CC BY-SA 4.0",
             articles=training.articles,
         ),
+        read_natural_questions(
+            find(below, "qed-dev.jsonlines"),
+            [
+                find(below, f"clapnq_dev_{kind}.jsonl")
+                for kind in ("answerable", "unanswerable")
+            ],
+        ),
     ]
     return [
         *by_sentence,
@@ -278,6 +290,7 @@ def read_public(training: VerifierTraining) -> list[KnowledgeSet]:
         facts,
         pairs,
         read_banking77(find(below, "banking77_train.csv")),
+        read_acid(below, seed=seed),
         *read_stack_faq(find(below, "stackExchange-FAQ.json")),
         read_covid_faq(find(below, "covid_faq.json")),
         *(each for each in read_hint3(below) if each.name != HELD_OUT_DESK),

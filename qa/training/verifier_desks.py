@@ -1,11 +1,12 @@
 """Questions to support desks and FAQs: what a verifier is fitted on.
 
-The questions about ninety-six invented organisations (`support_desks/`) and the answers to
-the customers' questions of BANKING77 and HINT3 were written for this project.
+The questions about invented organisations (`support_desks/`) and the answers to the
+customers' questions of ACID, BANKING77 and HINT3 were written for this project.
 """
 
 import csv
 import json
+import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,6 +14,8 @@ from typing import Final
 from .knowledge_sets import KnowledgeSet, SourceEntry, find, open_text, read_json
 
 SUPPORT_DESKS: Final = Path(__file__).parent / "support_desks"
+_ACID: Final = Path(__file__).parent / "acid.jsonl"
+_ACID_QUESTIONS: Final = 60  # of an intent, the largest of which have hundreds alike
 _BANKING77: Final = Path(__file__).parent / "banking77.jsonl"
 _HINT3: Final = Path(__file__).parent / "hint3.jsonl"
 _HINT3_DESKS: Final = ("curekart", "powerplay11", "sofmattress")
@@ -51,6 +54,35 @@ def read_banking77(file: Path) -> KnowledgeSet:
         for row in csv.DictReader(stream):
             if intent := row["category"]:  # a copy of the file has three rows without
                 found.ask(row["text"], [place_of[intent]], group=intent)
+    return found
+
+
+def read_acid(directory: Path, *, seed: int) -> KnowledgeSet:
+    """Read what customers typed to an insurer, each answered by its intent's entry.
+
+    Where the entries of two intents answer the same questions, both count as answers. One
+    word alone is left out, as is an intent with questions of many kinds.
+    """
+    found = KnowledgeSet("acid", "none stated")
+    rows = [json.loads(line) for line in _ACID.read_text("utf-8").splitlines()]
+    place_of = {
+        row["intent"]: found.place(SourceEntry(row["text"], question=row["question"]))
+        for row in rows
+    }
+    asked: dict[str, set[str]] = {intent: set() for intent in place_of}
+    for part in ("training", "testing"):
+        with open_text(find(directory, f"customer_{part}.csv")) as stream:
+            for line in csv.DictReader(stream):
+                text = " ".join(line["UTTERANCES"].split())
+                if " " in text and line["INTENT_NAME"] in asked:
+                    asked[line["INTENT_NAME"]].add(text)
+    chance = random.Random(seed)  # noqa: S311  # a sample, nothing secret
+    for row in rows:
+        intent = row["intent"]
+        texts = sorted(asked[intent])
+        places = [place_of[each] for each in (intent, *row.get("also", []))]
+        for text in chance.sample(texts, min(_ACID_QUESTIONS, len(texts))):
+            found.ask(text, places, group=intent)
     return found
 
 

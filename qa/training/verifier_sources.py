@@ -1,10 +1,11 @@
 """Public questions about texts, of which a sentence answers: what a verifier is fitted on."""
 
+import json
 import random
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import TextIOWrapper
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -134,6 +135,44 @@ def read_selqa(file: Path) -> KnowledgeSet:
         answering = [places[at] for at in row["answers"]]
         found.ask(row["question"], answering, group=row["article"])
     return found
+
+
+def read_natural_questions(qed: Path, clapnq: Sequence[Path]) -> KnowledgeSet:
+    """Read questions typed into a search engine, answered by sentences of a paragraph.
+
+    QED marks the sentence of a question; CLAPNQ one or more, or says that the paragraph
+    that the search engine's best page has does not answer.
+    """
+    found = KnowledgeSet("natural_questions", "CC BY-SA 3.0")
+    for row in _lines(qed):
+        note = row["annotation"]
+        if note["explanation_type"] == "single_sentence":
+            starts = [*row["sentence_starts"], len(row["paragraph_text"])]
+            texts = [row["paragraph_text"][a:b] for a, b in pairwise(starts)]
+            marked = {starts.index(note["selected_sentence"]["start"])}
+            _ask_about(found, row["question_text"], row["title_text"], texts, marked)
+    for row in (each for file in clapnq for each in _lines(file)):
+        passage = row["passages"][0]
+        chosen = set(row["output"][0]["selected_sentences"])
+        marked = {at for at, e in enumerate(passage["sentences"]) if e in chosen}
+        _ask_about(found, row["input"], passage["title"], passage["sentences"], marked)
+    return found
+
+
+def _ask_about(
+    found: KnowledgeSet,
+    question: str,
+    title: str,
+    texts: Sequence[str],
+    marked: set[int],
+) -> None:
+    places = [found.place(SourceEntry(_joined(text.strip()), title)) for text in texts]
+    found.ask(question, [places[at] for at in marked], group=title)
+
+
+def _lines(file: Path) -> Iterator[dict[str, Any]]:
+    with open_text(file) as stream:
+        yield from map(json.loads, stream)
 
 
 def read_qamr(

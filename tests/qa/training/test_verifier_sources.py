@@ -10,6 +10,7 @@ from qa.exceptions import TrainingDataError
 from qa.training.knowledge_sets import KnowledgeSet, SourceEntry, find
 from qa.training.verifier_candidates import retrieve
 from qa.training.verifier_desks import (
+    read_acid,
     read_banking77,
     read_covid_faq,
     read_hint3,
@@ -18,6 +19,7 @@ from qa.training.verifier_desks import (
 )
 from qa.training.verifier_sources import (
     in_paragraphs,
+    read_natural_questions,
     read_qamr,
     read_squad,
     read_squad_train,
@@ -199,6 +201,61 @@ def test_what_a_desk_had_no_answer_to_is_answered_by_none(tmp_path):
     (entry,) = asked["where is my train order"]
     assert "order" in entry.question.lower()
     assert asked["is test vegan"] == []
+
+
+def test_intents_that_answer_the_same_are_both_answers_and_few_of_one_are_read(
+    tmp_path,
+):
+    many = "".join(f"INFO_AMT_DUE,what do i owe {at}\n" for at in range(200))
+    header = "INTENT_NAME,UTTERANCES\n"
+    (tmp_path / "customer_training.csv").write_text(
+        f"{header}INFO_INS_CARD_PRINT,print my  card\nST_HELLO,hello you\n{many}"
+    )
+    (tmp_path / "customer_testing.csv").write_text(
+        f"{header}INFO_INS_CARD_PRINT,print my card\nINFO_INS_CARD_PRINT,card\n"
+    )
+    known = read_acid(tmp_path, seed=1)
+    assert read_acid(tmp_path, seed=1).questions == known.questions
+    printed = [q for q in known.questions if q.group == "INFO_INS_CARD_PRINT"]
+    assert [q.text for q in printed] == ["print my card"]
+    assert {known.entries[at].question for at in printed[0].answered_by} == {
+        "How do I print my insurance card?",
+        "Where do I find my proof of insurance?",
+    }
+    assert {q.group for q in known.questions} == {"INFO_AMT_DUE", "INFO_INS_CARD_PRINT"}
+    assert len(known.questions) == 61
+
+
+def test_a_search_question_is_answered_by_the_sentences_that_were_marked(tmp_path):
+    paragraph = "He was born in Rome , Italy . He died in 1901 ."
+    note = {"start": 30, "end": 47, "string": paragraph[30:]}
+    qed = tmp_path / "qed.jsonlines"
+    rows = [
+        {"question_text": "when did he die", "title_text": "He", "paragraph_text": paragraph,
+         "sentence_starts": [0, 30],
+         "annotation": {"explanation_type": kind, "selected_sentence": note}}
+        for kind in ("single_sentence", "none")
+    ]  # fmt: skip
+    qed.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    clapnq = tmp_path / "clapnq.jsonl"
+    texts = ["Rain is water .", "It falls .", "Snow is cold ."]
+    rows = [
+        {"input": question, "passages": [{"title": "Rain", "sentences": texts}],
+         "output": [{"selected_sentences": chosen}]}
+        for question, chosen in (("what is rain", texts[:2]), ("why does it rain", []))
+    ]  # fmt: skip
+    clapnq.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    known = read_natural_questions(qed, [clapnq])
+    found = {
+        q.text: {known.entries[at].text for at in q.answered_by}
+        for q in known.questions
+    }
+    assert found == {
+        "when did he die": {"He died in 1901."},
+        "what is rain": {"Rain is water.", "It falls."},
+        "why does it rain": set(),
+    }
+    assert {known.entries[at].title for at in (0, 2)} == {"He", "Rain"}
 
 
 def test_what_people_ask_about_covid_is_answered_by_the_question_with_its_answer(
