@@ -35,6 +35,14 @@ class PastNotReadyError(ConflictError):
     code = "past_not_ready"
 
 
+class KnowledgeBaseNotFoundError(NotFoundError):
+    code = "knowledge_base_not_found"
+
+
+class KnowledgeBaseExistsError(ConflictError):
+    code = "knowledge_base_exists"
+
+
 class DocumentNotFoundError(NotFoundError):
     code = "document_not_found"
 

@@ -4,7 +4,8 @@ from rest_framework.routers import SimpleRouter
 from kb.archive import api as exports
 from kb.audiences.api import AudienceViewSet
 from kb.conflicts.api import ConflictViewSet
-from kb.documents.api import DocumentViewSet, KnowledgeBaseViewSet
+from kb.documents.api import DocumentViewSet
+from kb.documents.knowledge_bases_api import KnowledgeBaseViewSet
 from kb.enrichment.api import ProposalViewSet
 from kb.entries.api import EntryViewSet
 from kb.imports.api import ImportViewSet

@@ -121,10 +121,6 @@ class PolicyNotFoundError(NotFoundError):
     code = "policy_not_found"
 
 
-class KnowledgeBaseNotFoundError(NotFoundError):
-    code = "knowledge_base_not_found"
-
-
 class EvaluationDataError(NescioError):
     code = "invalid_evaluation_data"
 

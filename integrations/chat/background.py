@@ -20,12 +20,9 @@ from integrations.chat.asking import (
 from jobs.exceptions import RetryableJobError
 from jobs.models import Job
 from jobs.run import JobRun
+from kb.exceptions import KnowledgeBaseNotFoundError
 from qa.answers.models import Answer
-from qa.exceptions import (
-    AnswerPendingError,
-    InvalidQuestionError,
-    KnowledgeBaseNotFoundError,
-)
+from qa.exceptions import AnswerPendingError, InvalidQuestionError
 
 KIND = "chat.slack"
 

@@ -6,8 +6,8 @@ from django.contrib.auth.models import User
 
 from accounts.exceptions import NotFoundError
 from kb.documents.models import KnowledgeBase
+from kb.exceptions import KnowledgeBaseNotFoundError
 from qa.answers import asking
-from qa.exceptions import KnowledgeBaseNotFoundError
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 

@@ -8,9 +8,10 @@ from rest_framework.response import Response
 
 from accounts import rest
 from kb.audiences.models import Audience, AudienceQuerySet
-from kb.audiences.services import SLUG_LIMIT, create_audience, edit_audience
+from kb.audiences.services import create_audience, edit_audience
 from kb.exceptions import AudienceNotFoundError
 from kb.interface.api import AgentReadsAdminWrites
+from kb.text.cleaning import SLUG_LIMIT
 
 
 class AudienceSerializer(serializers.ModelSerializer[Audience]):

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from django.contrib.auth.models import Group
 from django.db import IntegrityError, transaction
-from django.utils.text import slugify
 
 from kb.audiences.models import Audience
 from kb.exceptions import (
@@ -12,9 +11,8 @@ from kb.exceptions import (
     AudienceNotFoundError,
     InvalidKnowledgeError,
 )
-from kb.text.cleaning import clean_line
+from kb.text.cleaning import clean_line, clean_slug
 
-SLUG_LIMIT = 50
 NAME_LIMIT = 100
 
 
@@ -23,12 +21,7 @@ def create_audience(
     *, slug: str, name: str, everyone: bool = False, groups: Sequence[str] = ()
 ) -> Audience:
     """Make an audience of everyone or of the members of `groups`, by their names."""
-    if not slug or len(slug) > SLUG_LIMIT or slug != slugify(slug):
-        raise InvalidKnowledgeError(
-            "slug",
-            f"slug {slug[:80]!r} is none; use up to {SLUG_LIMIT} lower-case letters, "
-            "digits and hyphens.",
-        )
+    clean_slug(slug)
     members = _groups(groups)
     try:
         with transaction.atomic():

@@ -1,19 +1,21 @@
 from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
+from drf_spectacular.utils import (
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import rest
-from accounts.roles import IsAgent, Role, caller, has_role_in
+from accounts.roles import caller
 from kb.documents import services as documents
 from kb.documents.models import (
     Document,
     DocumentQuerySet,
-    KnowledgeBase,
-    KnowledgeBaseQuerySet,
 )
 from kb.exceptions import DocumentNotFoundError
 from kb.interface import api
@@ -147,39 +149,6 @@ def _node(parsed: dict[str, Any]) -> documents.SectionNode:
         children=tuple(_node(each) for each in parsed.get("sections", [])),
         id=parsed.get("id"),
     )
-
-
-class KnowledgeBaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
-    """What a knowledge base is called, and what the caller may do in it."""
-
-    is_default = serializers.BooleanField(help_text="Asked where none is named.")
-    role = serializers.SerializerMethodField(
-        help_text="The caller's highest role in it: agent asks, curator writes."
-    )
-
-    class Meta:
-        model = KnowledgeBase
-        fields = ["slug", "name", "language", "is_default", "role"]
-        read_only_fields = fields
-
-    @extend_schema_field(serializers.ChoiceField(choices=[*Role]))
-    def get_role(self, base: KnowledgeBase) -> str:
-        user = caller(self.context["request"])
-        return [role for role in Role if has_role_in(user, role, base.pk)][-1]
-
-
-@extend_schema_view(list=extend_schema(summary="List knowledge bases"))
-class KnowledgeBaseViewSet(rest.RowViewSet[KnowledgeBase]):
-    """The knowledge bases that the caller may ask, by slug."""
-
-    permission_classes = [IsAgent]
-    serializer_class = KnowledgeBaseSerializer
-    ordering = ("slug",)
-    filter_backends = []
-
-    def get_queryset(self) -> KnowledgeBaseQuerySet:
-        mine = KnowledgeBase.objects.of_role(self.request.user, Role.AGENT)
-        return mine.with_default()
 
 
 class DocumentFilter(rest.StrictFilterSet):

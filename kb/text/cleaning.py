@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kb.exceptions import InvalidKnowledgeError
 
+SLUG_LIMIT = 50
 TEXT_LIMIT = 8000  # of an entry's text; all in characters
 QUESTION_LIMIT = 1000
 TITLE_LIMIT = 300
@@ -14,6 +15,7 @@ SOURCE_LIMIT = 500
 WORDING_LIMIT = 500  # of a question in other words; more is none, and fits in no index
 MOST_WORDINGS = 30  # of an entry; each has a vector
 
+_SLUG = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 # C0 and C1 control characters but tab and line feed, and halves of surrogate pairs:
 # PostgreSQL refuses the first and the last of them, prompts and pages should.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -53,6 +55,17 @@ def clean_line(value: str, *, field: str, limit: int, required: bool = True) -> 
             field, f"{field} has more than one line; write it on one."
         )
     return cleaned
+
+
+def clean_slug(value: str) -> str:
+    """Return `value` if it is a slug: up to `SLUG_LIMIT` letters, digits and hyphens."""
+    if len(value) > SLUG_LIMIT or not _SLUG.fullmatch(value):
+        raise InvalidKnowledgeError(
+            "slug",
+            f"slug {value[:80]!r} is none; use up to {SLUG_LIMIT} lower-case letters, "
+            "digits and hyphens.",
+        )
+    return value
 
 
 def clean_said(name: str, value: str) -> str:

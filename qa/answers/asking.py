@@ -19,6 +19,7 @@ from accounts.acting import each_as, reading_as, user_reader
 from accounts.delegation import acting_service
 from accounts.exceptions import UnavailableError
 from kb.documents.models import KnowledgeBase
+from kb.exceptions import KnowledgeBaseNotFoundError
 from kb.tags.models import Tag
 from kb.text.terms import language_of
 from kb.types import Scope
@@ -29,7 +30,6 @@ from qa.exceptions import (
     AnswerNotFoundError,
     AnswerPendingError,
     InvalidQuestionError,
-    KnowledgeBaseNotFoundError,
 )
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.language_model import LanguageModel, Probes

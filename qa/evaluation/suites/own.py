@@ -11,6 +11,7 @@ from accounts.ids import digest
 from kb.demonstration import KNOWLEDGE
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
+from kb.exceptions import KnowledgeBaseNotFoundError
 from qa.answers.asking import find_knowledge_base
 from qa.evaluation.cases import (
     GROUPS_JOIN,
@@ -30,7 +31,7 @@ from qa.evaluation.knowledge import (
 )
 from qa.evaluation.question_suite import AskedSuite
 from qa.evaluation.saved_cases import cases_of, digest_of_cases
-from qa.exceptions import EvaluationDataError, KnowledgeBaseNotFoundError
+from qa.exceptions import EvaluationDataError
 
 from .options import (
     PROTOCOLS,

@@ -3,7 +3,8 @@ import pytest
 from accounts.authentication import find_user
 from accounts.roles import Role
 from accounts.services import set_knowledge_roles
-from kb.models import Audience, Document
+from jobs.models import Job
+from kb.models import Audience, Document, KnowledgeBase
 from qa.answers.asking import find_knowledge_base
 from tests.factories import (
     make_audience,
@@ -18,6 +19,7 @@ pytestmark = pytest.mark.django_db
 BASES = "/api/v1/knowledge-bases"
 DOCUMENTS = "/api/v1/documents"
 AUDIENCES = "/api/v1/audiences"
+RULES = {"review_interval_days": 180, "when_overdue": "mark", "overdue_grace_days": 30, "keep_texts_days": None}  # fmt: skip
 
 
 def _without_ids(sections):
@@ -304,6 +306,7 @@ def test_knowledge_bases_are_listed_with_the_default_and_the_callers_roles(
             "language": "en",
             "is_default": False,
             "role": "curator",
+            **RULES,
         },
         {
             "slug": "travel",
@@ -311,6 +314,7 @@ def test_knowledge_bases_are_listed_with_the_default_and_the_callers_roles(
             "language": "en",
             "is_default": True,
             "role": "agent",
+            **RULES,
         },
     ]
     assert {each["role"] for each in _bases(api(make_user(Role.ADMIN)))} == {"admin"}
@@ -337,8 +341,71 @@ def test_knowledge_bases_come_page_by_page(api):
     assert slugs == ["cards", "home", "travel"]
 
 
-def test_knowledge_bases_are_for_who_may_ask_and_are_not_written_over_rest(api):
-    make_knowledge_base()
+def test_a_knowledge_base_is_made_asked_for_and_changed(api):
+    make_knowledge_base("cards")
+    client = api(make_user(Role.ADMIN))
+
+    made = client.post(BASES, {"slug": "travel", "name": " Travel "}, format="json")
+    changed = client.patch(
+        f"{BASES}/travel",
+        {"language": "de", "keep_texts_days": 90, "when_overdue": "doubt"},
+        format="json",
+    )
+
+    assert made.status_code == 201, made.json()
+    assert made.json() == {
+        "slug": "travel", "name": "Travel", "language": "en", "is_default": False,
+        "role": "admin", **RULES,
+    }  # fmt: skip
+    assert changed.status_code == 200, changed.json()
+    assert changed.json() == made.json() | {
+        "language": "de", "keep_texts_days": 90, "when_overdue": "doubt",
+    }  # fmt: skip
+    assert client.get(f"{BASES}/travel").json() == changed.json()
+    assert not Job.objects.exists()  # the interval of reviews is what it was
+
+
+def test_entries_get_a_new_interval_of_reviews_by_a_job(api):
+    make_knowledge_base("cards")
+    client = api(make_user(Role.ADMIN))
+
+    client.patch(f"{BASES}/cards", {"review_interval_days": None}, format="json")
+
+    assert Job.objects.get().kind == "kb.keep_upkeep"
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "named"),
+    [
+        ({"slug": "cards", "name": "Other"}, 409, "'cards'"),
+        ({"slug": "No slug", "name": "Other"}, 400, "slug"),
+        ({"slug": "x" * 51, "name": "Other"}, 400, "slug"),
+        ({"slug": "other", "name": "\u200b"}, 400, "name"),
+        ({"slug": "other"}, 400, "name"),
+        ({"slug": "other", "name": "Other", "language": "fr"}, 400, "language"),
+        ({"slug": "other", "name": "Other", "review_interval_days": 0}, 400, "review_interval_days"),
+        ({"slug": "other", "name": "Other", "owner": "ann"}, 400, "owner"),
+    ],
+)  # fmt: skip
+def test_what_no_knowledge_base_may_be_is_refused_and_nothing_made(
+    api, given, status, named
+):
+    make_knowledge_base("cards")
+
+    refused = api(make_user(Role.ADMIN)).post(BASES, given, format="json")
+
+    assert refused.status_code == status, refused.json()
+    assert named in str(refused.json())
+    assert [base.slug for base in KnowledgeBase.objects.all()] == ["cards"]
+
+
+def test_knowledge_bases_are_for_who_may_ask_and_are_made_by_admins(api):
+    make_knowledge_base("cards")
+    new = {"slug": "travel", "name": "Travel"}
 
     assert api(make_user(role=None)).get(BASES).status_code == 403
-    assert api(make_user(Role.ADMIN)).post(BASES, {}).status_code == 405
+    curator = api(make_curator())
+    assert curator.get(f"{BASES}/cards").status_code == 200
+    assert curator.get(f"{BASES}/travel").status_code == 404
+    assert curator.post(BASES, new, format="json").status_code == 403
+    assert curator.patch(f"{BASES}/cards", {}, format="json").status_code == 403

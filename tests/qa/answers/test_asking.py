@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from kb.entries.services import edit_entry
 from kb.entries.states import erase_entry, retire_entry
+from kb.exceptions import KnowledgeBaseNotFoundError
 from probes.taps import Tap
 from qa.answers.asking import (
     ask,
@@ -20,7 +21,6 @@ from qa.answers.asking import (
 from qa.exceptions import (
     AnswerDecidedError,
     InvalidQuestionError,
-    KnowledgeBaseNotFoundError,
     LanguageModelBusyError,
     LanguageModelUnavailableError,
 )

@@ -1,0 +1,62 @@
+"""Writing knowledge bases: each function is one transaction."""
+
+from typing import TypedDict, Unpack
+
+from django.db import IntegrityError, transaction
+
+from kb.documents.models import KnowledgeBase
+from kb.exceptions import KnowledgeBaseExistsError, KnowledgeBaseNotFoundError
+from kb.text.cleaning import clean_line, clean_slug
+from kb.upkeep.services import enqueue_round
+
+NAME_LIMIT = 100
+
+
+class KnowledgeBaseChanges(TypedDict, total=False):
+    name: str
+    language: str
+    review_interval_days: int | None
+    when_overdue: str
+    overdue_grace_days: int
+    keep_texts_days: int | None
+
+
+def create_knowledge_base(
+    *, slug: str, **given: Unpack[KnowledgeBaseChanges]
+) -> KnowledgeBase:
+    """Make an empty knowledge base; what is not given is as in the admin's form."""
+    base = _changed(KnowledgeBase(slug=clean_slug(slug)), given)
+    try:
+        with transaction.atomic():
+            base.save(force_insert=True)
+    except IntegrityError as error:
+        raise KnowledgeBaseExistsError(
+            f"There is a knowledge base {slug!r} already; take another slug."
+        ) from error
+    return base
+
+
+@transaction.atomic
+def edit_knowledge_base(
+    *, knowledge_base_id: int, **changes: Unpack[KnowledgeBaseChanges]
+) -> KnowledgeBase:
+    """Change a knowledge base; a new interval of reviews reaches its entries by a job."""
+    base = (
+        KnowledgeBase.objects.select_for_update().filter(pk=knowledge_base_id).first()
+    )
+    if base is None:
+        raise KnowledgeBaseNotFoundError(
+            f"There is no knowledge base {knowledge_base_id}."
+        )
+    had = base.review_interval_days
+    _changed(base, changes).save()
+    if base.review_interval_days != had:
+        enqueue_round()
+    return base
+
+
+def _changed(base: KnowledgeBase, changes: KnowledgeBaseChanges) -> KnowledgeBase:
+    for name, value in changes.items():
+        setattr(base, name, value)
+    base.name = clean_line(base.name, field="name", limit=NAME_LIMIT)
+    return base

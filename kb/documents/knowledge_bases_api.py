@@ -1,0 +1,112 @@
+"""Knowledge bases over REST."""
+
+from drf_spectacular.utils import (
+    OpenApiResponse,
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
+from rest_framework import serializers, status
+from rest_framework.mixins import RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import rest
+from accounts.roles import Role, caller, has_role_in
+from kb.documents.knowledge_bases import create_knowledge_base, edit_knowledge_base
+from kb.documents.models import KnowledgeBase, KnowledgeBaseQuerySet
+from kb.exceptions import KnowledgeBaseNotFoundError
+from kb.interface import api
+from kb.text.cleaning import SLUG_LIMIT
+
+_REVIEW = [
+    "review_interval_days",
+    "when_overdue",
+    "overdue_grace_days",
+    "keep_texts_days",
+]
+
+
+class KnowledgeBaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
+    """A knowledge base with its rules, and what the caller may do in it."""
+
+    is_default = serializers.BooleanField(help_text="Asked where none is named.")
+    role = serializers.SerializerMethodField(
+        help_text="The caller's highest role in it: agent asks, curator writes."
+    )
+
+    class Meta:
+        model = KnowledgeBase
+        fields = ["slug", "name", "language", "is_default", "role", *_REVIEW]
+        read_only_fields = fields
+
+    @extend_schema_field(serializers.ChoiceField(choices=[*Role]))
+    def get_role(self, base: KnowledgeBase) -> str:
+        user = caller(self.context["request"])
+        return [role for role in Role if has_role_in(user, role, base.pk)][-1]
+
+
+class KnowledgeBaseChangesSerializer(rest.StrictModelSerializer):
+    """What to change; what is left out stays."""
+
+    class Meta:
+        model = KnowledgeBase
+        fields = ["name", "language", *_REVIEW]
+
+
+class NewKnowledgeBaseSerializer(KnowledgeBaseChangesSerializer):
+    """A knowledge base to be made."""
+
+    slug = rest.StrictCharField(
+        max_length=SLUG_LIMIT, help_text="Names it in addresses; never changes."
+    )
+
+    class Meta(KnowledgeBaseChangesSerializer.Meta):
+        fields = ["slug", *KnowledgeBaseChangesSerializer.Meta.fields]
+
+
+@extend_schema_view(
+    list=extend_schema(summary="List knowledge bases"),
+    retrieve=extend_schema(summary="Read a knowledge base"),
+)
+class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
+    """The knowledge bases that the caller may ask, by slug."""
+
+    permission_classes = [api.AgentReadsAdminWrites]
+    serializer_class = KnowledgeBaseSerializer
+    ordering = ("slug",)
+    filter_backends = []
+    lookup_field = "slug"
+    lookup_value_converter = "slug"
+    not_found = KnowledgeBaseNotFoundError
+
+    def get_queryset(self) -> KnowledgeBaseQuerySet:
+        mine = KnowledgeBase.objects.of_role(self.request.user, Role.AGENT)
+        return mine.with_default()
+
+    @extend_schema(
+        summary="Make a knowledge base",
+        request=NewKnowledgeBaseSerializer,
+        responses={
+            201: KnowledgeBaseSerializer,
+            409: OpenApiResponse(description="The slug is taken."),
+        },
+    )
+    def create(self, request: Request) -> Response:
+        """Make an empty knowledge base, which is asked by its slug."""
+        made = create_knowledge_base(**self.validated(NewKnowledgeBaseSerializer))
+        return self._shown(made, status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change a knowledge base", request=KnowledgeBaseChangesSerializer
+    )
+    def partial_update(self, request: Request, slug: str) -> Response:
+        """Change what is given; entries are due by a new interval after a job."""
+        changed = edit_knowledge_base(
+            knowledge_base_id=self.get_object().pk,
+            **self.validated(KnowledgeBaseChangesSerializer),
+        )
+        return self._shown(changed)
+
+    def _shown(self, base: KnowledgeBase, status: int | None = None) -> Response:
+        return self.row_response(self.get_queryset().get(pk=base.pk), status)
