@@ -1,11 +1,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_field,
-    extend_schema_view,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -13,10 +9,7 @@ from rest_framework.response import Response
 from accounts import rest
 from accounts.roles import caller
 from kb.documents import services as documents
-from kb.documents.models import (
-    Document,
-    DocumentQuerySet,
-)
+from kb.documents.models import Document, DocumentQuerySet
 from kb.exceptions import DocumentNotFoundError
 from kb.interface import api
 

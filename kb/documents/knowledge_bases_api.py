@@ -95,18 +95,16 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
     def create(self, request: Request) -> Response:
         """Make an empty knowledge base, which is asked by its slug."""
         made = create_knowledge_base(**self.validated(NewKnowledgeBaseSerializer))
-        return self._shown(made, status.HTTP_201_CREATED)
+        shown = self.get_queryset().get(pk=made.pk)
+        return self.row_response(shown, status.HTTP_201_CREATED)
 
     @extend_schema(
         summary="Change a knowledge base", request=KnowledgeBaseChangesSerializer
     )
     def partial_update(self, request: Request, slug: str) -> Response:
         """Change what is given; entries are due by a new interval after a job."""
-        changed = edit_knowledge_base(
+        edit_knowledge_base(
             knowledge_base_id=self.get_object().pk,
             **self.validated(KnowledgeBaseChangesSerializer),
         )
-        return self._shown(changed)
-
-    def _shown(self, base: KnowledgeBase, status: int | None = None) -> Response:
-        return self.row_response(self.get_queryset().get(pk=base.pk), status)
+        return self.row_response()

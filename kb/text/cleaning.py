@@ -15,7 +15,7 @@ SOURCE_LIMIT = 500
 WORDING_LIMIT = 500  # of a question in other words; more is none, and fits in no index
 MOST_WORDINGS = 30  # of an entry; each has a vector
 
-_SLUG = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
+_SLUG = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?")  # what slugify leaves
 # C0 and C1 control characters but tab and line feed, and halves of surrogate pairs:
 # PostgreSQL refuses the first and the last of them, prompts and pages should.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
