@@ -5,7 +5,8 @@ Files are read as their source published them, plain or gzipped.
 
 import gzip
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -73,11 +74,21 @@ def _plain(text: str) -> str:
 
 
 def read_json(file: Path) -> Any:  # noqa: ANN401  # as it is in the file
-    with open_text(file) as stream:
-        try:
-            return json.load(stream)
-        except ValueError as error:
-            raise TrainingDataError(f"{file} is not JSON: {error}.") from error
+    with open_text(file) as stream, _reading_json(file):
+        return json.load(stream)
+
+
+def read_json_lines(file: Path) -> list[Any]:
+    with open_text(file) as stream, _reading_json(file):
+        return [json.loads(line) for line in stream]
+
+
+@contextmanager
+def _reading_json(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise TrainingDataError(f"{file} is not JSON: {error}.") from error
 
 
 def open_text(file: Path) -> TextIO:

@@ -5,13 +5,19 @@ customers' questions of ACID, BANKING77 and HINT3 were written for this project.
 """
 
 import csv
-import json
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from .knowledge_sets import KnowledgeSet, SourceEntry, find, open_text, read_json
+from .knowledge_sets import (
+    KnowledgeSet,
+    SourceEntry,
+    find,
+    open_text,
+    read_json,
+    read_json_lines,
+)
 
 SUPPORT_DESKS: Final = Path(__file__).parent / "support_desks"
 _ACID: Final = Path(__file__).parent / "acid.jsonl"
@@ -31,8 +37,7 @@ def read_support_desks() -> list[KnowledgeSet]:
 
 def _support_desk(file: Path) -> KnowledgeSet:
     found = KnowledgeSet(file.stem, "written for this project")
-    for line in file.read_text("utf-8").splitlines():
-        row = json.loads(line)
+    for row in read_json_lines(file):
         entry = {name: row[name] for name in ("text", "title", "section", "question")}
         place = found.place(SourceEntry(**entry))
         for text in row["answered_by_this"]:
@@ -46,8 +51,7 @@ def read_banking77(file: Path) -> KnowledgeSet:
     """Read customers' questions to a bank, each answered by the entry of its intent."""
     found = KnowledgeSet("banking77", "CC BY 4.0")
     place_of: dict[str, int] = {}
-    for line in _BANKING77.read_text("utf-8").splitlines():
-        row = json.loads(line)
+    for row in read_json_lines(_BANKING77):
         entry = SourceEntry(row["text"], question=row["question"])
         place_of[row["intent"]] = found.place(entry)
     with open_text(file) as stream:
@@ -64,7 +68,7 @@ def read_acid(directory: Path, *, seed: int) -> KnowledgeSet:
     word alone is left out, as is an intent with questions of many kinds.
     """
     found = KnowledgeSet("acid", "none stated")
-    rows = [json.loads(line) for line in _ACID.read_text("utf-8").splitlines()]
+    rows = read_json_lines(_ACID)
     place_of = {
         row["intent"]: found.place(SourceEntry(row["text"], question=row["question"]))
         for row in rows
@@ -92,7 +96,7 @@ def read_hint3(directory: Path) -> list[KnowledgeSet]:
     What the desks had no answer to is answered by none; one word alone is left out. What
     people ask a mattress shop nothing is fitted on.
     """
-    entries = [json.loads(line) for line in _HINT3.read_text("utf-8").splitlines()]
+    entries = read_json_lines(_HINT3)
     return [_hint3_desk(directory, desk, entries) for desk in _HINT3_DESKS]
 
 

@@ -1,9 +1,8 @@
 """Public questions about texts, of which a sentence answers: what a verifier is fitted on."""
 
-import json
 import random
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from io import TextIOWrapper
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -11,7 +10,13 @@ from typing import Any, Final
 
 from kb.text.words import sentences
 
-from .knowledge_sets import KnowledgeSet, SourceEntry, open_text, read_json
+from .knowledge_sets import (
+    KnowledgeSet,
+    SourceEntry,
+    open_text,
+    read_json,
+    read_json_lines,
+)
 
 _CR_MEMBER: Final = "rationales/word_att_gold_train.tsv"
 _CR_REASONS: Final = "causes/reason_gold_train.tsv"
@@ -144,14 +149,14 @@ def read_natural_questions(qed: Path, clapnq: Sequence[Path]) -> KnowledgeSet:
     that the search engine's best page has does not answer.
     """
     found = KnowledgeSet("natural_questions", "CC BY-SA 3.0")
-    for row in _lines(qed):
+    for row in read_json_lines(qed):
         note = row["annotation"]
         if note["explanation_type"] == "single_sentence":
             starts = [*row["sentence_starts"], len(row["paragraph_text"])]
             texts = [row["paragraph_text"][a:b] for a, b in pairwise(starts)]
             marked = {starts.index(note["selected_sentence"]["start"])}
             _ask_about(found, row["question_text"], row["title_text"], texts, marked)
-    for row in (each for file in clapnq for each in _lines(file)):
+    for row in (each for file in clapnq for each in read_json_lines(file)):
         passage = row["passages"][0]
         chosen = set(row["output"][0]["selected_sentences"])
         marked = {at for at, e in enumerate(passage["sentences"]) if e in chosen}
@@ -168,11 +173,6 @@ def _ask_about(
 ) -> None:
     places = [found.place(SourceEntry(_joined(text.strip()), title)) for text in texts]
     found.ask(question, [places[at] for at in marked], group=title)
-
-
-def _lines(file: Path) -> Iterator[dict[str, Any]]:
-    with open_text(file) as stream:
-        yield from map(json.loads, stream)
 
 
 def read_qamr(

@@ -258,6 +258,13 @@ def test_a_search_question_is_answered_by_the_sentences_that_were_marked(tmp_pat
     assert {known.entries[at].title for at in (0, 2)} == {"He", "Rain"}
 
 
+def test_a_damaged_line_is_refused_with_its_file(tmp_path):
+    file = tmp_path / "qed.jsonlines"
+    file.write_text("{}\n{")
+    with pytest.raises(TrainingDataError, match=r"qed\.jsonlines is not JSON"):
+        read_natural_questions(file, [])
+
+
 def test_what_people_ask_about_covid_is_answered_by_the_question_with_its_answer(
     tmp_path,
 ):
