@@ -13,9 +13,9 @@ from typing import Final, Protocol
 
 from scipy.special import expit, logsumexp
 
+from kb.text.layout import parts_of, written_out
 from kb.text.slips import respelt
 from kb.text.terms import Terms, terms
-from kb.text.words import sentences
 
 MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
 # Entries that are read closely, by their sentences: the likeliest. What is behind them is
@@ -75,7 +75,7 @@ class Verifier(Protocol):
 
 # How a question is read, by which thresholds are held to be current. A change that moves
 # odds gets a new number, and knowledge bases calibrate themselves again.
-READING: Final = "3"
+READING: Final = "4"
 _ENDS: Final = " .!?\u2026"
 
 
@@ -92,7 +92,8 @@ def log_odds(
     )
     question = respelt(question, texts, is_word=verifier.is_word)
     question = f"{question.rstrip(_ENDS)}?"
-    found = list(verifier.log_odds(question, passages))
+    wholes = [as_read(each) for each in passages]
+    found = list(verifier.log_odds(question, wholes))
     likeliest = sorted(range(len(found)), key=lambda at: -found[at])[:READ_CLOSELY]
     parts = {at: sentences_of(passages[at]) for at in likeliest}
     read = iter(verifier.log_odds(question, [p for ps in parts.values() for p in ps]))
@@ -103,7 +104,7 @@ def log_odds(
     least = max(LEAST_READ, max(found, default=0.0) - FAR_BEHIND)
     closest = sorted(likeliest, key=lambda at: -found[at])[:READ_TOGETHER]
     worth = [at for at in closest if found[at] >= least]
-    together = verifier.joint_log_odds(question, [passages[at] for at in worth])
+    together = verifier.joint_log_odds(question, [wholes[at] for at in worth])
     jointly = dict(zip(worth, together, strict=True))
     return [
         (each + jointly[at]) / 2 if at in jointly else each - BEHIND
@@ -174,15 +175,21 @@ def chance_of_any(found: Sequence[float]) -> float:
     return float(expit(logsumexp(found)))
 
 
+def as_read(passage: Passage) -> Passage:
+    """Return a passage with its tables written out, as those it was fitted on have none."""
+    return replace(passage, text=written_out(passage.text))
+
+
 def sentences_of(passage: Passage) -> list[Passage]:
     """Return each sentence of a passage, without its question; none of a long one.
 
-    Beside its question every sentence seems to answer.
+    An item of a list and a row of a table count as one. Beside its question every sentence
+    seems to answer.
     """
-    said = sentences(passage.text)
-    if len(said) > MAX_SENTENCES or (len(said) == 1 and not passage.question):
+    parts = parts_of(passage.text)
+    if len(parts) > MAX_SENTENCES or (len(parts) == 1 and not passage.question):
         return []
-    return [replace(passage, question="", text=text) for text in said]
+    return [replace(passage, question="", text=part.read) for part in parts]
 
 
 @lru_cache(maxsize=4096)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kb.text.layout import parts_of
 from kb.text.names import Names, is_of_another
 from kb.text.terms import is_reversed, terms
 from kb.text.turns import is_of_another_turn
-from kb.text.words import sentence_spans
 from kb.types import Evidence
 
 from .choice import (
@@ -237,15 +237,16 @@ def telling_sentence(
     question: Question, piece: Evidence, *, verifier: Callable[[], Verifier]
 ) -> str:
     """Return the sentence of an entry that tells the answer; "" if none stands out."""
-    parts = sentences_of(passage_of(piece, question))
-    if len(parts) < 2:  # one has nothing to stand out from
+    read = sentences_of(passage_of(piece, question))
+    if len(read) < 2:  # one has nothing to stand out from
         return ""
-    scores = verifier().score(question.text, parts)
-    (second, _), (first, at) = sorted(zip(scores, range(len(parts)), strict=True))[-2:]
+    scores = verifier().score(question.text, read)
+    (second, _), (first, at) = sorted(zip(scores, range(len(read)), strict=True))[-2:]
     stands_out = _log_odds(first) - _log_odds(second) >= _STANDS_OUT
-    said = parts[at].text
+    span = parts_of(piece.text)[at].span
+    said = span.within(piece.text).strip()
     # What is quoted is marked where it first stands.
-    is_first = said not in piece.text[: sentence_spans(piece.text)[at].start]
+    is_first = said not in piece.text[: span.start]
     return said if first >= _TELLS and stands_out and is_first else ""
 
 

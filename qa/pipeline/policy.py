@@ -5,11 +5,9 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-# So many times the pieces that are kept are scored: by a reranker as in the CBDR paper,
-# by the verifier.
+# So many times the pieces that are kept are scored by a reranker, as in the CBDR paper,
+# or by the verifier.
 CANDIDATES_A_PIECE = 3
-VERIFIED_A_PIECE = 2
-
 
 # The maximum distance of a new knowledge base where a verifier reads what passes it. Of
 # 3,000 questions about sixteen invented organisations whose answer is known the nearest
@@ -293,8 +291,8 @@ class Policy:
 
     @property
     def candidates(self) -> int:
-        scored = VERIFIED_A_PIECE if self.verification else 1
-        return self.top_k * (CANDIDATES_A_PIECE if self.rerank else scored)
+        is_scored = self.rerank or self.verification
+        return self.top_k * (CANDIDATES_A_PIECE if is_scored else 1)
 
     @property
     def min_enriched(self) -> float | None:

@@ -9,7 +9,7 @@ from kb.text.terms import Terms, is_month, terms
 from kb.text.words import sentences
 from kb.types import Evidence
 
-from .choice import Verifier
+from .choice import Verifier, as_read
 from .entry_gate import passage_of
 from .gates import Decision, Gate, Reason, judge
 from .history import VerdictDebiaser
@@ -133,7 +133,7 @@ def _sentence_support(
     if not cited:
         return None
     texts = [f"{piece.question}\n{piece.text}" for piece in cited]
-    passages = [passage_of(piece) for piece in cited]
+    passages = [as_read(passage_of(piece)) for piece in cited]
     worst = None
     for sentence in sentences(answer):
         lead = _LEADING_WORD.match(sentence)

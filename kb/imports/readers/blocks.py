@@ -119,8 +119,11 @@ def _texts(block: Block, language: str) -> Iterator[str]:
             yield from _cut(text.split(" "), joint=" ", head="")
     else:
         head = block.lines[0] if len(block.lines) > 1 else ""
-        if block.kind is Kind.LIST and not head.rstrip().endswith(":"):
+        is_lead = head.rstrip().endswith(":")
+        if block.kind is Kind.LIST and not is_lead:
             head = ""
+        elif block.kind is Kind.TABLE and is_lead:  # the columns' headings are below it
+            head = "\n".join(block.lines[:2])
         yield from _cut(block.lines, joint="\n", head=head)
 
 

@@ -234,3 +234,24 @@ def test_who_may_not_see_the_entry_sees_no_marked_words(client):
 
     assert shown.json()["short_answer"] == ""
     assert "Apple Pay" not in page + shown.content.decode()
+
+
+def test_a_table_answers_by_its_rows_and_the_row_is_marked():
+    make_entry(
+        "The usual closure periods are:\n"
+        "Kind of record | Closed for | Who may give access earlier\n"
+        "Hospital patient files | 100 years | The health trust\n"
+        "School admission registers | 80 years | The head teacher\n"
+        "Police charge books | 75 years | The chief constable\n"
+        "Adoption files | 100 years | The court only"
+    )
+    knowledge()
+
+    answer = asked("For how long are police charge books closed?")
+    beside = asked("For how long are prison registers closed?")
+
+    assert answer.gate == "entry"
+    assert answer.evidence.first().quote == (
+        "Police charge books | 75 years | The chief constable"
+    )
+    assert beside.outcome == "refused"

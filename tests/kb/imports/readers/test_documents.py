@@ -215,3 +215,14 @@ def test_a_long_list_is_cut_between_items_and_keeps_its_lead():
     assert len(read) > 1
     assert all(fact.text.startswith("You may bring:\n- a thing") for fact in read)
     assert sum(fact.text.count("- a thing") for fact in read) == 400
+
+
+def test_every_piece_of_a_long_table_has_its_lead_and_its_headings():
+    rows = "\n".join(f"| Kind {n} | {n} days, {'and so on ' * 20}|" for n in range(40))
+    text = f"# Periods\n\nThe periods are:\n\n| Kind | Period |\n|---|---|\n{rows}\n"
+
+    pieces = document("a.md", text).facts
+
+    assert len(pieces) > 1
+    for fact in pieces:
+        assert fact.text.startswith("The periods are:\nKind | Period\nKind ")

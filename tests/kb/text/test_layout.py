@@ -1,0 +1,122 @@
+"""What of a text stands by itself, and a table written out for who reads no columns."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kb.text.layout import parts_of, written_out
+from kb.text.words import sentences
+
+TABLE = (
+    "The usual periods are:\n"
+    "Record | Closed for | Who may open it\n"
+    "Patient files | 100 years | The health trust\n"
+    "Police books | | The chief constable\n"
+    "Adoption files | 100 years. | The court only"
+)
+LIST = (
+    "Open all day. The following are allowed:\n"
+    "- pencils (no pens)\n"
+    "\u2022 a laptop. Its case stays outside.\n"
+    "2. loose notes\n"
+    "Nothing else is."
+)
+
+LINES = st.lists(
+    st.sampled_from(
+        ["", "A sentence. And another.", "These:", "- an item", "1. a step", "a | b",
+         "c | d", "one | two | three", " | ", "|", "- x | y", "Yes - no."]
+    ),
+    max_size=8,
+)  # fmt: skip
+
+
+def test_a_row_is_read_with_its_headings_and_the_line_above_the_table():
+    rows = parts_of(TABLE)
+
+    assert [row.read for row in rows] == [
+        "The usual periods are: Patient files. Closed for: 100 years. Who may open it: The health trust.",
+        "The usual periods are: Police books. Who may open it: The chief constable.",
+        "The usual periods are: Adoption files. Closed for: 100 years. Who may open it: The court only.",
+    ]  # fmt: skip
+    assert rows[1].span.within(TABLE) == "Police books | | The chief constable"
+
+
+def test_an_item_is_read_whole_with_the_line_above_the_list():
+    parts = parts_of(LIST)
+
+    assert [part.read for part in parts] == [
+        "Open all day.",
+        "The following are allowed: pencils (no pens)",
+        "The following are allowed: a laptop. Its case stays outside.",
+        "The following are allowed: loose notes",
+        "Nothing else is.",
+    ]
+    assert parts[2].span.within(LIST) == "a laptop. Its case stays outside."
+
+
+def test_a_table_is_written_out_and_what_is_around_it_stays():
+    assert written_out(f"First.\n{TABLE}\nLast.").split("\n") == [
+        "First.",
+        "The usual periods are:",
+        "Patient files. Closed for: 100 years. Who may open it: The health trust.",
+        "Police books. Who may open it: The chief constable.",
+        "Adoption files. Closed for: 100 years. Who may open it: The court only.",
+        "Last.",
+    ]
+
+
+def test_a_column_without_a_heading_has_none_before_it():
+    assert written_out("Fee | \nCard | 5 euros") == "Card. 5 euros."
+
+
+def test_a_table_may_be_typed_with_bars_around_it_and_a_rule():
+    typed = (
+        "| Kind | Price |\n|------|:-----:|\n| Print | 2 euros |\n| Scan | 5 euros |"
+    )
+
+    assert written_out(typed) == "Print. Price: 2 euros.\nScan. Price: 5 euros."
+
+
+def test_one_line_makes_no_table_and_no_list():
+    for text in ("Choose a | b.", "- alone", "3. May is a holiday. So is 1 May."):
+        assert written_out(text) == text
+        assert [part.read for part in parts_of(text)] == [*sentences(text)]
+
+
+@given(LINES)
+def test_parts_follow_each_other_in_the_text(lines):
+    text = "\n".join(lines)
+
+    end = 0
+    for part in parts_of(text):
+        assert end <= part.span.start < part.span.end <= len(text)
+        assert part.span.within(text).strip()
+        end = part.span.end
+
+
+@given(st.text(alphabet="aB .!?|-1\n", max_size=40))
+def test_any_text_is_read_and_plain_text_by_its_sentences(text):
+    parts = parts_of(text)
+    written = written_out(text)
+
+    if "|" not in text and "-" not in text and "1" not in text:
+        assert [part.read for part in parts] == [*sentences(text)]
+        assert written == text
+
+
+@given(st.data(), st.integers(2, 4))
+def test_writing_out_a_table_keeps_every_cell_behind_its_heading(data, width):
+    word = st.sampled_from(["Fee", "9 euros", "x-ray"])
+    rest = st.lists(word | st.just(""), min_size=width - 1, max_size=width - 1)
+    row = st.builds(lambda first, others: [first, *others], word, rest)
+    headings, *rows = data.draw(st.lists(row, min_size=2, max_size=4))
+
+    written = written_out("\n".join(" | ".join(each) for each in (headings, *rows)))
+
+    for cells, line in zip(rows, written.split("\n"), strict=True):
+        said = [
+            f"{head}: {cell}" if head else cell
+            for head, cell in zip(headings[1:], cells[1:], strict=True)
+            if cell
+        ]
+        assert line == " ".join(f"{each}." for each in [cells[0], *said] if each)
