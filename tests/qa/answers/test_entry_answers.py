@@ -251,7 +251,7 @@ def test_a_table_answers_by_its_rows_and_the_row_is_marked():
     beside = asked("For how long are prison registers closed?")
 
     assert answer.gate == "entry"
-    assert answer.evidence.first().quote == (
+    assert answer.evidence.all()[0].quote == (
         "Police charge books | 75 years | The chief constable"
     )
     assert beside.outcome == "refused"
