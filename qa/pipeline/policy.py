@@ -158,8 +158,10 @@ class Policy:
         "Minimum probability, by the verifier, that any entry answers the question; below it the language model is not asked. 0 lets all pass.",
         limits=_SHARE,
     )  # fmt: skip
+    # Nobody stands behind what is not verified: what is hand-written gets a confidence of
+    # 0.8 without anybody having read it. Whoever lets such entries answer says so.
     unverified_floor: float = _field(
-        0.75, Section.HARD_REFUSAL, "minimum confidence of unverified evidence",
+        1.0, Section.HARD_REFUSAL, "minimum confidence of unverified evidence",
         "Minimum confidence of unverified evidence; 1 admits verified evidence only.",
         limits=_FLOOR,
     )  # fmt: skip

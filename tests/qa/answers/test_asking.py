@@ -54,6 +54,7 @@ from tests.qa.pipeline.values import (
 pytestmark = pytest.mark.django_db
 
 FEE = "A replacement card costs 12 euros."
+FEE_QUESTION = "How much does a replacement card cost?"
 
 
 class DownModel(GivenModel):
@@ -256,6 +257,31 @@ def test_expired_and_unverified_knowledge_are_reasons_of_their_own(fields, reaso
     make_entry(FEE, **fields)
 
     assert decided("How much does a replacement card cost?").reason == reason
+
+
+HAND_WRITTEN = {"state": "in_review", "confidence": 0.8, "question": FEE_QUESTION}
+
+
+def test_what_nobody_verified_answers_nothing_however_sure_and_near_it_is():
+    make_entry(FEE, **HAND_WRITTEN)
+
+    answer = decided(FEE_QUESTION, asker=make_user())
+
+    assert (answer.outcome, answer.shown_reason) == ("refused", "unverified_only")
+    assert answer.text == refusal_text(Reason.UNVERIFIED_ONLY, "en")
+    assert not answer.evidence.exists()
+
+
+def test_a_policy_may_let_sure_enough_unverified_entries_answer():
+    make_entry(FEE, **HAND_WRITTEN)
+    policy = active_policy(make_knowledge_base())
+    activate(new_version(policy, by=None, unverified_floor=0.75))
+
+    model = GivenModel(make_generation("It costs 12 euros.", cited=(1,)))
+    answer = decided(FEE_QUESTION, model=lambda: model)
+
+    assert (answer.outcome, answer.text) == ("answered", "It costs 12 euros.")
+    assert not answer.evidence.get(role="cited").is_verified
 
 
 def test_retiring_and_editing_change_what_is_answered_at_once():

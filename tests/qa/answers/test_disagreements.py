@@ -27,9 +27,13 @@ def conflict():
     return found
 
 
-def show_anyway():
+def decide_with(**changes):
     base = active_policy(Conflict.objects.get().first.knowledge_base)
-    activate(new_version(base, by=None, sources_must_agree=False), by=None)
+    activate(new_version(base, by=None, **changes), by=None)
+
+
+def show_anyway():
+    decide_with(sources_must_agree=False)
 
 
 def test_a_ready_answer_that_another_contradicts_is_refused(conflict):
@@ -134,6 +138,7 @@ def test_a_verified_answer_is_shown_beside_what_nobody_verified(client):
         "The town hall.", question=QUESTION, state="in_review", confidence=0.9
     )
     find_entry_conflicts(other.pk)
+    decide_with(unverified_floor=0.75)
     user = make_user(Role.AGENT)
 
     answer = ask(QUESTION, asker=user, channel=Answer.Channel.PAGE)
@@ -144,6 +149,18 @@ def test_a_verified_answer_is_shown_beside_what_nobody_verified(client):
     assert "Sources disagree" in page
     assert "The town hall." in page
     assert "The verified one counts" in page
+
+
+def test_what_nobody_verified_says_nothing_against_an_answer_by_default():
+    make_entry("The forestry office.", question=QUESTION)
+    other = make_entry(
+        "The town hall.", question=QUESTION, state="in_review", confidence=0.9
+    )
+    find_entry_conflicts(other.pk)
+
+    answer = ask(QUESTION, asker=make_user(), channel=Answer.Channel.API)
+
+    assert (answer.text, answer.contradictions) == ("The forestry office.", [])
 
 
 def test_the_page_of_the_answer_shows_both_quotes_and_the_gate(conflict, client):

@@ -208,7 +208,12 @@ def test_the_cheapest_version_is_calibrated_and_has_no_certificate(policy):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"alpha": 0.4}, {"top_k": 2}, {"unverified_floor": 1.0}, {"support_check": False}],
+    [
+        {"alpha": 0.4},
+        {"top_k": 2},
+        {"unverified_floor": 0.75},
+        {"support_check": False},
+    ],
 )
 def test_a_version_made_by_hand_from_a_certified_one_loses_the_certificate(
     policy, changes
