@@ -284,6 +284,7 @@ def test_experts_reply_in_the_admin(client, sent):
     after = client.get(url).content.decode()
 
     assert "Mr Meier waits." in shown
+    assert f'<option value="{audience.pk}" selected>' in shown
     assert "verify it at once" not in shown
     assert "Choose who may see the entry" in refused.content.decode()
     assert Escalation.objects.get().entry == Entry.objects.get()
