@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.dispatch import Signal
 from django.utils import timezone
 
 from accounts.acting import acting_for
@@ -33,6 +34,9 @@ from .revisions import lock_all, mark, record, refuse_retired, restore, retire, 
 from .values import check_interval, clean_reason
 
 BATCH = 500  # entries of one transaction
+
+verified_in_bulk = Signal()
+"""Sent after many entries were verified, once for a change however many batches it has."""
 
 
 class Action(StrEnum):
@@ -230,6 +234,19 @@ def change_visible(
 
     What `by` may not see is reported like what does not exist.
     """
+    report = _change_visible(entry_ids, change, by=by)
+    _tell(change, report.changed)
+    return report
+
+
+def _tell(change: BulkChange, changed: int) -> None:
+    if change.action == Action.VERIFY and changed:
+        verified_in_bulk.send(BulkChange)
+
+
+def _change_visible(
+    entry_ids: Collection[int], change: BulkChange, *, by: User
+) -> BulkReport:
     visible = Entry.objects.visible_to(by).filter(pk__in=entry_ids)
     # In which knowledge bases, is asked of each entry.
     may_verify = has_role_somewhere(by, Role.CURATOR)
@@ -276,7 +293,7 @@ def change_in_background(run: JobRun) -> dict[str, object]:
         batch = entry_ids[totals["done"] : totals["done"] + BATCH]
         owner = _owner(run)
         with run.step() as step, acting_for(owner):
-            report = change_visible(batch, change, by=owner)
+            report = _change_visible(batch, change, by=owner)
             failures = [*totals["failures"], *map(list, report.failures)]
             totals = {
                 "done": totals["done"] + len(batch),
@@ -286,6 +303,7 @@ def change_in_background(run: JobRun) -> dict[str, object]:
                 "failures": failures[:_KEPT_FAILURES],
             }
             step.advance(done=totals["done"], cursor=totals)
+    _tell(change, totals["changed"])
     return {name: value for name, value in totals.items() if name != "done"}
 
 

@@ -1,4 +1,7 @@
-"""When a knowledge base calibrates itself: after an import, and as its knowledge changes."""
+"""When a knowledge base calibrates itself: after an import or a bulk verification, and in time.
+
+In time is every two hours, where its knowledge has changed enough.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -7,12 +10,14 @@ from typing import Final
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
+from django.dispatch import receiver
 
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.forms import Writer
+from kb.entries.bulk import verified_in_bulk
 from kb.entries.models import Entry
 from qa.evaluation.knowledge import PREFIX
 from qa.exceptions import CalibrationError
@@ -81,6 +86,11 @@ def calibrate_where_due(_run: JobRun) -> dict[str, object]:
 
 def enqueue_check() -> Job:
     return enqueue(CHECK_KIND, {}, idempotency_key=CHECK_KIND)
+
+
+@receiver(verified_in_bulk)
+def _check_what_was_verified(**_: object) -> None:
+    enqueue_check()
 
 
 def enqueue_calibration(

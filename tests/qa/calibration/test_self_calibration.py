@@ -11,6 +11,7 @@ from django.utils import timezone
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
+from kb.entries.bulk import Action, BulkChange, change_visible, enqueue_change
 from kb.entries.models import Entry
 from nescio.celery import schedules
 from probes.verifier.scoring import Verifier
@@ -33,6 +34,7 @@ from qa.pipeline.policy import default
 from qa.policies.services import activate, active_policy, new_version
 from tests.clients import rest_client
 from tests.factories import (
+    make_curator,
     make_entries,
     make_knowledge_base,
     make_staff,
@@ -232,6 +234,34 @@ def test_it_is_never_due(settings, base, why):
         case "none":
             settings.VERIFIER = "none"
     assert not jobs.is_due(base)
+
+
+def test_verifying_many_lets_it_look_whether_it_is_due(no_worker):
+    made = make_entries(FACTS, verify=False)
+    ids, carla = [entry.pk for entry in made], make_curator()
+
+    change_visible(ids, BulkChange(Action.MARK), by=carla)
+    assert not Job.objects.filter(kind=jobs.CHECK_KIND).exists()
+    for some in (ids[:2], ids[2:]):
+        change_visible(some, BulkChange(Action.VERIFY), by=carla)
+    run_job(Job.objects.get(kind=jobs.CHECK_KIND).pk, HANDLERS)
+
+    assert Job.objects.filter(kind=jobs.KIND).count() == 1
+
+
+def test_a_job_that_verifies_many_does_so_at_its_end(no_worker):
+    made = make_entries(FACTS, verify=False)
+    ids, verify = [entry.pk for entry in made], BulkChange(Action.VERIFY)
+    job = enqueue_change(ids, verify, by=make_curator())
+
+    run_job(job.pk, HANDLERS)
+    run_job(
+        enqueue_change(ids[:1], BulkChange(Action.MARK), by=make_curator()).pk, HANDLERS
+    )
+
+    job.refresh_from_db()
+    assert job.result["changed"] == len(FACTS)
+    assert Job.objects.filter(kind=jobs.CHECK_KIND).count() == 1
 
 
 @pytest.mark.slow
