@@ -267,17 +267,21 @@ def vote_part(request: HttpRequest, answer: Answer) -> dict[str, Any]:
     user = caller(request)
     vote = Vote.objects.filter(answer=answer, user=user).first()
     words = words_of(answer)
+    said_more = bool(vote and (vote.reasons or vote.comment or vote.expected_answer))
+    chosen = vote.reasons if vote else []
+    if answer.outcome == Answer.Outcome.REFUSED and not said_more:
+        # The button of a thumb down has said so.
+        chosen = [Vote.Reason.SHOULD_BE_KNOWN]
     return {
         "answer": answer,
         "words": words,
         "vote": vote,
+        "chosen_reasons": chosen,
         "reasons": [
             (reason.value, words.labels.get(f"reason_{reason.value}", reason.label))
             for reason in (reasons_against(answer) if vote and not vote.is_up else ())
         ],
-        "said_more": bool(
-            vote and (vote.reasons or vote.comment or vote.expected_answer)
-        ),
+        "said_more": said_more,
         "comment_limit": COMMENT_LIMIT,
         "expected_limit": EXPECTED_LIMIT,
     }

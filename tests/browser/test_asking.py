@@ -210,6 +210,7 @@ def test_citation_leads_to_its_card_by_keyboard(desk):
 
 @pytest.mark.parametrize("question", [VERBATIM, UNKNOWN])
 def test_vote_with_comment_and_its_taking_back(desk, question):
+    ticked = ["should_be_known"] if question == UNKNOWN else []
     desk.log_in("agent")
     page = desk.ask(question)
     down = page.locator("#vote-down")
@@ -218,6 +219,8 @@ def test_vote_with_comment_and_its_taking_back(desk, question):
     expect(down).to_have_attribute("aria-pressed", "true")
     expect(down).to_be_focused()
     form = page.locator("#vote")  # a source has the same fields, to be flagged
+    is_known = form.get_by_label("We should know this").and_(page.locator(":checked"))
+    expect(is_known).to_have_count(len(ticked))
     form.get_by_label("Something else").check()
     form.get_by_label("Anything else?").fill("It misses <b>the fee</b>.")
     page.get_by_label("What should it have said?").fill("Twelve euros.")
@@ -229,7 +232,10 @@ def test_vote_with_comment_and_its_taking_back(desk, question):
     expect(page.locator("#vote-down")).to_have_attribute("aria-pressed", "false")
 
     assert (said.is_up, said.comment) == (False, "It misses <b>the fee</b>.")
-    assert (said.reasons, said.expected_answer) == (["other"], "Twelve euros.")
+    assert (said.reasons, said.expected_answer) == (
+        [*ticked, "other"],
+        "Twelve euros.",
+    )
     assert not Vote.objects.exists()
 
 

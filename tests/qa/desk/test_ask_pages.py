@@ -288,6 +288,23 @@ def test_vote_is_set_changed_and_taken_back(page, user):
     assert not Vote.objects.exists()
 
 
+def test_a_refusal_that_is_called_wrong_is_so_because_it_should_be_known(page, user):
+    def ticked(answer, **said):
+        path = reverse("answer-vote", args=[answer.pk])
+        body = page.post(path, {"vote": "down", **said}, headers=LIVE).content.decode()
+        return re.findall(r'value="(\w+)" checked', body)
+
+    refused = make_answer(user)
+    answered = make_answer(user, cited=(make_entry(),))
+
+    assert ticked(refused) == ["should_be_known"]
+    assert ticked(refused, reasons=["other"]) == ["other"]
+    assert (
+        ticked(refused, comment="Seen yesterday.") == []
+    )  # unticked, and something said
+    assert ticked(answered) == []
+
+
 def test_examples_are_of_the_knowledge_base_that_is_chosen(page):
     known, other = make_knowledge_base("cards"), make_knowledge_base("a new desk")
     make_entry("Open Cards, PIN.", question="How do I change my PIN?")
