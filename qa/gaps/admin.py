@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from copy import copy
 from typing import Any, ClassVar
 
@@ -47,6 +48,7 @@ from qa.policies.wording import REASONS
 
 from .expert_form import is_curator_of
 from .forms import GapForm, ReplyForm
+from .near_entries import chosen_entries
 from .regrouping import MAX_MERGED, UNDO_MERGING, merge_undoably, to_merge
 
 _STATES = {
@@ -115,6 +117,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
         if found is not None:
             fetch_shown(found, caller(request))
             found.refusal_reasons = count_reasons(found, caller(request))
+            found.chosen = chosen_entries(found, caller(request))
         return found
 
     def save_model(
@@ -260,22 +263,37 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
 
     @admin.display(description="entries")
     def nearest(self, gap: Gap) -> SafeString:
-        rows = (
-            (
-                link_to_entry(hit.entry_id),
-                hit.question,
-                hit.text[:200],
-                "verified" if hit.is_verified else "not verified",
-                rounded(hit.distance),
-            )
-            for hit in gap.nearest_hits
-        )
-        return table(("entry", "question", "text", "state", "distance"), rows)
+        heads = ("entry", "question", "text", "state", "distance", "chosen by")
+        return table(heads, _near_rows(gap))
 
     @admin.display(description="before and after")
     def before_and_after(self, gap: Gap) -> SafeString:
         heads = ("question", "asked by", "when", "why", "before", "after")
         return table(heads, map(_row, gap.tried))
+
+
+def _near_rows(gap: Gap) -> Iterator[tuple[object, ...]]:
+    """Yield the entries that people chose, then those that are nearest in meaning."""
+    distances = {hit.entry_id: rounded(hit.distance) for hit in gap.nearest_hits}
+    for entry, people in gap.chosen:
+        yield (
+            link_to_entry(entry.pk),
+            entry.question,
+            entry.text[:200],
+            entry.get_state_display(),
+            distances.pop(entry.pk, ""),
+            ", ".join(people),
+        )
+    for hit in gap.nearest_hits:
+        if hit.entry_id in distances:
+            yield (
+                link_to_entry(hit.entry_id),
+                hit.question,
+                hit.text[:200],
+                "verified" if hit.is_verified else "not verified",
+                distances[hit.entry_id],
+                "",
+            )
 
 
 def _row(tried: Tried) -> tuple[object, ...]:
@@ -292,6 +310,8 @@ def _row(tried: Tried) -> tuple[object, ...]:
 
 def _result(tried: Tried) -> str:
     after = tried.after
+    if tried.is_copy:
+        return "the same words of the same person were asked again"
     if after is None:
         return "not asked again yet"
     if tried.is_better is None:

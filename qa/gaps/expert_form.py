@@ -1,5 +1,7 @@
 """What both forms of experts have: words that become an entry, or an entry that is there."""
 
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django import forms
@@ -37,9 +39,14 @@ def wrapping(text: str, then: str = "") -> SafeString:
 
 
 class EntryField(forms.ModelChoiceField):  # type: ignore[type-arg]  # not at run time
+    chosen_by: Mapping[int, Sequence[str]] = MappingProxyType({})
+
     def label_from_instance(self, obj: Entry) -> SafeString:
         said = f"{obj.question} {obj.text}".lstrip()
-        return wrapping(said, f" ({obj.get_state_display()})")
+        notes = [obj.get_state_display()]
+        if people := self.chosen_by.get(obj.pk):
+            notes.append(f"chosen by {', '.join(people)}")
+        return wrapping(said, f" ({', '.join(notes)})")
 
 
 class ExpertForm(ServiceForm):
@@ -115,7 +122,7 @@ class ExpertForm(ServiceForm):
         is_read = self.errors.keys().isdisjoint({"entry", "words"})
         if given.get("how") == self.linking and is_read:
             self._check_choice(given["entry"], given["words"])
-        elif given.get("entry") and "how" in given:
+        elif given.get("entry") and "entry" in self.changed_data and "how" in given:
             how: Any = self.fields["how"]
             way = dict(how.choices)[self.linking]
             said = f"An entry is chosen: choose “{way}”, or “none of these” below."

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from django import forms
@@ -30,7 +31,7 @@ from qa.gaps.services import (
     propose,
 )
 
-from .expert_form import ExpertForm, wrapping
+from .expert_form import EntryField, ExpertForm, wrapping
 from .regrouping import split
 
 _DRAFT, _LINK, _PROPOSE, _SPLIT, _DISMISS = (
@@ -102,8 +103,20 @@ class GapForm(ExpertForm):
 
     def nearest(self) -> list[Entry]:
         gap: Gap = self.instance
+        self._choose(gap.chosen)
         hits = nearest_entries(gap, self.user)
-        return entries_of(hits, choosable(self.knowledge_base, self.readers))
+        near = entries_of(hits, choosable(self.knowledge_base, self.readers))
+        first = [entry for entry, _ in gap.chosen]
+        return [*first, *(entry for entry in near if entry not in first)]
+
+    def _choose(self, chosen: Sequence[tuple[Entry, list[str]]]) -> None:
+        """Say who chose which entry; what all of them chose is chosen here too."""
+        field = self.fields["entry"]
+        if isinstance(field, EntryField):
+            field.chosen_by = {entry.pk: people for entry, people in chosen}
+        if len(chosen) == 1 and self.instance.state == Gap.State.OPEN:
+            self.initial.setdefault("entry", chosen[0][0].pk)
+            self.initial.setdefault("how", _LINK)
 
     @property
     def knowledge_base(self) -> KnowledgeBase:

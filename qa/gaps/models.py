@@ -139,6 +139,7 @@ class Gap(models.Model):
     recent: int  # from `with_trend`
     before: int  # from `with_trend`
     nearest_hits: "tuple[Evidence, ...]"  # from `fetch_shown`
+    chosen: "list[tuple[Entry, list[str]]]"  # from `chosen_entries`
     tried: "list[Tried]"  # from `fetch_shown`
     refusal_reasons: "Counter[str]"  # from `count_reasons`
 

@@ -6,6 +6,7 @@ import numpy as np
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.utils import timezone
 
+from accounts.people import person_name
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.embedding.services import embed_question
@@ -14,11 +15,13 @@ from kb.entries.models import Entry, EntryQuerySet
 from kb.search import search
 from kb.types import Evidence, QuestionVector, Scope
 from qa.gaps.models import Gap
+from qa.votes.models import Vote
 
 Readers = Sequence[AbstractBaseUser | AnonymousUser]
 
 MAX_FOUND = 10
 _NEAREST = 5
+_VOTES = 500  # of a gap that are looked at, the newest
 # Whatever its confidence: an unsure entry near a gap is worth a look.
 _ANY_CONFIDENCE = 0.01
 
@@ -34,6 +37,22 @@ def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
         milliseconds=0.0,
     )
     return _nearest(vector, gap.knowledge_base_id, [viewer])
+
+
+def chosen_entries(gap: Gap, viewer: User) -> list[tuple[Entry, list[str]]]:
+    """Return the entries that people say answer a gap's questions, and who says so.
+
+    The one that most people chose first; none that the viewer may not see (two queries).
+    """
+    votes = Vote.objects.visible_to(viewer).filter(answer__gap_question__gap=gap)
+    named = votes.exclude(answering_entry=None).select_related("user")
+    people: dict[int | None, dict[str, None]] = {}
+    for vote in named.order_by("-updated_at")[:_VOTES]:
+        by = people.setdefault(vote.shown_answering_entry, {})
+        by[person_name(vote.user)] = None
+    ids = sorted(filter(None, people), key=lambda each: -len(people[each]))
+    found = choosable(gap.knowledge_base, [viewer]).in_bulk(ids)
+    return [(found[each], list(people[each])) for each in ids if each in found]
 
 
 def entries_near(

@@ -303,12 +303,14 @@ class Tried:
     Attributes:
         before: With what `seen_by` adds, as `after`.
         is_better: None where it was not asked again, or is not decided yet.
+        is_copy: Whether the same words of the same person were asked again instead.
     """
 
     why: str
     before: Answer
     after: Answer | None = None
     is_better: bool | None = None
+    is_copy: bool = False
 
 
 def fetch_shown(gap: Gap, viewer: User) -> None:
@@ -330,15 +332,20 @@ def tried_questions(gap: Gap, viewer: User) -> list[Tried]:
     afters = [repeat.after_id for repeat in repeats.values()]
     seen = Answer.objects.visible_to(viewer).select_related("asker")
     answers = seen.in_bulk([*questions, *afters])
+    asked = {_words_of(answers[answer_id]) for answer_id in repeats}
     tried = []
     for answer_id, question in questions.items():
-        repeat = repeats.get(answer_id)
+        before, repeat = answers[answer_id], repeats.get(answer_id)
         after = answers.get(repeat.after_id) if repeat else None
         is_better = repeat.is_better if repeat else None
-        tried.append(
-            Tried(question.get_why_display(), answers[answer_id], after, is_better)
-        )
+        is_copy = repeat is None and _words_of(before) in asked
+        why = question.get_why_display()
+        tried.append(Tried(why, before, after, is_better, is_copy))
     return tried
+
+
+def _words_of(answer: Answer) -> tuple[int | None, str]:
+    return answer.asker_id, answer.question.casefold()
 
 
 def count_reasons(gap: Gap, viewer: User) -> Counter[str]:

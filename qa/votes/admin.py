@@ -56,7 +56,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
 
     when_empty = "Thumbs on answers and refusals are listed here, with their reasons."
     list_display: ClassVar = [
-        "thumb", "question", "outcome", "gate", "reasons_said", "says", "user",
+        "thumb", "question", "outcome", "gate", "reasons_said", "answers_it", "says", "user",
         "state", "updated_at",
     ]  # fmt: skip
     list_display_links: ClassVar = ["thumb", "question"]

@@ -1,5 +1,7 @@
 """Gaps in the admin and over REST."""
 
+import re
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -141,6 +143,110 @@ def test_a_gap_is_filled_by_an_entry_that_is_chosen_and_no_number_is_typed(clien
     assert "Select a valid choice" in refused.content.decode()
     gap.refresh_from_db()
     assert (gap.state, gap.entry) == ("drafted", near)
+
+
+def chosen_beside_a_refusal(entry, *, by):
+    """Let `by` say that an entry answers their refused question; return its gap."""
+    refused = make_answer(
+        by, question=QUESTION, near_misses=(entry,), decided_at=timezone.now()
+    )
+    vote(refused.pk, user=by, is_up=False, answering_entry_id=entry.pk)
+    return refused
+
+
+def nearest_rows(page: str) -> str:
+    return page.split("Nearest entries")[1].split("Its newest questions")[0]
+
+
+def test_the_entry_that_agents_chose_is_first_and_chosen_and_linked_by_one_press(
+    client,
+):
+    near = make_entry(QUESTION.replace("What does", "That is what"), question="")
+    chosen = make_entry("It costs 5 <euros>.", question="Is the lounge open?")
+    agent = make_user(username="abel")
+    chosen_beside_a_refusal(chosen, by=agent)
+    gap = make_gaps(QUESTION)
+    client.force_login(make_staff(Role.SME))
+    address = reverse("admin:qa_gap_change", args=[gap.pk])
+
+    page = client.get(address).content.decode()
+    given = {"how": "link", "entry": chosen.pk}
+    linked = client.post(address, given, follow=True).content.decode()
+
+    rows = nearest_rows(page)
+    assert rows.index("It costs 5 &lt;euros&gt;.") < rows.index("That is what")
+    assert "abel" in rows
+    assert "(verified, chosen by abel)" in page
+    assert page.count(f'name="entry" value="{chosen.pk}"') == 1
+    assert re.search(rf'name="entry" value="{chosen.pk}"[^>]* checked[ >]', page)
+    assert re.search('name="how" value="link"[^>]* checked[ >]', page)
+    assert not re.search(rf'name="entry" value="{near.pk}"[^>]* checked[ >]', page)
+    assert f"entry {chosen.pk}</a> to answer it." in linked
+
+
+def test_a_gap_is_dismissed_with_the_entry_that_agents_chose_left_chosen(client):
+    chosen = make_entry()
+    chosen_beside_a_refusal(chosen, by=make_user())
+    gap = make_gaps(QUESTION)
+    client.force_login(make_staff(Role.SME))
+
+    given = {"how": "dismiss", "said": "Ask the bank.", "entry": chosen.pk}
+    client.post(reverse("admin:qa_gap_change", args=[gap.pk]), given)
+
+    gap.refresh_from_db()
+    assert (gap.state, gap.entry) == ("dismissed", None)
+
+
+def test_of_two_entries_that_agents_chose_neither_is_chosen_for_the_curator(client):
+    first, second = make_entry("It costs 5."), make_entry("It costs 6.")
+    for name, entry in (("abel", first), ("bea", second), ("cleo", second)):
+        chosen_beside_a_refusal(entry, by=make_user(username=name))
+    gap = make_gaps(QUESTION)
+    client.force_login(make_staff(Role.SME))
+
+    page = client.get(reverse("admin:qa_gap_change", args=[gap.pk])).content.decode()
+
+    rows = nearest_rows(page)
+    assert rows.index("It costs 6.") < rows.index("It costs 5.")
+    assert not re.search(r'name="entry" value="\d+"[^>]* checked[ >]', page)
+
+
+def test_an_entry_that_an_expert_may_not_see_is_not_shown_as_chosen(client):
+    hidden = make_entry("The board pays 3.")
+    chosen_beside_a_refusal(hidden, by=make_user(username="abel"))
+    gap = make_gaps(QUESTION)
+    type(hidden).objects.update(audience=make_audience("vault", groups=["vault"]))
+    client.force_login(make_staff(Role.SME))
+
+    page = client.get(reverse("admin:qa_gap_change", args=[gap.pk])).content.decode()
+
+    assert "The board pays 3." not in page
+    assert "chosen by abel" not in page
+
+
+def test_of_the_same_words_of_one_person_it_is_said_that_one_was_asked_again(client):
+    asker = make_user()
+    first = make_answer(asker, question=QUESTION, decided_at=timezone.now())
+    make_answer(asker, question=QUESTION.upper(), decided_at=timezone.now())
+    gap = make_gaps(QUESTION)
+    again = make_answer(asker, question=QUESTION, channel="repeat")
+    Repeat.objects.create(before=first, after=again, gap=gap, is_better=False)
+    client.force_login(make_staff(Role.SME))
+
+    page = client.get(reverse("admin:qa_gap_change", args=[gap.pk])).content.decode()
+
+    assert page.count("the same words of the same person were asked again") == 1
+    assert page.count("not asked again yet") == 1  # of somebody else
+
+
+def test_the_list_of_votes_names_the_entry_that_was_chosen(client):
+    chosen = make_entry("It costs 5.")
+    chosen_beside_a_refusal(chosen, by=make_user())
+    client.force_login(make_staff(Role.SME))
+
+    page = client.get(reverse("admin:qa_vote_changelist")).content.decode()
+
+    assert f">entry {chosen.pk}</a>" in page
 
 
 def test_entries_far_from_a_gap_are_found_by_words(client):
