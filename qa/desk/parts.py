@@ -143,10 +143,15 @@ def past_answers(user: User) -> QuerySet[Answer]:
     """
     sent = Escalation.objects.filter(answer=OuterRef("pk"))
     unread, waiting = sent.unread_by(user), sent.waiting()
+    chosen = Vote.objects.filter(answer=OuterRef("pk"), user=user)
     return (
         Answer.objects.asked_by(user)
         .exclude(~Q(outcome=Answer.Outcome.ANSWERED), channel=Answer.Channel.REPEAT)
-        .annotate(has_reply=Exists(unread), is_at_expert=Exists(waiting))
+        .annotate(
+            has_reply=Exists(unread),
+            is_at_expert=Exists(waiting),
+            has_choice=Exists(chosen.exclude(answering_entry=None)),
+        )
         .only("question", "typed", "outcome", "gate", "text", "created_at")
     )
 
@@ -163,6 +168,7 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
         "meanings": () if page.view.meanings else _meanings(request, answer),
         "turns": _turns(request, answer),
         "may_curate": may_curate(request, answer.knowledge_base_id),
+        "decides": has_role_in(caller(request), Role.SME, answer.knowledge_base_id),
         "is_own": answer.asker_id == request.user.pk,
         **flag_part(),
         **voted,

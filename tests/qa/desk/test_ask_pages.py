@@ -329,6 +329,7 @@ def test_one_click_keeps_which_entry_answers_a_refused_question(page, user):
     page.post(path, {"entry": str(near[4].pk)})
     chosen = page.get(shown).content.decode()
     said = Vote.objects.get()
+    listed = page.get(reverse("answers")).content.decode()
     page.post(path, {"entry": ""})
 
     assert "Does one of these answer it?" in before
@@ -336,9 +337,23 @@ def test_one_click_keeps_which_entry_answers_a_refused_question(page, user):
     assert before.index("Card 0") < before.index("(3)") < before.index("Card 3")
     assert (said.is_up, said.answering_entry) == (False, near[4])
     assert "not an answer of the system" in chosen
+    assert "An expert sees it and decides" in chosen
+    assert "You chose an entry" in listed
+    assert "You chose an entry" not in page.get(reverse("answers")).content.decode()
     assert chosen.index("Your choice") < chosen.index("(2)")
     assert not Vote.objects.exists()  # it said nothing else
     assert page.post(path, {"entry": "x"}).status_code == 400
+
+
+def test_an_experts_choice_is_said_to_answer_from_now_on():
+    expert = make_user(Role.SME)
+    near = make_entry()
+    answer = make_answer(expert, near_misses=(near,), distance=0.9)
+    path = reverse("answer-choose", args=[answer.pk])
+
+    said = page_client(expert).post(path, {"entry": str(near.pk)}, headers=LIVE)
+
+    assert WORDS["en"].labels["own_choice_of_expert"] in said.content.decode()
 
 
 def test_a_choice_keeps_what_the_vote_says_beside_it(page, user):
