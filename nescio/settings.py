@@ -152,7 +152,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
             ],
-            "builtins": ["accounts.people"],
+            "builtins": ["accounts.people", "qa.answers.layout"],
         },
     }
 ]

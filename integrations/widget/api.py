@@ -33,6 +33,7 @@ from integrations.widget.tokens import (
     user_of_token,
 )
 from qa.answers import asking
+from qa.answers.layout import laid_out
 from qa.answers.models import Answer
 from qa.answers.serializers import as_seen_by
 from qa.policies.wording import words_around
@@ -200,6 +201,7 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
     }
     return {
         **{name: shown[name] for name in names},
+        "blocks": _blocks(shown["text"]),
         "title": words.reasons[reason].title if reason else "",
         "entry_language": entry_language,
         "words": {"language": words.language}
@@ -207,6 +209,7 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
         **{
             kind: [
                 {name: piece[name] for name in _PIECE}
+                | {"blocks": _blocks(piece["text"] or piece["quote"])}
                 for piece in found
                 if not piece["withheld"]
             ]
@@ -221,3 +224,18 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
             for each in shown["disagreements"]
         ],
     }
+
+
+def _blocks(text: str) -> list[dict[str, Any]]:
+    """Return a text as its paragraphs, lists and tables, which the script makes elements of."""
+    return [
+        {
+            "kind": block.kind,
+            "first": block.first,
+            "rows": [
+                ["".join(piece.text for piece in cell).strip() for cell in row]
+                for row in block.rows
+            ],
+        }
+        for block in laid_out(text)
+    ]

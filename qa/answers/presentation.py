@@ -19,6 +19,7 @@ from qa.pipeline.values import Calibration
 from qa.policies.wording import ReasonWords, Words, words_around
 
 from . import wording
+from .layout import Block, Piece, followed_by, laid_out
 from .view import AnswerView, ShownConfidence, ShownPiece, view
 from .waterfall import (
     SignalLine,
@@ -35,20 +36,11 @@ _MARK = re.compile(r"\[(\d{1,2}(?:\s*,\s*\d{1,2})*)\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """Text; `citation` is the number of its card, `is_short` marks the short answer."""
-
-    text: str
-    citation: int | None = None
-    is_short: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Card:
     """One piece of evidence as it was measured then, and what became of it since."""
 
     shown: ShownPiece
-    pieces: tuple[Piece, ...]  # those with a citation are the quoted words
+    pieces: tuple[Piece, ...]  # the quoted words are marked
     verified_by: str
     confidence_words: str
     distance_words: str
@@ -84,6 +76,7 @@ class AnswerPage:
     view: AnswerView
     language: str  # of what is shown as its text; a knowledge base may have its own
     pieces: tuple[Piece, ...]
+    blocks: tuple[Block, ...]  # the same as paragraphs, lists and tables
     is_verbatim: bool
     is_entry: bool
     cited: tuple[Card, ...]
@@ -125,21 +118,25 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     reason = words.reasons[Reason(answer.shown_reason)] if answer.shown_reason else None
     is_verbatim = answered and answer.gate == Gate.VERBATIM
     is_entry = answered and answer.gate == Gate.ENTRY
-    marked = _answer_pieces(
+    numbers = {piece.row.rank: piece.number for piece in shown.citations}
+    cited = _answer_pieces(
         shown.text,
-        {piece.row.rank: piece.number for piece in shown.citations},
+        numbers,
         # One entry's text is its author's; marks are ours where several are one answer.
         reads_marks=answered
         and not (is_verbatim or answer.is_unsourced)
         and (len(shown.citations) > 1 or not is_entry),
     )
+    pieces = _emphasised(cited, shown.short_answer)
+    after = _sources_after(pieces, numbers)
     return AnswerPage(
         answer=answer,
         view=shown,
         language=answer.language
         if answered
         else language_of(shown.text) or answer.shown_language,
-        pieces=_emphasised(marked, shown.short_answer),
+        pieces=(*pieces, Piece(" "), *after) if after else pieces,
+        blocks=followed_by(laid_out(pieces), after),
         is_verbatim=is_verbatim,
         is_entry=is_entry,
         cited=cards,
@@ -190,7 +187,7 @@ def _announcement(
 def _answer_pieces(
     text: str, numbers: Mapping[int, int], *, reads_marks: bool
 ) -> tuple[Piece, ...]:
-    """Split a text at its citation marks; without any, the marks follow the text.
+    """Split a text at its citation marks.
 
     Args:
         numbers: Number of the card by the number that the piece had in the prompt.
@@ -206,10 +203,16 @@ def _answer_pieces(
             pieces += [_citation(numbers[number]) for number in marked]
             end = mark.end()
     pieces.append(Piece(text[end:]))
-    if len(pieces) == 1 and numbers:
-        pieces.append(Piece(" "))
-        pieces += [_citation(number) for number in numbers.values()]
     return tuple(piece for piece in pieces if piece.text)
+
+
+def _sources_after(
+    pieces: Sequence[Piece], numbers: Mapping[int, int]
+) -> tuple[Piece, ...]:
+    """Return the citations that follow a text without any of its own."""
+    if any(piece.citation is not None for piece in pieces):
+        return ()
+    return tuple(_citation(number) for number in numbers.values())
 
 
 def _emphasised(pieces: Sequence[Piece], short: str) -> tuple[Piece, ...]:
@@ -247,7 +250,7 @@ def _card(
     limit = _limit(policy, is_verified=row.is_verified) if policy else None
     return Card(
         shown=piece,
-        pieces=_quoted(piece.text, piece.quote, piece.number),
+        pieces=_quoted(piece.text, piece.quote),
         verified_by=person_name(verifier),
         confidence_words=wording.confidence_in_words(row.confidence),
         distance_words=wording.distance_in_words(row.distance, policy)
@@ -264,11 +267,11 @@ def _limit(policy: Policy, *, is_verified: bool) -> float:
     return policy.alpha if is_verified else min(policy.alpha, policy.alpha_unverified)
 
 
-def _quoted(text: str, quote: str, number: int) -> tuple[Piece, ...]:
+def _quoted(text: str, quote: str) -> tuple[Piece, ...]:
     """Split a text at the words that were quoted from it; a whole text is not marked."""
     is_part = quote not in ("", text)
     before, found, after = text.partition(quote) if is_part else (text, "", "")
-    pieces = (Piece(before), Piece(found, number), Piece(after))
+    pieces = (Piece(before), Piece(found, is_short=True), Piece(after))
     return tuple(piece for piece in pieces if piece.text)
 
 

@@ -85,6 +85,18 @@ def test_a_page_asks_and_votes_as_the_widgets_account(widget):
     assert not Vote.objects.exists()
 
 
+def test_a_table_comes_as_its_rows(widget):
+    question = "What does a copy cost?"
+    make_entry("Copy | Price\nA4 <b> | £0.60\nA3 | £0.90", question=question)
+
+    answer = call("ask", {"question": question}, token=token_of()).json()
+
+    rows = [["Copy", "Price"], ["A4 <b>", "£0.60"], ["A3", "£0.90"]]
+    assert answer["blocks"] == [{"kind": "table", "first": 1, "rows": rows}]
+    assert answer["citations"][0]["blocks"] == answer["blocks"]
+    assert answer["text"] == "Copy | Price\nA4 <b> | £0.60\nA3 | £0.90"
+
+
 def test_a_refusal_says_why_and_what_was_near(widget):
     make_entry("A replacement card is sent within three days.")
     answer = call("ask", {"question": "Who won in 1974?"}, token=token_of()).json()
@@ -112,7 +124,7 @@ def test_a_reader_gets_no_threshold_signal_or_model(widget):
     for question in (FEE, "Who won in 1974?"):
         answer = call("ask", {"question": question}, token=token).json()
         assert answer.keys() == {
-            "id", "question", "language", "answered", "text", "unsourced", "reason",
+            "id", "question", "language", "answered", "text", "blocks", "unsourced", "reason",
             "title", "words", "entry_language", "citations", "meanings", "near_misses", "disagreements",
         }  # fmt: skip
         for piece in answer["citations"] + answer["near_misses"]:

@@ -36,10 +36,18 @@
     .badge { display: inline-block; font-size: 0.8em; font-weight: 600; border-radius: 999px; padding: 0.1rem 0.6rem; background: var(--soft); color: var(--accent); }
     .refused .kind { background: var(--refusal-soft); color: var(--refusal); }
     .badge.doubt { background: var(--warning-soft); color: var(--warning); }
-    .text { white-space: pre-line; font-size: 1.08em; }
-    ol { list-style: none; padding: 0; display: grid; gap: 0.5rem; }
-    li { background: var(--sunken); border-radius: 9px; padding: 0.6rem 0.75rem; display: grid; gap: 0.25rem; font-size: 0.93em; }
-    li p:first-child { display: flex; flex-wrap: wrap; gap: 0.25rem 0.5rem; align-items: center; }
+    .text { font-size: 1.08em; }
+    .said { display: grid; grid-template-columns: minmax(0, 1fr); gap: 0.4rem; }
+    .said :is(p, li, th, td) { white-space: pre-line; }
+    .said ul, .steps { padding-left: 1.3rem; }
+    .steps { list-style: decimal; padding-left: 1.8rem; }
+    .scroll { overflow-x: auto; }
+    table { border-collapse: collapse; font-size: 0.95em; overflow-wrap: break-word; }
+    th, td { text-align: left; vertical-align: top; padding: 0.25rem 0.8rem 0.25rem 0; border-bottom: 1px solid var(--line); min-width: 4.5rem; }
+    th { color: var(--muted); font-weight: 600; vertical-align: bottom; }
+    ol:not(.steps) { list-style: none; padding: 0; display: grid; gap: 0.5rem; }
+    ol:not(.steps) > li { background: var(--sunken); border-radius: 9px; padding: 0.6rem 0.75rem; display: grid; gap: 0.25rem; font-size: 0.93em; }
+    li > p:first-child { display: flex; flex-wrap: wrap; gap: 0.25rem 0.5rem; align-items: center; }
     .muted { color: var(--muted); }
     summary { cursor: pointer; font-weight: 600; padding-block: 0.25rem; }
     details ol { margin-top: 0.4rem; }
@@ -110,6 +118,24 @@
 
   // --- what is shown --------------------------------------------------------------
 
+  /** Make the paragraphs, lists and tables of a text, of which nothing is markup. */
+  function said(blocks, attributes) {
+    const items = ({ rows }) => rows.map(([text]) => make("li", {}, text));
+    const row = (cells, name, attributes = {}) => make("tr", {}, ...cells.map((text) => make(name, attributes, text)));
+    const kinds = {
+      text: ({ rows }) => make("p", {}, rows[0][0]),
+      bullets: (block) => make("ul", {}, ...items(block)),
+      numbers: (block) => make("ol", { class: "steps", start: block.first }, ...items(block)),
+      table: ({ rows: [head, ...rows] }) =>
+        make(
+          "div",
+          { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" },
+          make("table", {}, make("thead", {}, row(head, "th", { scope: "col" })), make("tbody", {}, ...rows.map((cells) => row(cells, "td")))),
+        ),
+    };
+    return make("div", attributes, ...blocks.map((block) => kinds[block.kind](block)));
+  }
+
   function piece(shown, language, words) {
     const place = [shown.document, shown.section].filter((part, n, all) => part && part !== all[n - 1]);
     const until = shown.valid_until && new Date(shown.valid_until).toLocaleDateString();
@@ -123,7 +149,7 @@
         make("span", { class: shown.verified ? "badge" : "badge doubt" }, shown.verified ? `✓ ${words.verified}` : words.not_verified),
       ),
       shown.question ? make("p", { lang: language, class: "muted" }, shown.question) : null,
-      make("p", { lang: language }, shown.text || shown.quote),
+      shown.blocks ? said(shown.blocks, { class: "said", lang: language }) : make("p", { lang: language }, shown.text || shown.quote),
       until ? make("p", { class: "muted" }, `${words.valid_until} ${until}`) : null,
     );
   }
@@ -180,7 +206,7 @@
       { class: answer.answered ? "answered" : "refused", "aria-label": kind, lang: words.language },
       make("p", { class: "asked" }, answer.question),
       make("p", {}, make("span", { class: answer.unsourced ? "badge doubt" : "badge kind" }, kind), answer.title ? ` ${answer.title}` : ""),
-      make("p", { class: "text", lang: language }, answer.text),
+      said(answer.blocks, { class: "said text", lang: language }),
       answer.unsourced ? make("p", { class: "muted" }, "A language model wrote it from its own knowledge. Check it before you rely on it.") : null,
       ...answer.disagreements.map((sides) => disagreement(sides, answer)),
       pieces("Evidence", answer.citations, answer),

@@ -19,6 +19,7 @@ from tests.clients import page_client
 from tests.factories import (
     make_audience,
     make_curator,
+    make_document,
     make_entry,
     make_knowledge_base,
     make_user,
@@ -316,6 +317,29 @@ def test_examples_are_of_the_knowledge_base_that_is_chosen(page):
     assert f'name="knowledge_base" value="{known.slug}"' in body
     assert "How do I change my PIN?" in body
     assert "Who helps?" not in body
+
+
+def test_a_table_is_one_in_the_answer_the_evidence_and_on_the_pages_of_entries(
+    page, user
+):
+    text = "Prices:\nCopy | Price\nA4 <b>print | £0.60\nScan, 600 dpi | £14"
+    entry = make_entry(text, document=make_document("Handbook"))
+    answer = make_answer(user, cited=(entry,), text=text, gate="entry")
+    AnswerEvidence.objects.update(quote="Scan, 600 dpi | £14")
+
+    shown = page.get(reverse("answer", args=[answer.pk])).content.decode()
+    others = [
+        page.get(reverse("entry", args=[entry.pk])).content.decode(),
+        page.get(reverse("document", args=[entry.document_id])).content.decode(),
+    ]
+
+    assert shown.count('<th scope="col">Copy ') == 2
+    assert shown.count("<td><mark>Scan, 600 dpi </mark></td><td><mark> £14</mark></td>") == 2  # fmt: skip
+    assert shown.count("A4 &lt;b&gt;print") == 3  # and what *Copy answer* copies
+    assert re.search(r'</table></div><p><a class="citation" [^>]*>\[1\]</a></p>', shown)
+    for each in others:
+        assert '<th scope="col">Copy ' in each
+        assert "<b>print" not in each
 
 
 def test_one_click_keeps_which_entry_answers_a_refused_question(page, user):
