@@ -167,6 +167,25 @@ def test_a_hostile_answer_stays_text(visit):
     assert page.locator("nescio-widget img, nescio-widget script").count() == 0
 
 
+def test_a_table_and_a_list_are_ones_to_who_listens_and_scroll_by_themselves(visit):
+    rows = "Copy | Price\nA4 <b>print | 60 cents\nScan | 14 pounds"
+    question = "What do copies cost?"
+    make_entry(f"{rows}\n- Pay first.\n- Then wait.", question=question)
+    page = visit(reduced_motion="reduce")
+    page.set_viewport_size(PHONE)
+
+    ask(page, question)
+
+    shown = page.get_by_role("article").locator(".text")
+    expect(shown.get_by_role("columnheader")).to_have_text(["Copy", "Price"])
+    expect(shown.get_by_role("cell")).to_have_text(
+        ["A4 <b>print", "60 cents", "Scan", "14 pounds"]
+    )
+    expect(shown.get_by_role("listitem")).to_have_text(["Pay first.", "Then wait."])
+    assert not violations_in_all_looks(page, "nescio-widget")
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
 def test_it_has_no_accessibility_violation_and_fits(visit):
     page = visit(reduced_motion="reduce")
 
