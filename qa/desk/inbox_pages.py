@@ -22,7 +22,8 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import find_person, person_name
-from accounts.roles import caller, is_live
+from accounts.roles import Role, bases_of_role, caller, is_live
+from kb.documents.models import KnowledgeBase
 from qa.exceptions import InvalidInboxError
 from qa.inbox.models import Kind
 from qa.inbox.navigation import is_for, said_count, shown
@@ -56,6 +57,9 @@ class InboxForm(forms.Form):
         required=False, choices=[(each.value, label) for each, label in _SCOPES.items()]
     )
     kind = forms.ChoiceField(required=False, choices=Kind.choices)
+    base = forms.ModelChoiceField(
+        KnowledgeBase.objects.all(), required=False, to_field_name="slug"
+    )
     page = forms.IntegerField(
         required=False, min_value=1, max_value=MAX_LISTED // PAGE_SIZE
     )
@@ -65,11 +69,15 @@ class InboxForm(forms.Form):
 class _Choice:
     scope: Scope
     kind: Kind | None
+    base: KnowledgeBase | None
     page: int
 
     def query(self, **changes: object) -> str:
         """Return the address of the inbox with this choice, changed; from the first page."""
-        kept: dict[str, object] = {"whose": self.scope.value, "kind": self.kind or ""}
+        base = self.base.slug if self.base else ""
+        kept: dict[str, object] = {
+            "whose": self.scope.value, "kind": self.kind or "", "base": base,
+        }  # fmt: skip
         query = QueryDict(mutable=True)
         for name, value in {**kept, **changes}.items():
             if value and value != Scope.WAITING:
@@ -85,6 +93,7 @@ def _chosen(request: HttpRequest) -> _Choice:
     return _Choice(
         Scope(given.get("whose") or Scope.WAITING),
         Kind(kind) if kind else None,
+        given.get("base"),
         given.get("page") or 1,
     )
 
@@ -221,6 +230,7 @@ def _context(request: HttpRequest) -> dict[str, object]:
         user,
         scope=choice.scope,
         kind=choice.kind,
+        base=choice.base,
         page=choice.page,
         size=PAGE_SIZE,
         at=now,
@@ -247,6 +257,7 @@ def _context(request: HttpRequest) -> dict[str, object]:
                 for kind, number in page.counts.items()
             ),
         ],
+        "bases": _bases(user, choice),
         "newer": choice.query(page=choice.page - 1) if choice.page > 1 else "",
         "older": choice.query(page=choice.page + 1) if page.has_more else "",
         "people": assignable(),
@@ -254,3 +265,16 @@ def _context(request: HttpRequest) -> dict[str, object]:
         "first_day": today + timedelta(days=1),
         "is_snoozed": choice.scope is Scope.SNOOZED,
     }
+
+
+def _bases(user: User, choice: _Choice) -> list[tuple[str, str, bool]]:
+    """Return the knowledge bases of an expert to choose from, where there are several."""
+    own = bases_of_role(user, Role.SME)
+    rows = KnowledgeBase.objects.order_by("name")
+    found = list(rows if own is None else rows.filter(pk__in=own))
+    if len(found) < 2:
+        return []
+    each = [
+        (base.name, choice.query(base=base.slug), base == choice.base) for base in found
+    ]
+    return [("All", choice.query(base=""), choice.base is None), *each]

@@ -15,6 +15,7 @@ from accounts.people import by_name, person_name
 from accounts.prepared import lock_until_commit
 from accounts.roles import Role, has_role_somewhere, holders
 from accounts.undo import ChangedSinceError
+from kb.documents.models import KnowledgeBase
 from kb.upkeep.models import Flag
 from kb.upkeep.services import flag_outdated
 from qa.exceptions import InboxItemNotFoundError, InvalidInboxError
@@ -68,6 +69,7 @@ def read_inbox(
     *,
     scope: Scope = Scope.WAITING,
     kind: Kind | None = None,
+    base: KnowledgeBase | None = None,
     page: int = 1,
     size: int,
     at: datetime | None = None,
@@ -79,6 +81,10 @@ def read_inbox(
     """
     reader = reader_of(user, at or timezone.now())
     by_kind = waiting_by_kind(reader, scope)
+    if base is not None:
+        by_kind = {
+            each: rows.filter(inbox_base=base.pk) for each, rows in by_kind.items()
+        }
     counts = _count(by_kind)
     chosen = [rows for each, rows in by_kind.items() if kind in (None, each)]
     end = page * size

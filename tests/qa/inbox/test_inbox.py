@@ -276,6 +276,31 @@ def test_the_page_is_for_experts_who_may_open_the_admin(curator):
     assert client.get(reverse("inbox"), {"kind": "x", "page": "0"}).status_code == 200
 
 
+def test_the_page_shows_what_waits_in_one_knowledge_base_alone(curator):
+    loans = make_knowledge_base("loans")
+    here = make_entry("An account costs 3 euros.", state="in_review")
+    there = make_entry("A loan costs 4.", state="in_review", knowledge_base=loans)
+    client = page_client(curator)
+    address = reverse("inbox")
+
+    def shown(**chosen) -> set[int]:
+        page = client.get(address, chosen)
+        return {item.subject for item in page.context["rows"]}
+
+    page = client.get(address, {"base": "loans", "whose": "mine"}).content.decode()
+
+    assert shown() == shown(base="nowhere") == {here.pk, there.pk}
+    assert shown(base="loans", kind="entry") == {there.pk}
+    assert f"?whose=mine&amp;base={here.knowledge_base.slug}" in page
+    assert 'href="/inbox?whose=mine&amp;kind=entry&amp;base=loans"' in page
+
+
+def test_one_knowledge_base_is_no_choice(curator):
+    make_entry("An account costs 3 euros.", state="in_review")
+
+    assert page_client(curator).get(reverse("inbox")).context["bases"] == []
+
+
 def test_the_page_assigns_snoozes_and_undoes(curator):
     sent = make_escalation()
     client = page_client(curator)
