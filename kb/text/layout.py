@@ -1,22 +1,30 @@
-"""What of a text stands by itself: its sentences, the items of its lists, the rows of its tables.
+"""A text's paragraphs, lists and tables, and what of them stands by itself.
 
-A row says little without its columns' headings, and an item little without the line that
-introduces it: both are read with them.
+Only the shape of lines counts, as imports write and people type them: two neighbours or
+more that begin with the same bullet, or with numbers that go on, are a list; such with
+` | ` between their cells are a table, whose first row is its headings.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from enum import StrEnum
+from itertools import accumulate, islice, takewhile
 from typing import Final
 
 from .words import Span, sentence_spans
 
-_LINE: Final = re.compile(r"\S(?:[^\n]*\S)?")
-_MARK: Final = re.compile(r"(?:[-*\u2022\u2013]|\d{1,2}[.)])\s+(?=\S)")
+_BULLET: Final = re.compile(r"[ \t]*([-*\u2022\u2013])[ \t]+(?=\S)")
+_NUMBER: Final = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]+(?=\S)")
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\S)\|(?!\S)")
-_RULE: Final = re.compile(r"[|:\s-]*-[|:\s-]*")  # below the headings of a typed table
-_PLAIN, _ITEMS = 0, -1  # kinds of lines; of a table's it is how many cells they have
+_RULE: Final = re.compile(r"(?=.*-)(?=.*\|)[|: \t-]+")  # below a typed table's headings
+
+
+class Kind(StrEnum):
+    TEXT = "text"
+    BULLETS = "bullets"
+    NUMBERS = "numbers"
+    TABLE = "table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,89 +33,152 @@ class Part:
 
     Attributes:
         span: Where it is in the text, without an item's bullet or number.
-        read: What it says by itself.
+        read: What it says by itself: a row with its columns' headings, both with the line
+            that introduces them.
     """
 
     span: Span
     read: str
 
 
+def blocks_of(text: str) -> Iterator[tuple[Kind, Sequence[Span]]]:
+    """Yield the lines of each paragraph, list and table; a table's without its rule.
+
+    Lines between lists and tables are one paragraph, the empty ones among them.
+    """
+    said = text.split("\n")
+    starts = accumulate((len(line) + 1 for line in said), initial=0)
+    lines = [
+        Span(start, start + len(line))
+        for start, line in zip(starts, said, strict=False)
+    ]
+    at = loose = 0
+    while at < len(lines):
+        kind, count = _shape(said, at)
+        if kind is not Kind.TEXT:
+            if loose < at:
+                yield Kind.TEXT, lines[loose:at]
+            loose = at + count
+            yield (
+                kind,
+                [
+                    line
+                    for line in lines[at:loose]
+                    if not _RULE.fullmatch(line.within(text))
+                ],
+            )
+        at += count
+    if loose < at:
+        yield Kind.TEXT, lines[loose:]
+
+
+def item_span(text: str, line: Span) -> Span:
+    """Return an item without its bullet or number."""
+    said = line.within(text)
+    mark = _BULLET.match(said) or _NUMBER.match(said)
+    return Span(line.start + (mark.end() if mark else 0), line.end)
+
+
+def number_of(line: str) -> int | None:
+    found = _NUMBER.match(line)
+    return int(found[1]) if found else None
+
+
+def cell_spans(text: str, line: Span) -> list[Span]:
+    """Return what stands between the bars of a row, with the spaces around it."""
+    said = line.within(text)
+    start = line.start + len(said) - len(said.lstrip())
+    end = max(start, line.start + len(said.rstrip()))
+    if end - start > 1 and text[start] == text[end - 1] == "|":
+        start, end = start + 1, end - 1
+    bars = [each.start() for each in _BETWEEN_CELLS.finditer(text, start, end)]
+    starts = [start, *(bar + 1 for bar in bars)]
+    return [Span(*each) for each in zip(starts, [*bars, end], strict=True)]
+
+
 def parts_of(text: str) -> tuple[Part, ...]:
     """Return what of a text stands by itself; a table's headings and a list's lead don't."""
-    blocks = list(_blocks(text))
-    if all(kind == _PLAIN for kind, _ in blocks):
-        spans = sentence_spans(text)
-        return tuple(Part(each, each.within(text).strip()) for each in spans)
     found: list[Part] = []
-    for kind, lines in blocks:
+    for kind, lines in blocks_of(text):
         lead = ""
-        if kind != _PLAIN and found and found[-1].read.endswith(":"):
+        if kind is not Kind.TEXT and found and found[-1].read.endswith(":"):
             lead = f"{found.pop().read} "
-        found += (
-            Part(part.span, lead + part.read) for part in _parts(text, kind, lines)
-        )
+        own = _parts(text, kind, lines)
+        found += (Part(part.span, lead + part.read) for part in own)
     return tuple(found)
 
 
 def written_out(text: str) -> str:
     """Return a text with each cell of its tables behind its column's heading."""
-    blocks = list(_blocks(text))
-    if all(kind <= _PLAIN for kind, _ in blocks):
+    blocks = [*blocks_of(text)]
+    if all(kind is not Kind.TABLE for kind, _ in blocks):
         return text
-    said: list[str] = []
-    for kind, lines in blocks:
-        if kind > _PLAIN:
-            said += (part.read for part in _rows(text, lines))
-        else:
-            said += (line.within(text) for line in lines)
-    return "\n".join(said)
-
-
-def _blocks(text: str) -> Iterator[tuple[int, Sequence[Span]]]:
-    """Yield lines of one kind with it; one line alone makes no list and no table."""
-    spans = (
-        Span(*line.span())
-        for line in _LINE.finditer(text)
-        if not _RULE.fullmatch(line[0])
+    return "\n".join(
+        "\n".join(row.read for row in _rows(text, lines))
+        if kind is Kind.TABLE
+        else text[lines[0].start : lines[-1].end]
+        for kind, lines in blocks
     )
-    for kind, lines in groupby(spans, key=lambda span: _kind(span.within(text))):
-        together = tuple(lines)
-        yield kind if len(together) > 1 else _PLAIN, together
 
 
-def _kind(line: str) -> int:
-    if (cells := len(_cells(line))) > 1:
-        return cells
-    return _ITEMS if _MARK.match(line) else _PLAIN
+def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:
+    """Return what begins with the line at this place, and how many lines it takes."""
+    if bullet := _bullet_of(lines[at]):
+        marks = map(_bullet_of, islice(lines, at, None))
+        if (count := _count(mark == bullet for mark in marks)) > 1:
+            return Kind.BULLETS, count
+    if (first := number_of(lines[at])) is not None:
+        numbers = enumerate(map(number_of, islice(lines, at, None)), first)
+        if (count := _count(due == number for due, number in numbers)) > 1:
+            return Kind.NUMBERS, count
+    width = _width(lines[at])
+    if width > 1:
+        below = islice(lines, at + 1, None)
+        count = 1 + _count(
+            1 < _width(line) <= width or _RULE.fullmatch(line) is not None
+            for line in below
+        )
+        if any(not _RULE.fullmatch(line) for line in lines[at + 1 : at + count]):
+            return Kind.TABLE, count
+    return Kind.TEXT, 1
 
 
-def _parts(text: str, kind: int, lines: Sequence[Span]) -> Iterator[Part]:
-    if kind > _PLAIN:
+def _count(holds: Iterator[bool]) -> int:
+    return sum(1 for _ in takewhile(bool, holds))
+
+
+def _bullet_of(line: str) -> str:
+    found = _BULLET.match(line)
+    return found[1] if found else ""
+
+
+def _width(line: str) -> int:
+    return len(cell_spans(line, Span(0, len(line))))
+
+
+def _parts(text: str, kind: Kind, lines: Sequence[Span]) -> Iterator[Part]:
+    if kind is Kind.TABLE:
         yield from _rows(text, lines)
-        return
-    for line in lines:
-        said = line.within(text)
-        if kind == _ITEMS and (mark := _MARK.match(said)):
-            yield Part(Span(line.start + mark.end(), line.end), said[mark.end() :])
-            continue
-        for each in sentence_spans(said):
-            span = Span(line.start + each.start, line.start + each.end)
+    elif kind is Kind.TEXT:
+        start = lines[0].start
+        for each in sentence_spans(text[start : lines[-1].end]):
+            span = Span(start + each.start, start + each.end)
+            yield Part(span, span.within(text).strip())
+    else:
+        for span in (item_span(text, line) for line in lines):
             yield Part(span, span.within(text).strip())
 
 
 def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
     """Yield the rows below the first, which holds the headings."""
-    headings, *rows = (_cells(line.within(text)) for line in lines)
+    headings, *rows = (
+        [cell.within(text).strip().rstrip(".:") for cell in cell_spans(text, line)]
+        for line in lines
+    )
     for line, cells in zip(lines[1:], rows, strict=True):
         said = [cells[0]] + [
             f"{heading}: {cell}" if heading else cell
-            for heading, cell in zip(headings[1:], cells[1:], strict=True)
+            for heading, cell in zip(headings[1:], cells[1:], strict=False)
             if cell
         ]
         yield Part(line, " ".join(f"{each}." for each in said if each))
-
-
-def _cells(line: str) -> list[str]:
-    if len(line) > 1 and line[0] == line[-1] == "|":
-        line = line[1:-1]
-    return [cell.strip().rstrip(".:") for cell in _BETWEEN_CELLS.split(line)]

@@ -1,23 +1,17 @@
 """How a text is laid out on a page: its paragraphs, lists and tables, by the shape of its lines.
 
-Only lines as imports write them count: `- ` or `* ` and numbers that go on begin items, and
-` | ` stands between the cells of rows, the first of which is the heading. Nothing in a
-text is markup: blocks hold the text itself, which templates escape.
+Nothing in a text is markup: blocks hold the text itself, which templates escape.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from itertools import takewhile
 
 from django import template
 
-register = template.Library()  # a built-in of all templates, by the settings
+from kb.text.layout import Kind, blocks_of, cell_spans, item_span, number_of
+from kb.text.words import Span
 
-_BULLET = re.compile(r"[ \t]*([-*])[ \t]+(?=\S)")
-_NUMBER = re.compile(r"[ \t]*(\d{1,3})\.[ \t]+(?=\S)")
-_BETWEEN_CELLS = re.compile(r"(?:(?<=\s)|^)\|(?=\s|$)")
+register = template.Library()  # a built-in of all templates, by the settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +21,6 @@ class Piece:
     text: str
     citation: int | None = None
     is_short: bool = False
-
-
-class Kind(StrEnum):
-    TEXT = "text"
-    BULLETS = "bullets"
-    NUMBERS = "numbers"
-    TABLE = "table"
 
 
 Cell = tuple[Piece, ...]
@@ -61,17 +48,13 @@ def laid_out(said: str | Sequence[Piece]) -> tuple[Block, ...]:
     """
     pieces = (Piece(said),) if isinstance(said, str) else said
     text = "".join(piece.text for piece in pieces if piece.citation is None)
-    lines = list(_lines(text))
     blocks: list[Block] = []
-    at = loose = 0
-    while at < len(lines):
-        kind, count = _shape([line for _, line in lines[at:]])
-        if kind is not Kind.TEXT:
-            blocks += _paragraph(pieces, lines[loose:at])
-            blocks.append(_block(pieces, kind, lines[at : at + count]))
-            loose = at + count
-        at += count
-    return (*blocks, *_paragraph(pieces, lines[loose:]))
+    for kind, lines in blocks_of(text):
+        if kind is Kind.TEXT:
+            blocks += _paragraph(pieces, text, lines)
+        else:
+            blocks.append(_block(pieces, text, kind, lines))
+    return tuple(blocks)
 
 
 def followed_by(blocks: Sequence[Block], end: Sequence[Piece]) -> tuple[Block, ...]:
@@ -84,90 +67,41 @@ def followed_by(blocks: Sequence[Block], end: Sequence[Piece]) -> tuple[Block, .
     return (*blocks[:-1], Block(Kind.TEXT, ((last,),)))
 
 
-_Line = tuple[int, str]  # with the place where it begins
-
-
-def _lines(text: str) -> Iterator[_Line]:
-    start = 0
-    for line in text.split("\n"):
-        yield start, line
-        start += len(line) + 1
-
-
-def _shape(lines: Sequence[str]) -> tuple[Kind, int]:
-    """Return what begins with these lines, and how many of them it takes."""
-    if bullet := _BULLET.match(lines[0]):
-        same = takewhile(lambda mark: mark == bullet[1], map(_bullet_of, lines))
-        if (count := len(list(same))) > 1:
-            return Kind.BULLETS, count
-    if number := _NUMBER.match(lines[0]):
-        first = int(number[1])
-        ordered = (_number_of(line) == first + n for n, line in enumerate(lines))
-        if (count := len(list(takewhile(bool, ordered)))) > 1:
-            return Kind.NUMBERS, count
-    rows = list(takewhile(lambda cells: cells > 1, map(_count_cells, lines)))
-    if len(rows) < 2 or max(rows) > rows[0]:  # a cell without a heading
-        return Kind.TEXT, max(len(rows), 1)
-    return Kind.TABLE, len(rows)
-
-
-def _bullet_of(line: str) -> str:
-    found = _BULLET.match(line)
-    return found[1] if found else ""
-
-
-def _number_of(line: str) -> int | None:
-    found = _NUMBER.match(line)
-    return int(found[1]) if found else None
-
-
-def _count_cells(line: str) -> int:
-    return 1 + len(_BETWEEN_CELLS.findall(line))
-
-
-def _paragraph(pieces: Sequence[Piece], lines: Sequence[_Line]) -> Iterator[Block]:
+def _paragraph(
+    pieces: Sequence[Piece], text: str, lines: Sequence[Span]
+) -> Iterator[Block]:
     """Yield a paragraph of lines without the empty ones around it, if there is something."""
-    if not lines:
-        return
-    whole = (lines[0][0], lines[-1][0] + len(lines[-1][1]))
-    said = [(start, start + len(line)) for start, line in lines if line.strip()]
-    start, end = (said[0][0], said[-1][1]) if said else (whole[1], whole[1])
-    if cell := _cut(pieces, start, end, *whole):
+    said = [line for line in lines if line.within(text).strip()]
+    start, end = (said[0].start, said[-1].end) if said else (lines[-1].end,) * 2
+    if cell := _cut(pieces, Span(start, end), Span(lines[0].start, lines[-1].end)):
         yield Block(Kind.TEXT, ((cell,),))
 
 
-def _block(pieces: Sequence[Piece], kind: Kind, lines: Sequence[_Line]) -> Block:
+def _block(
+    pieces: Sequence[Piece], text: str, kind: Kind, lines: Sequence[Span]
+) -> Block:
     if kind is Kind.TABLE:
-        return Block(kind, tuple(_row(pieces, start, line) for start, line in lines))
-    mark = _BULLET if kind is Kind.BULLETS else _NUMBER
-    rows = []
-    for start, line in lines:
-        found, end = mark.match(line), start + len(line)
-        after = start + found.end() if found else start
-        rows.append((_cut(pieces, after, end, start, end),))
-    first = _number_of(lines[0][1]) if kind is Kind.NUMBERS else None
-    return Block(kind, tuple(rows), 1 if first is None else first)
+        rows = [[(cell, cell) for cell in cell_spans(text, line)] for line in lines]
+    else:
+        rows = [[(item_span(text, line), line)] for line in lines]
+    first = number_of(lines[0].within(text)) if kind is Kind.NUMBERS else None
+    return Block(
+        kind,
+        tuple(tuple(_cut(pieces, *cell) for cell in row) for row in rows),
+        1 if first is None else first,
+    )
 
 
-def _row(pieces: Sequence[Piece], start: int, line: str) -> tuple[Cell, ...]:
-    ends = [start + found.start() for found in _BETWEEN_CELLS.finditer(line)]
-    starts = [start, *(end + 1 for end in ends)]
-    bounds = zip(starts, [*ends, start + len(line)], strict=True)
-    return tuple(_cut(pieces, first, last, first, last) for first, last in bounds)
-
-
-def _cut(
-    pieces: Sequence[Piece], start: int, end: int, since: int, until: int
-) -> tuple[Piece, ...]:
-    """Return the text from `start` to `end`, and the citations from `since` to `until`."""
+def _cut(pieces: Sequence[Piece], span: Span, around: Span) -> tuple[Piece, ...]:
+    """Return the text of a span, and the citations within the span around it."""
     found = []
     at = 0
     for piece in pieces:
         if piece.citation is not None:
-            if since <= at <= until:
+            if around.start <= at <= around.end:
                 found.append(piece)
             continue
-        text = piece.text[max(start - at, 0) : max(end - at, 0)]
+        text = piece.text[max(span.start - at, 0) : max(span.end - at, 0)]
         if text:
             found.append(Piece(text, is_short=piece.is_short))
         at += len(piece.text)

@@ -16,8 +16,8 @@ TABLE = (
 LIST = (
     "Open all day. The following are allowed:\n"
     "- pencils (no pens)\n"
-    "\u2022 a laptop. Its case stays outside.\n"
-    "2. loose notes\n"
+    "- a laptop. Its case stays outside.\n"
+    "- loose notes\n"
     "Nothing else is."
 )
 

@@ -8,7 +8,8 @@ from django.template.loader import render_to_string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.answers.layout import Kind, Piece, followed_by, laid_out
+from kb.text.layout import Kind
+from qa.answers.layout import Piece, followed_by, laid_out
 
 PRICES = """\
 Prices:
