@@ -6,7 +6,7 @@ from kb.enrichment.models import Proposal, ProposalQuerySet
 from kb.entries.comments import Comment
 from kb.entries.models import Entry, EntryQuerySet, EntryWords, Revision
 from kb.entries.wordings import Wording
-from kb.imports.models import Import, ImportedKey
+from kb.imports.models import Import, ImportedKey, PlannedEntry
 from kb.search.models import FormerRow
 from kb.sources.models import FollowedDocument, FollowedSource, FollowRule
 from kb.tags.models import Tag, TagQuerySet
@@ -17,6 +17,6 @@ __all__ = [
     "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords", "Flag",
     "FollowRule", "FollowedDocument", "FollowedSource", "FormerRow", "FormerVector",
     "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
-    "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
+    "PlannedEntry", "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
     "TagQuerySet", "Upkeep", "Wording",
 ]  # fmt: skip

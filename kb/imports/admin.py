@@ -10,6 +10,7 @@ from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
+from unfold.admin import TabularInline
 from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget
@@ -20,8 +21,8 @@ from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.imports.decisions import COUNTS
-from kb.imports.models import Import
+from kb.imports.decisions import COUNTS, WRITTEN, Action
+from kb.imports.models import Import, PlannedEntry
 from kb.imports.readers.formats import SUFFIXES
 from kb.imports.services import Upload, enqueue_import, start_import
 from kb.interface.admin import (
@@ -102,6 +103,28 @@ class ImportForm(StyledForm):
         return Upload(file=file.file, name=file.name, **values)
 
 
+class PlannedInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
+    """All that a planned import would do; who sees the import sees this."""
+
+    model = PlannedEntry
+    verbose_name_plural = "what it would do"
+    fields = readonly_fields = ("action", "said", "place")
+    extra = 0
+    can_delete = False
+    hide_title = True  # which would say each a second time
+    per_page = 50
+    has_add_permission = has_change_permission = nobody
+
+    def has_view_permission(
+        self, request: HttpRequest, obj: Import | None = None
+    ) -> bool:
+        return True  # whoever is shown the import, which its page has looked for
+
+    @admin.display(description="entry")
+    def said(self, row: PlannedEntry) -> str:
+        return render_to_string("admin/kb/import/_planned.html", {"row": row})
+
+
 @admin.register(Import)
 class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     when_empty = "Files that you import are listed here with what they change."
@@ -132,6 +155,10 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Import]:
         return Import.objects.visible_to(request.user).order_by("-created_at", "-pk")
+
+    def get_inlines(self, request: HttpRequest, obj: Import | None) -> list[Any]:
+        waits = obj is not None and obj.state == Import.State.PLANNED
+        return [PlannedInline] if obj and waits and obj.planned.exists() else []
 
     def has_apply_permission(
         self, request: HttpRequest, object_id: str | None = None
@@ -200,6 +227,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         applies = waits and not row.is_unreadable
         context = {
             "row": row,
+            "examples": _examples(row),
             "counts": _counted(row),
             "apply": applies and reverse("admin:kb_import_apply", args=[row.pk]),
             "again": reverse("admin:kb_import_bring"),
@@ -213,3 +241,9 @@ def _counted(row: Import) -> list[tuple[str, int]]:
     """Return what was counted, in one order; only what was read may be none."""
     known = {name: row.counts.get(name, 0) for name in COUNTS}
     return [(name, n) for name, n in known.items() if n or name == "read"]
+
+
+def _examples(row: Import) -> dict[str, list[dict[str, str]]]:
+    """Return the examples of what is not listed below, one by one."""
+    listed = {*WRITTEN, Action.RETIRED} if row.planned.exists() else set()
+    return {name: some for name, some in row.examples.items() if name not in listed}

@@ -10,10 +10,11 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.pagination import NewestFirstPagination
 from accounts.rest import RowViewSet, StrictFilterSet, StrictSerializer
 from accounts.roles import IsCuratorSomewhere, caller
 from kb.exceptions import ImportNotFoundError
-from kb.imports.models import Import, ImportQuerySet
+from kb.imports.models import Import, ImportQuerySet, PlannedEntry
 from kb.imports.services import Upload, enqueue_import, start_import
 from kb.interface.api import (
     AudienceField,
@@ -35,6 +36,19 @@ class ExampleSerializer(serializers.Serializer[dict[str, str]]):
     before = serializers.CharField(
         required=False, help_text="What the entry says now, where it is to be changed."
     )
+
+
+class PlannedEntrySerializer(serializers.ModelSerializer[PlannedEntry]):
+    """What a planned import would do to one entry."""
+
+    class Meta:
+        model = PlannedEntry
+        fields = ["action", "place", "question", "text", "also_asked", "before"]
+        read_only_fields = fields
+
+
+class _InOrder(NewestFirstPagination):
+    ordering = ("id",)
 
 
 class BadRowSerializer(serializers.Serializer[dict[str, str]]):
@@ -166,3 +180,21 @@ class ImportViewSet(RetrieveModelMixin, RowViewSet[Import]):
         """Apply a planned import in the background; a second request changes nothing."""
         enqueue_import(self.get_object(), apply=True, by=caller(request))
         return self.row_response(status=status.HTTP_202_ACCEPTED)
+
+    @extend_schema(
+        summary="List what a planned import would do",
+        responses=PlannedEntrySerializer(many=True),
+    )
+    @action(
+        detail=True,
+        filter_backends=[],
+        serializer_class=PlannedEntrySerializer,
+        pagination_class=_InOrder,
+    )
+    def entries(self, request: Request, import_id: int) -> Response:
+        """List every entry that it would make, change, restore or retire, in full.
+
+        Empty once the import is applied: what came of it is in the entries.
+        """
+        page = self.paginate_queryset(self.get_object().planned.all())  # type: ignore[arg-type]  # planned entries here
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from kb.audiences.models import Audience
 from kb.documents.models import Document
 from kb.entries.models import Entry
-from kb.imports.models import Import, ImportedKey
+from kb.imports.models import Import, ImportedKey, PlannedEntry
 from kb.imports.readers import BadRow, Fact
 
 
@@ -23,6 +23,9 @@ class Action(StrEnum):
     UNCHANGED = "unchanged"
     REPEATED = "repeated"
     BAD = "bad"
+
+
+WRITTEN = (Action.CREATED, Action.CHANGED, Action.RESTORED)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,6 +183,28 @@ def add_retired(to: Import, number: int, texts: Sequence[str]) -> None:
     to.examples = {**to.examples, Action.RETIRED: [*kept, *shown]}
 
 
+def planned(of: Import, decided: Sequence[Piece]) -> list[PlannedEntry]:
+    """Return what would be written, all of each."""
+    return [
+        PlannedEntry(
+            import_run=of,
+            action=each.action,
+            place=each.fact.place,
+            question=each.fact.question,
+            text=each.fact.text,
+            also_asked="\n".join(each.fact.wordings),
+            before=_before(each),
+        )
+        for each in decided
+        if each.action in WRITTEN
+    ]
+
+
+def _before(piece: Piece) -> str:
+    is_changed = piece.action is Action.CHANGED
+    return piece.entry.text if is_changed and piece.entry else ""
+
+
 def _example(piece: Piece) -> dict[str, str]:
     fact = piece.fact
     shown = {"place": fact.place, "text": fact.text[:_EXAMPLE_CHARACTERS]}
@@ -187,6 +212,6 @@ def _example(piece: Piece) -> dict[str, str]:
         shown["question"] = fact.question[:_EXAMPLE_CHARACTERS]
     if fact.wordings:
         shown["also_asked"] = "; ".join(fact.wordings)[:_EXAMPLE_CHARACTERS]
-    if piece.action is Action.CHANGED and piece.entry:
-        shown["before"] = piece.entry.text[:_EXAMPLE_CHARACTERS]
+    if before := _before(piece):
+        shown["before"] = before[:_EXAMPLE_CHARACTERS]
     return shown

@@ -143,3 +143,29 @@ class ImportedKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} {self.key[:12]}"
+
+
+class PlannedEntry(models.Model):
+    """What a planned import would do to one entry, kept until it is applied.
+
+    Shows a person all of it; `Import.examples` are the first few of each kind.
+    """
+
+    import_run = models.ForeignKey(
+        Import, on_delete=models.CASCADE, related_name="planned"
+    )
+    action = models.CharField(max_length=16)
+    place = models.CharField(max_length=200, blank=True)
+    question = models.TextField(blank=True)
+    text = models.TextField()
+    also_asked = models.TextField(blank=True)
+    before = models.TextField(
+        blank=True, help_text="What the entry says now, where it is to be changed."
+    )
+
+    class Meta:
+        ordering = ["pk"]
+        verbose_name_plural = "planned entries"
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.place}".strip()

@@ -27,12 +27,13 @@ from kb.embedding.services import (
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import retire_entry
 from kb.exceptions import InvalidKnowledgeError
-from kb.imports.models import Import, ImportedKey
+from kb.imports.models import Import, ImportedKey, PlannedEntry
 from kb.imports.readers import BadRow
 from kb.upkeep.retirement import propose_retirement, withdraw_retirement
 
 from . import decisions as tally
 from .decisions import (
+    WRITTEN,
     Action,
     Piece,
     decide,
@@ -48,7 +49,6 @@ BATCH = 256
 
 _RETIRED_AT_ONCE = 200
 _TURN_SECONDS = 0.0002
-_WRITTEN = (Action.CREATED, Action.CHANGED, Action.RESTORED)
 
 Writing = Callable[[int, int | None], AbstractContextManager[None]]
 """A transaction; takes how many facts will be done with it, and of how many."""
@@ -113,6 +113,7 @@ def _begin(import_id: int, *, apply: bool, total: int | None) -> Import:
         raise ConflictError(f"Import {row.pk} is being applied.")
     if row.cursor.get("mode") != mode:
         row.keys.all().delete()
+        row.planned.all().delete()
         row.cursor = {"mode": mode, "taken": 0, "total": total}
         row.counts, row.examples, row.bad_rows, row.notes = {}, {}, [], []
         row.error = ""
@@ -192,7 +193,7 @@ def _texts(row: Import, batch: Sequence[Piece | BadRow], step: _Step) -> list[st
             each.fact.wordings,
         )
         for each in decided
-        if each.action in _WRITTEN
+        if each.action in WRITTEN
     )
     return list({text: None for each in said for text in each.parts.values()})
 
@@ -226,6 +227,8 @@ def _write(
         decided, unfit = _decide(row, batch, step)
         if step.applies:
             carry_out(row, decided, prepared)
+        else:
+            PlannedEntry.objects.bulk_create(tally.planned(row, decided))
         ImportedKey.objects.bulk_create(_keys(row, decided))
         tally.add(row, read=len(batch), decided=decided, bad=[*bad, *unfit])
         row.cursor = {**row.cursor, "taken": after}
@@ -260,8 +263,7 @@ def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
                 "Nothing was retired: what is missing may stand in the bad rows."
             )
         elif not step.applies:
-            texts = gone.values_list("text", flat=True)[: tally.MAX_EXAMPLES]
-            tally.add_retired(row, gone.count(), list(texts))
+            _plan_retirement(row, gone)
         row.keys.all().delete()
         row.cursor = {}
         row.state = Import.State.PLANNED
@@ -270,6 +272,23 @@ def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
             enqueue_comparison(f"import {row.pk}")
         row.save()
     return row
+
+
+def _plan_retirement(row: Import, gone: EntryQuerySet) -> None:
+    texts = gone.values_list("question", "text", "place").iterator()
+    rows = (
+        PlannedEntry(
+            import_run=row,
+            action=Action.RETIRED,
+            question=question,
+            text=text,
+            place=place,
+        )
+        for question, text, place in texts
+    )
+    while some := list(islice(rows, BATCH)):
+        PlannedEntry.objects.bulk_create(some)
+        tally.add_retired(row, len(some), [each.text for each in some])
 
 
 def _retire(step: _Step, taken: int) -> bool:

@@ -114,15 +114,10 @@ class Command(BaseCommand):
         self.stdout.write(
             self.style.SUCCESS(f"{done.file_name}: {what}{counts} ({seconds:.1f} s)")
         )
-        if done.state == Import.State.PLANNED:
-            for action, examples in done.examples.items():
-                for example in examples:
-                    before = example.get("before")
-                    was = f"\n      was: {before}" if before else ""
-                    said = (example.get("question"), example["text"])
-                    text = " ".join(filter(None, said))
-                    place = example.get("place", "")
-                    self.stdout.write(f"  {action} {place}: {text}{was}")
+        for each in done.planned.iterator():
+            was = f"\n      was: {each.before}" if each.before else ""
+            text = " ".join(filter(None, (each.question, each.text)))
+            self.stdout.write(f"  {each.action} {each.place}: {text}{was}")
         for row in done.bad_rows:
             self.stdout.write(f"  bad {row['place']}: {row['reason']}")
         for note in done.notes:

@@ -79,6 +79,11 @@ def test_a_file_is_planned_then_applied_over_rest():
         {"place": "line 4", "reason": "text is empty; write something."}
     ]
     assert not Entry.objects.exists()
+    would_be = rest_client(curator).get(f"{address}/entries").json()["results"]
+    assert [(each["action"], each["place"], each["text"]) for each in would_be] == [
+        ("created", "line 2", "A card costs 12 euros."),
+        ("created", "line 3", "A card lasts four years."),
+    ]
 
     assert rest_client(curator).post(f"{address}/apply").status_code == 202
     job = work()
@@ -121,7 +126,7 @@ def test_imports_are_for_curators_and_each_sees_their_own():
     absent = post(curator, audience="absent")
     assert hidden.status_code == absent.status_code == 400
     assert hidden.content.replace(b"secret", b"absent") == absent.content
-    for way, method in (("", "get"), ("/apply", "post")):
+    for way, method in (("", "get"), ("/apply", "post"), ("/entries", "get")):
         address = f"/api/v1/imports/{created}{way}"
         assert getattr(rest_client(other), method)(address).status_code == 404
     assert rest_client(other).get("/api/v1/imports").json()["results"] == []
@@ -170,6 +175,41 @@ def test_the_admin_shows_the_plan_before_anything_is_applied():
     assert Entry.objects.count() == 2
     assert client.get(page).status_code == 200
     assert client.get("/admin/kb/import/").status_code == 200
+
+
+def test_all_that_a_plan_would_do_is_listed_before_it_is_applied():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    texts = [f"Card number {n} costs {n} euros." for n in range(60)]
+    rows = [f"{n},{text}" for n, text in enumerate(texts)]
+    post(curator, "\n".join(["id,text", "0,It is blue.", "x,It is old."]).encode())
+    work()
+    post(curator, "\n".join(["id,text", *rows]).encode(), dry_run="true")
+    work()
+    row = Import.objects.latest("pk")
+    page, client = f"/admin/kb/import/{row.pk}/change/", page_client(curator)
+
+    shown = client.get(page).text + client.get(f"{page}?planned-page=2").text
+    first = rest_client(curator).get(f"/api/v1/imports/{row.pk}/entries").json()
+    second = rest_client(curator).get(first["next"]).json()
+
+    assert row.planned.count() == 61
+    assert not [text for text in texts if shown.count(text) != 1]
+    assert [
+        (each.action, each.text, each.before)
+        for each in row.planned.exclude(action="created")
+    ] == [("changed", texts[0], "It is blue."), ("retired", "It is old.", "")]
+    assert shown.count("It is blue.") == shown.count("It is old.") == 1
+    assert [each["text"] for each in (*first["results"], *second["results"])] == [
+        *texts, "It is old.",
+    ]  # fmt: skip
+    assert (
+        client.post(reverse("admin:kb_import_apply", args=[row.pk])).status_code == 302
+    )
+    work()
+    assert not row.planned.exists()
+    assert "what it would do" not in client.get(page).text.lower()
 
 
 @pytest.mark.parametrize("rows", [b"id,text\n1,\n2,\n", b"id,text\n"])
