@@ -1,8 +1,16 @@
 """A file taken apart: its facts, with their document and the entries they reword."""
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import PurePath
 from typing import IO
@@ -19,6 +27,7 @@ from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.imports.models import Import
 from kb.imports.readers import BadRow, Fact, Limits, SourceDocument, UnreadColumns
 from kb.imports.readers.child import read_in_child
+from kb.text.facts import leans, sentences_of
 
 from .decisions import Piece, Source, visible_audiences
 from .writing import find_document
@@ -29,6 +38,9 @@ MIN_LIKENESS = 0.6
 
 _MAX_NAMED = 20
 """Columns that a note names."""
+
+_MAX_LEFT_OUT = 5
+"""Lines about the document itself that a note quotes."""
 
 MAX_COMPARISONS = 250_000
 """Beyond it nothing is paired: so different a document is a new one."""
@@ -81,6 +93,55 @@ def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
     return pairs
 
 
+def as_it_stands(
+    read: SourceDocument, document: Document, language: str
+) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
+    """Return the facts of a new version, cut as the entries are that stand already.
+
+    How text is cut may change with the program: who imports a file again would see each
+    of its entries exchanged, and lose what was verified. So a paragraph stays several
+    entries where most of its sentences are in these; one of a single entry is cut anew.
+    What is left out of a new document stays where it is an entry; the rest comes second.
+    """
+    rows = Entry.objects.filter(document=document).exclude(source_key="")
+    rows = rows.exclude(source_digest="")
+    standing = frozenset(rows.values_list("source_key", flat=True))
+    facts: list[Fact] = []
+    for fact in read.facts:
+        is_prose = "\n" not in fact.text
+        runs = _runs(fact, standing, language) if is_prose else [fact]
+        facts += runs if _stays_cut(runs, standing, language) else [fact]
+    left_out: list[Fact] = []
+    for fact in read.left_out:
+        for run in _runs(fact, standing, language):
+            (facts if run.key in standing else left_out).append(run)
+    return tuple(facts), tuple(left_out)
+
+
+def _runs(fact: Fact, standing: Collection[str], language: str) -> list[Fact]:
+    """Return a fact cut into the longest runs of sentences that stand, and the rest."""
+    if fact.key in standing or not standing:
+        return [fact]
+    said = sentences_of(fact.text, language)
+    found: list[Fact] = []
+    at = 0
+    while at < len(said):
+        ends = range(len(said), at, -1)
+        runs = ((end, replace(fact, text=" ".join(said[at:end]))) for end in ends)
+        alone = at + 1, replace(fact, text=said[at])
+        at, run = next((each for each in runs if each[1].key in standing), alone)
+        found.append(run)
+    return found
+
+
+def _stays_cut(runs: Sequence[Fact], standing: Collection[str], language: str) -> bool:
+    """Tell whether most sentences stand in several entries, and no new one leans on them."""
+    stand = [run for run in runs if run.key in standing]
+    new = [run.text for run in runs if run.key not in standing]
+    number = sum(len(sentences_of(run.text, language)) for run in stand)
+    return len(stand) > 1 and number > len(new) and not any(map(leans, new))
+
+
 def pieces(
     of: Import,
     stream: IO[bytes],
@@ -95,6 +156,7 @@ def pieces(
     title = of.document_title or PurePath(of.file_name).stem
     rows = Source(name=of.source, title=title, headings=None, pairs={})
     met: set[str] = set()
+    left_out: list[str] = []
     language = of.knowledge_base.language
     found = read_in_child(
         stream, of.format, language=language, limits=limits(), check=check
@@ -104,11 +166,19 @@ def pieces(
             if isinstance(item, Fact):
                 yield Piece(rows, item)
             elif isinstance(item, SourceDocument):
-                yield from _of_document(of, item, rows, met)
+                yield from _of_document(of, item, rows, met, left_out)
             elif isinstance(item, UnreadColumns):
                 note(_left_out(item.names, of.audience))
             else:
                 yield item
+    if left_out:
+        note(_about_itself(left_out))
+
+
+def _about_itself(left_out: Sequence[str]) -> str:
+    named = first_of([f"{line!r}" for line in left_out], _MAX_LEFT_OUT)
+    what = "line that tells" if len(left_out) == 1 else "lines that tell"
+    return f"{len(left_out)} {what} about the document itself made no entry: {named}."
 
 
 def _left_out(names: Sequence[str], audience: Audience) -> str:
@@ -122,7 +192,11 @@ def _left_out(names: Sequence[str], audience: Audience) -> str:
 
 
 def _of_document(
-    of: Import, item: SourceDocument, rows: Source, met: set[str]
+    of: Import,
+    item: SourceDocument,
+    rows: Source,
+    met: set[str],
+    left_out: list[str],
 ) -> Iterator[Piece | BadRow]:
     name = item.source or rows.name
     if name in met:
@@ -149,13 +223,13 @@ def _of_document(
         title = of.document_title or title
     document = find_document(of, name)
     audiences = visible_audiences(of.created_by)
-    source = Source(
-        name=name,
-        title=title,
-        headings=item.headings,
-        pairs=reworded(item.facts, document, audiences) if document else {},
-    )
-    for fact in item.facts:
+    facts, gone, pairs = item.facts, item.left_out, dict[str, int]()
+    if document:
+        facts, gone = as_it_stands(item, document, of.knowledge_base.language)
+        pairs = reworded(facts, document, audiences)
+    source = Source(name=name, title=title, headings=item.headings, pairs=pairs)
+    left_out += (line for fact in gone for line in fact.text.splitlines())
+    for fact in facts:
         yield Piece(source, fact)
 
 

@@ -1,61 +1,13 @@
-"""Text split into facts, and one sentence read for comparing: quantities, denials, topic."""
+"""One sentence read for comparing: quantities, denials, poles of axes, what it is about."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from sentencex import segment
-
 from . import vocabulary
 from .quantities import Quantity, find_quantities
 from .words import Span, Word, read_words
-
-MAX_CHARACTERS = 1_200  # characters of a group; a longer sentence stays whole
-
-_UNKNOWN_LANGUAGE = "en"  # its rules are the library's fallback for most languages
-# A sentence that begins so points at the one before it.
-_LEANING = re.compile(
-    r"(?:it|its|this|that|these|those|they|their|them|he|she|his|her|such|there|then|"
-    r"however|therefore|otherwise|also|but|and|or|so|if so|if not|instead|in this case|"
-    r"in that case|after that|for example|for instance|note that|"
-    r"er|sie|es|dies\w*|das|dabei|dann|damit|dafür|dazu|jedoch|aber|und|oder|sonst|"
-    r"deshalb|daher|außerdem|auch|hierfür|hierzu|andernfalls|in diesem fall|"
-    r"zum beispiel)\b",
-    re.IGNORECASE,
-)
-_SHORT = 25
-
-
-def split_into_facts(text: str, language: str) -> Iterator[str]:
-    """Yield the facts of a paragraph, each at most a few sentences.
-
-    A sentence that leans on the one before it (by a pronoun or a connective), or is too
-    short to say anything, is kept with it, up to `MAX_CHARACTERS` characters.
-    """
-    group = ""
-    for sentence in _sentences(text, language):
-        leans = _LEANING.match(sentence) or min(len(sentence), len(group)) < _SHORT
-        if group and leans and len(group) + 1 + len(sentence) <= MAX_CHARACTERS:
-            group = f"{group} {sentence}"
-        else:
-            if group:
-                yield group
-            group = sentence
-    if group:
-        yield group
-
-
-def _sentences(text: str, language: str) -> list[str]:
-    known = language if language != "xx" else _UNKNOWN_LANGUAGE
-    parts = (" ".join(part.split()) for part in segment(known, " ".join(text.split())))
-    return [part for part in parts if part]
-
-
-# One sentence, read for comparing: quantities, denials, poles of axes, what it is
-# about.
-
 
 _FRONT_WORDS: Final = 9
 _EMPTY: Final = vocabulary.STOP_WORDS.union(

@@ -1,7 +1,8 @@
 """The words of English and German that texts are compared by, from `vocabulary.toml`.
 
 Every word list is there; what compares questions with evidence (`terms`), what finds
-conflicts (`sentences`, `quantities`) and what checks proposals read the same ones.
+conflicts (`sentences`, `quantities`), what cuts paragraphs (`facts`) and what checks
+proposals read the same ones.
 """
 
 import tomllib
@@ -28,6 +29,7 @@ STOP_WORDS_BY_LANGUAGE: dict[str, frozenset[str]] = {
     for language, words in _LISTS["stop_words"].items()
 }
 STOP_WORDS = frozenset().union(*STOP_WORDS_BY_LANGUAGE.values())
+IMPERATIVES = _words("imperatives")
 DISTRIBUTIVES = _words("distributives")
 FILLERS = _words("fillers")  # further words of every text, which name nothing
 NEGATIONS = _words("negations")

@@ -3,12 +3,13 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kb.text.sentences import split_into_facts
+from kb.text.facts import split_into_facts
 
 from .formats import Fact, SourceDocument
+from .furniture import is_of_its_page, trimmed
 
 MAX_WHOLE = 4_000
 """Characters of a list or table that is kept whole; a longer one is cut between items."""
@@ -26,6 +27,7 @@ class Kind(StrEnum):
     LIST = "list"
     TABLE = "table"
     CODE = "code"
+    FURNITURE = "furniture"  # lines that tell about the document itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +49,15 @@ def as_document(
 ) -> SourceDocument:
     """Make a document of blocks: headings its tree, the rest its facts.
 
-    A list or table takes the sentence along that leads to it by a colon.
+    A list or table takes the sentence along that leads to it by a colon. What tells about
+    the document itself is left out.
     """
     path: list[tuple[int, str]] = []
     paths: list[tuple[str, ...]] = []
     facts: list[Fact] = []
+    left_out: list[Fact] = []
     first = ""
-    for block in _joined(blocks):
+    for block in _joined(_marked(blocks, language)):
         if block.kind is Kind.HEADING:
             heading = _clean(" ".join(block.text.split()))[:_HEADING_LIMIT].strip()
             if not heading:
@@ -66,16 +70,19 @@ def as_document(
             paths.append(tuple(name for _, name in path))
         else:
             headings = tuple(name for _, name in path)
-            facts += [
+            is_furniture = block.kind is Kind.FURNITURE
+            texts = [block.text] if is_furniture else _texts(block, language)
+            (left_out if is_furniture else facts).extend(
                 Fact(text, block.place, headings=headings)
-                for text in map(_clean, _texts(block, language))
+                for text in map(_clean, texts)
                 if any(map(str.isalnum, text))
-            ]
+            )
     return SourceDocument(
         title=_clean(" ".join(title.split())[:_HEADING_LIMIT]) or first,
         source="",
         headings=tuple(dict.fromkeys(paths)),
         facts=tuple(facts),
+        left_out=tuple(left_out),
     )
 
 
@@ -89,6 +96,37 @@ def table_row(cells: Iterable[str]) -> str:
 
 def _clean(text: str) -> str:
     return unicodedata.normalize("NFC", _UNPRINTABLE.sub("", text)).strip()
+
+
+def _marked(blocks: Iterable[Block], language: str) -> list[Block]:
+    """Return the blocks with what tells about the document in blocks of their own."""
+    prose = (Kind.HEADING, Kind.PARAGRAPH)
+    found = [
+        replace(block, kind=Kind.FURNITURE)
+        if block.kind in prose and all(map(is_of_its_page, block.lines))
+        else block
+        for block in blocks
+    ]
+    found = list(_trimmed(found, language, from_end=False))
+    return list(_trimmed(found[::-1], language, from_end=True))[::-1]
+
+
+def _trimmed(
+    blocks: Iterable[Block], language: str, *, from_end: bool
+) -> Iterator[Block]:
+    """Trim paragraphs from where the blocks begin, up to one of which something stays."""
+    is_over = False
+    for block in blocks:
+        if is_over or block.kind is not Kind.PARAGRAPH:
+            yield block
+            is_over |= block.kind in (Kind.LIST, Kind.TABLE, Kind.CODE)
+            continue
+        rest, taken = trimmed(block.lines, language, from_end=from_end)
+        if taken:
+            yield replace(block, kind=Kind.FURNITURE, lines=tuple(taken))
+        if rest:
+            yield replace(block, lines=rest)
+            is_over = True
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:

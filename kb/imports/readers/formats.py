@@ -63,6 +63,7 @@ class SourceDocument:
     headings: tuple[tuple[str, ...], ...]  # every path in order, without facts too
     facts: tuple[Fact, ...]
     place: str = ""
+    left_out: tuple[Fact, ...] = ()  # what only tells about the document itself
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain, islice
 from typing import IO
 
@@ -28,7 +29,6 @@ from .formats import (
     Fact,
     FileItem,
     ImportFileError,
-    SourceDocument,
     UnreadColumns,
 )
 from .html import read_html
@@ -270,4 +270,4 @@ def _document(row: dict[str, str], place: str, language: str) -> FileItem:
         read = reader(content, language)
     except ImportFileError as error:
         return BadRow(place, str(error))
-    return SourceDocument(title, source, read.headings, read.facts, place)
+    return replace(read, title=title, source=source, place=place)

@@ -43,7 +43,9 @@ pytestmark = [
 
 TEXT = """# Cards
 
-A replacement card costs 12 euros. A gold card costs 72 euros a year.
+A replacement card costs 12 euros.
+
+A gold card costs 72 euros a year.
 
 ## Abroad
 
@@ -95,7 +97,7 @@ def test_a_document_becomes_entries_with_sections_places_and_vectors():
     assert (entry.origin, entry.state, entry.place) == (
         "imported",
         "in_review",
-        "line 7",
+        "line 9",
     )
     assert entry.section
     assert entry.section.parent
@@ -177,6 +179,93 @@ def test_what_a_curator_did_stays_while_the_source_says_the_same():
     assert counted(done) == {"unchanged": 3}
     assert said()["It is 12 euros."] == "in_review"
     assert said()[retired.text] == "retired"
+
+
+BEFORE = """# Visits
+
+We open at nine.
+
+Maintained by the front office.
+
+The museum opens at nine and closes at five from Tuesday to Sunday.
+
+Groups of more than ten persons are asked to come in the morning.
+
+Book at least six weeks ahead.
+"""
+CUT_ANEW = """# Visits
+
+The museum opens at nine and closes at five from Tuesday to Sunday. Groups of more than
+ten persons are asked to come in the morning. Book at least six weeks ahead.
+
+We open at nine. Maintained by the front office.
+"""
+
+
+def test_what_was_cut_otherwise_before_is_known_and_stays_verified():
+    bring(BEFORE, verify=True)
+    before = dict(Entry.objects.values_list("pk", "text"))
+
+    plan = bring(CUT_ANEW, apply=False)
+    done = bring(CUT_ANEW)
+
+    assert len(before) == 5
+    assert counted(plan) == counted(done) == {"unchanged": 5}
+    assert (plan.notes, done.notes) == ([], [])
+    assert dict(Entry.objects.filter(state="verified").values_list("pk", "text")) == (
+        before
+    )
+    assert Entry.objects.get(text__startswith="Maintained").revisions.count() == 1
+
+
+def test_a_change_costs_only_its_sentence_where_a_paragraph_is_several_entries():
+    bring(BEFORE, verify=True)
+
+    done = bring(CUT_ANEW.replace("ten persons", "twelve persons"))
+
+    assert counted(done) == {"changed": 1, "unchanged": 4}
+    assert list(
+        Entry.objects.exclude(state="verified").values_list("text", "state")
+    ) == [
+        (
+            "Groups of more than twelve persons are asked to come in the morning.",
+            "needs_review",
+        )
+    ]
+
+
+def test_a_changed_sentence_that_leans_is_put_together_with_what_it_leans_on():
+    bring(BEFORE)
+
+    done = bring(CUT_ANEW.replace("Book at least six", "Book at least eight"))
+
+    assert counted(done) == {"created": 1, "retired": 3, "unchanged": 2}
+    assert Entry.objects.filter(
+        text__endswith="Book at least eight weeks ahead."
+    ).exists()
+
+
+def test_a_paragraph_that_grows_stays_one_entry():
+    bring("# Visits\n\nThe museum opens at nine and closes at five.\n")
+
+    done = bring(
+        "# Visits\n\nThe museum opens at nine and closes at five. Groups come at ten.\n"
+    )
+
+    assert counted(done) == {"changed": 1}
+    assert list(said()) == [
+        "The museum opens at nine and closes at five. Groups come at ten."
+    ]
+
+
+def test_what_a_document_says_of_itself_is_left_out_and_counted():
+    done = bring(f"Version 7, for staff.\n\n{TEXT}\nMaintained by the branch.\n")
+
+    assert counted(done) == {"created": 3}
+    assert done.notes == [
+        "2 lines that tell about the document itself made no entry: "
+        "'Version 7, for staff.', 'Maintained by the branch.'."
+    ]
 
 
 def test_rows_are_known_by_their_id_else_by_their_question():

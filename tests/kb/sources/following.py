@@ -10,7 +10,8 @@ from kb.sources.services import KIND, Following, Rule, check_now, follow_source
 from tests.factories import make_audience, make_curator, make_knowledge_base
 
 CARDS = (
-    "# Cards\n\nA replacement card costs 12 euros. A gold card costs 72 euros a year.\n"
+    "# Cards\n\nA replacement card costs 12 euros.\n\n"
+    "A gold card costs 72 euros a year.\n"
 )
 ABROAD = "# Abroad\n\nA transfer abroad costs 3 euros.\n"
 LOANS = "# Loans\n\nA loan is paid back within 60 months.\n"

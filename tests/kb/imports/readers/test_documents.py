@@ -43,8 +43,12 @@ def test_markdown_keeps_headings_lists_and_tables():
     assert read.title == "Cards"
     assert read.headings == (("Cards",), ("Cards", "Fees"))
     assert [(fact.text, fact.place, fact.headings) for fact in read.facts] == [
-        ("A replacement card costs 12 euros.", "line 6", ("Cards",)),
-        ("A card lasts for four years. It is sent by letter.", "line 6", ("Cards",)),
+        (
+            "A replacement card costs 12 euros. A card lasts for four years. It is sent by "
+            "letter.",
+            "line 6",
+            ("Cards",),
+        ),
         ("You need:\n- a passport\n  - or an ID\n- a photo", "line 8", ("Cards",)),
         ("Card | Fee\nGold | 72", "line 16", ("Cards", "Fees")),
     ]
@@ -98,10 +102,10 @@ You need:
     assert read.headings == (("1. How to pay",),)
     assert [(fact.text, fact.place) for fact in read.facts] == [
         (
-            "Pay by card or in cash at every counter of the bank, whenever it is open.",
+            "Pay by card or in cash at every counter of the bank, whenever it is open. A "
+            "fee of 2 euros is charged for cash.",
             "line 1",
         ),
-        ("A fee of 2 euros is charged for cash.", "line 1"),
         (
             "A paragraph whose lines are wrapped by a program that breaks them where "
             "they are full is no heading at all.",
@@ -117,8 +121,10 @@ def test_a_word_document_keeps_headings_lists_and_tables():
     assert read.title == "Cards"
     assert read.headings == (("Fees",), ("Fees", "Abroad"))
     assert [(fact.text, fact.place) for fact in read.facts] == [
-        ("A replacement card costs 12 euros.", "paragraph 2"),
-        ("A PIN letter costs 5 euros.", "paragraph 2"),
+        (
+            "A replacement card costs 12 euros. A PIN letter costs 5 euros.",
+            "paragraph 2",
+        ),
         ("You need:\n- a passport\n- a photo", "paragraph 4"),
         ("Card | Fee\nGold | 72", "paragraph 7"),
     ]
@@ -226,3 +232,62 @@ def test_every_piece_of_a_long_table_has_its_lead_and_its_headings():
     assert len(pieces) > 1
     for fact in pieces:
         assert fact.text.startswith("The periods are:\nKind | Period\nKind ")
+
+
+def test_what_a_document_says_of_itself_is_no_fact():
+    text = """# Handbook
+
+Version 7, for searchroom and enquiry staff. Maintained by the Reader Services Manager.
+
+Last updated: 12 March 2025
+
+Revision 3.2 of 12.3.2025
+
+Version 7 of the catalogue needs a new ticket.
+
+Page 3 of 9
+
+Maintained by volunteers.
+
+Copyright law protects the photographs. Reviewed on 3 May 2026.
+
+© 2026 County Record Office. All rights reserved.
+"""
+
+    read = document("handbook.md", text)
+
+    assert [fact.text for fact in read.facts] == [
+        "Version 7 of the catalogue needs a new ticket.",
+        "Maintained by volunteers.",
+        "Copyright law protects the photographs.",
+    ]
+    assert [fact.text.splitlines() for fact in read.left_out] == [
+        [
+            "Version 7, for searchroom and enquiry staff.",
+            "Maintained by the Reader Services Manager.",
+        ],
+        ["Last updated: 12 March 2025"],
+        ["Revision 3.2 of 12.3.2025"],
+        ["Page 3 of 9"],
+        ["Reviewed on 3 May 2026."],
+        ["© 2026 County Record Office. All rights reserved."],
+    ]
+    assert {fact.headings for fact in read.left_out} == {("Handbook",)}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Version 7 needs Android 12 or later.",
+        "Updated cards are sent within 10 days.",
+        "Reviewed contracts are signed by 2 people.",
+        "Page 3 of the form must be signed.",
+        "Copyright belongs to the photographer.",
+        "Maintained by us, the lift is checked twice a year.",
+        "Edition 4 costs 12 euros.",
+        "Updated cards cost 12.",
+        "Version 7 for desktops costs 12 euros.",
+    ],
+)
+def test_what_only_begins_like_a_line_about_the_document_is_a_fact(said):
+    assert [fact.text for fact in facts("a.md", said)] == [said]

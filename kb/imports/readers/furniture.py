@@ -1,0 +1,60 @@
+"""Lines of a document that tell about the document itself: they make no entry.
+
+The rule is narrow: what is left out by mistake is knowledge that nobody finds.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+
+from kb.text.facts import sentences_of
+
+# Each by a whole sentence or line: one that merely begins so ("Version 7 needs a new
+# licence") is a fact.
+_DATE = (
+    r"(?=.*(?:\b(?:19|20)\d\d\b|\d[./-]\d))"
+    r"(?:\w+\.? )?\d{1,4}(?:st|nd|rd|th|\.)?(?:[ ,./-]+\w+\.?){0,2}"
+)
+_NAME = r"[^.,;:]{1,60}"
+_AT_THE_EDGES = re.compile(
+    rf"(?:version|revision|issue|edition|fassung|ausgabe) \d[\w.-]{{0,11}}"
+    rf"(?:, (?:for|of|from|vom|für) {_NAME}|,? (?:of|dated|from|vom) {_DATE})?"
+    rf"|(?:maintained|written|edited|compiled|prepared|published) by {_NAME}"
+    rf"|(?:gepflegt|verfasst|herausgegeben) von {_NAME}"
+    rf"|(?:last |zuletzt )?(?:updated|revised|modified|edited|reviewed|changed|geändert|"
+    rf"aktualisiert)(?: on| in| am)?:? {_DATE}"
+    rf"|stand: {_DATE}"
+    rf"|(?:document )?(?:owner|author|editor|version|revision|autor): {_NAME}",
+    re.IGNORECASE,
+)
+_ANYWHERE = re.compile(
+    r"(?:page|seite) \d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?"
+    r"|(?:©|\(c\)|copyright (?:©|\(c\)|\d{4})).{0,100}|all rights reserved",
+    re.IGNORECASE,
+)
+
+
+def is_of_its_page(line: str) -> bool:
+    """Tell whether a line is the number of a page or a copyright, wherever it stands."""
+    return _ANYWHERE.fullmatch(line.strip(" .")) is not None
+
+
+def trimmed(
+    lines: Sequence[str], language: str, *, from_end: bool
+) -> tuple[tuple[str, ...], list[str]]:
+    """Return the lines of a document's first or last paragraph, and what they lost."""
+    order = -1 if from_end else 1
+    taken = list(_leading(lines[::order]))
+    rest = tuple(lines[::order][len(taken) :][::order])
+    said = sentences_of(" ".join(rest), language)[::order]
+    if first := list(_leading(said)):
+        rest = tuple(said[len(first) :][::order])
+    return rest, [line.strip() for line in (*taken, *first)]
+
+
+def _leading(said: Iterable[str]) -> Iterator[str]:
+    return takewhile(_tells_of_itself, said)
+
+
+def _tells_of_itself(said: str) -> bool:
+    return is_of_its_page(said) or bool(_AT_THE_EDGES.fullmatch(said.strip(" .")))
