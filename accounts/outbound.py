@@ -61,11 +61,7 @@ def checked_address(url: SplitResult, *, allow_private: bool, setting: str) -> s
 
 
 def check_without_lookup(url: SplitResult, *, setting: str) -> None:
-    """Refuse a host that is not public by its text alone: a number, or localhost.
-
-    Raises:
-        PrivateAddressError: It is one; a name is left to `checked_address`.
-    """
+    """Refuse a host that is not public by its text alone: a number, or localhost."""
     host = url.hostname or ""
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761

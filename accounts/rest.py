@@ -300,11 +300,7 @@ def validated(
     given: object,
     **options: Any,  # noqa: ANN401  # the serializer's
 ) -> dict[str, Any]:
-    """Return what a body, or the parameters of an address, say, by a serializer.
-
-    Raises:
-        ValidationError: They say what they may not.
-    """
+    """Return what a body, or the parameters of an address, say, by a serializer."""
     read = serializer(data=given, **options)
     _name_choices(read)
     read.is_valid(raise_exception=True)

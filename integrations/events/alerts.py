@@ -157,9 +157,6 @@ def mail_alerts(run: JobRun) -> dict[str, object]:
     """Send each user one mail on what came since the last, a step each.
 
     The handler of jobs of the kind "integrations.mail_alerts".
-
-    Raises:
-        RetryableJobError: The mail server did not accept one.
     """
     kinds = tuple(Chosen(name) for name in run.parameters["kinds"])
     after: int = run.cursor.get("after", 0)

@@ -44,12 +44,7 @@ def create_entries(
     prepared: PreparedVectors | None = None,
     least: Role = Role.CURATOR,
 ) -> tuple[Entry, ...]:
-    """Write many entries as `create_entry` does, in one transaction and in bulk.
-
-    Raises:
-        RoleElsewhereError: The author has roles, and not `least` in the entries'
-            knowledge base.
-    """
+    """Write many entries as `create_entry` does, in one transaction and in bulk."""
     for base in {new["knowledge_base"].pk for new in new_entries}:
         refuse_elsewhere(author, base, least)
     entries = [_build(new, author=author) for new in new_entries]

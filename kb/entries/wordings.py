@@ -62,10 +62,6 @@ def add_wordings(
     """Let an entry answer these questions too, or never; return those that are new.
 
     Of more than `MOST_WORDINGS` the newest are kept.
-
-    Raises:
-        ForbiddenError: `by` is no expert.
-        InvalidKnowledgeError: A text is empty or too long.
     """
     _check_expert(entry, by)
     model = active_model(for_share=True)
@@ -89,11 +85,7 @@ def add_wordings(
 
 
 def wordings_of(entry: Entry, *, by: User) -> Sequence[str]:
-    """Return the questions, oldest first; they may be what somebody else has asked.
-
-    Raises:
-        ForbiddenError: `by` is no expert.
-    """
+    """Return the questions, oldest first; they may be what somebody else has asked."""
     _check_expert(entry, by)
     said = entry.wordings.filter(answers=True).order_by("pk")
     return list(said.values_list("text", flat=True))
@@ -154,12 +146,7 @@ def remove_wordings(rows: models.QuerySet[Wording]) -> None:
 
 @transaction.atomic
 def set_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> None:
-    """Let an entry answer these questions, `MOST_WORDINGS` at most, and no others beside its own.
-
-    Raises:
-        ForbiddenError: `by` is no expert.
-        InvalidKnowledgeError: One is empty or too long.
-    """
+    """Let an entry answer these questions, `MOST_WORDINGS` at most, and no others beside its own."""
     add_wordings(entry, texts, by=by)
     others = entry.wordings.filter(answers=True)
     remove_wordings(others.exclude(text__in=list(map(_clean, texts))))

@@ -155,11 +155,7 @@ def resolve_written(
 def verify_undisputed(
     *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
 ) -> Entry:
-    """Verify an entry that no open conflict says to be contradicted.
-
-    Raises:
-        ConflictOpenError: One does that `by` may see.
-    """
+    """Verify an entry that no open conflict says to be contradicted."""
     entry = verify_entry(
         entry_id=entry_id, by=by, expected_revision=expected_revision, reason=reason
     )

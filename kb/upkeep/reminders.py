@@ -52,9 +52,6 @@ def remind(owner: User, *, at: datetime) -> int:
 
     To be called in a transaction, which the mail is a part of. An address that the mail
     server refuses for good is logged, and counts as reminded.
-
-    Raises:
-        RetryableJobError: The mail server did not accept it.
     """
     rows = _due_unreminded(owner, at).in_queue_order().select_related("upkeep")
     entries = list(rows.defer("search_vector")[:_MAX_EVENTS])

@@ -31,10 +31,6 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
 
     A question that was not kept before is inserted as it was decided; one that was kept
     is completed, once.
-
-    Raises:
-        AnswerDecidedError: Somebody else decided it meanwhile, or is deciding it since
-            this claim was given up; theirs stands.
     """
     fields = _fields(answer, outcome, policy)
     rows = list(evidence_rows(answer, outcome))

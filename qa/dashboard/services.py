@@ -189,9 +189,6 @@ def base_shown_to(reader: User, wanted: KnowledgeBase | None) -> KnowledgeBase |
     """Return the knowledge base whose figures are shown; None for all.
 
     Who has roles in some sees one of these, by default the first by name.
-
-    Raises:
-        RoleElsewhereError: `wanted` is none of these.
     """
     if wanted is not None:
         refuse_elsewhere(reader, wanted.pk, Role.SME)

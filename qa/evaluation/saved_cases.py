@@ -63,11 +63,7 @@ def save_case(
     asker: User,
     by: User,
 ) -> SavedCase:
-    """Save what should become of a question of `asker`'s; once more changes the one saved.
-
-    Raises:
-        EvaluationDataError: No question, or an entry that `by` may not see, or too many.
-    """
+    """Save what should become of a question of `asker`'s; once more changes the one saved."""
     text = clean_text(question)
     groups = set(asker.groups.exclude(name__in=[*Role]))
     if asker.is_superuser:  # who sees everything is asked for by who sees these
@@ -92,12 +88,7 @@ def key_of(question: str, groups: Sequence[str]) -> str:
 
 
 def import_cases(file: Path, *, knowledge_base: KnowledgeBase, by: User) -> int:
-    """Save all cases of a file, or none; those with a known id are changed.
-
-    Raises:
-        EvaluationDataError: A line is no case, or names an entry or a group that is not
-            there for `by`.
-    """
+    """Save all cases of a file, or none; those with a known id are changed."""
     cases = read_cases(file)
     return len(write_cases(cases, knowledge_base=knowledge_base, by=by))
 

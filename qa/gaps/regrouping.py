@@ -57,11 +57,7 @@ def to_merge(gap_ids: Iterable[int], *, by: User) -> tuple[Gap, list[Gap]]:
 
 @transaction.atomic
 def merge(gap_ids: Iterable[int], *, by: User) -> Gap:
-    """Move the questions of all to the gap with most, which stays; delete the others.
-
-    Raises:
-        NescioError: As `to_merge` says.
-    """
+    """Move the questions of all to the gap with most, which stays; delete the others."""
     kept, others = to_merge(gap_ids, by=by)
     # Those of another embedding model are no place for a mean; the next run embeds them.
     alike = [gap for gap in others if gap.embedding_model_id == kept.embedding_model_id]
@@ -135,11 +131,7 @@ def _as_noted(noted: Mapping[str, Any]) -> dict[str, Any]:
 )
 @transaction.atomic
 def undo_merging(noted: Mapping[str, Any], by: User) -> None:
-    """Split what was merged as it was; what was asked since stays in the gap that stayed.
-
-    Raises:
-        ChangedSinceError: It was dealt with, assigned or regrouped since.
-    """
+    """Split what was merged as it was; what was asked since stays in the gap that stayed."""
     kept = _merged_now(noted, by)
     rows = _still_asked(noted["gone"])
     gone = [Gap(**_as_noted(row)) for row in rows]

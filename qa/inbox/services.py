@@ -104,12 +104,7 @@ def _count(by_kind: Mapping[Kind, QuerySet[Any]]) -> Mapping[Kind, int]:
 def flag_entry(
     *, entry_id: int, by: User, reasons: Sequence[str] = (), note: str = ""
 ) -> Flag:
-    """Let an entry be due as wrong or outdated, and notify who looks after it.
-
-    Raises:
-        EntryNotFoundError: `by` may not see it, or it is not in use.
-        InvalidKnowledgeError: There is no such reason, or the note is too long.
-    """
+    """Let an entry be due as wrong or outdated, and notify who looks after it."""
     flag = flag_outdated(entry_id=entry_id, by=by, reasons=reasons, note=note)
     notify_flagged(flag)
     return flag

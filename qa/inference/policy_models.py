@@ -56,11 +56,7 @@ def self_knowledge_by(timing: RetrievalTiming, *, history: History) -> SelfKnowl
 
 
 def own_knowledge_fingerprint(timing: RetrievalTiming) -> str:
-    """Return what tells the configured way of asking the model by itself; loads it.
-
-    Raises:
-        LanguageModelUnavailableError: Nothing configured can be asked so.
-    """
+    """Return what tells the configured way of asking the model by itself; loads it."""
     if timing is RetrievalTiming.MONITORED:
         # Steering takes another part of torch, which few policies need.
         from qa.inference.monitored_writer import monitored_writer  # noqa: PLC0415

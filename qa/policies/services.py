@@ -140,9 +140,6 @@ def tried_version(policy: Policy, **changes: object) -> Policy:
 
     Whether there is knowledge that an asker may not see, only the active version tells,
     unchanged: by others anybody could measure how near it is.
-
-    Raises:
-        PolicyError: A value is out of its range, or does not go with another.
     """
     active = active_policy(policy.knowledge_base)
     tried = copy(policy)

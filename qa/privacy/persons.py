@@ -142,9 +142,6 @@ def erase_person(
 
     They are locked out first and lose their name last: an erasure that was broken off is
     finished by the same call.
-
-    Raises:
-        ConflictError: They are a superuser.
     """
     _refuse_where_kept(person)
     with step():
