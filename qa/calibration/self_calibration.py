@@ -38,6 +38,7 @@ from .own_questions.choosing import (
     LEAST,
     MADE,
     NONE,
+    WRONG_BEFORE,
     Choice,
     Kind,
     Measured,
@@ -140,13 +141,15 @@ def calibrate_itself(
     )
     aim = wanted.target if target is None else target
     is_judged = sum(each.kind not in MADE for each in measured) >= _ENOUGH_JUDGED
+    least = _least(aim, is_judged=is_judged)
     chosen = partial(
         choose,
         target=aim,
         unanswerable=unanswerable,
-        least=_least(aim, is_judged=is_judged),
+        least=least,
         # Made ones are easier than what people ask: where they fail, so would those.
         bearable=_BEARABLE * aim if is_judged else 0.0,
+        wrong_before=None if least == LEAST else WRONG_BEFORE,
     )
     choice = chosen(measured)
     settled = [each for each in measured if not each.is_doubtful]

@@ -81,7 +81,7 @@ class Version:
     policy: Policy
     badges: tuple[Badge, ...]
     alpha: str
-    alpha_unverified: str
+    min_entry_answer: str
     min_verdict: str
     confidences: str
 
@@ -136,7 +136,7 @@ def version(policy: Policy, running: Running) -> Version:
             *(Badge(f"{gate} in shadow", "warn") for gate in shadow_gates(policy)),
         ),
         alpha=f"{policy.alpha:g}",
-        alpha_unverified=f"{policy.alpha_unverified:g}",
+        min_entry_answer=f"{policy.min_entry_answer:g}",
         min_verdict=f"{policy.min_verdict:g}",
         confidences=min_confidences(policy),
     )

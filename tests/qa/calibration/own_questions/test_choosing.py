@@ -12,6 +12,7 @@ from qa.calibration.own_questions.choosing import (
     LEAST,
     MADE,
     NONE,
+    WRONG_BEFORE,
     Kind,
     Measured,
     choose,
@@ -261,3 +262,20 @@ def test_on_clustered_questions_the_target_holds_on_average_and_the_interval_oft
     assert np.mean(wrong_shares) <= 0.05
     assert np.mean(answered) > 0.5
     assert np.mean(inside) >= 0.7  # chosen on the same questions, so not quite 95 %
+
+
+def test_a_few_slips_do_not_outweigh_what_is_known_of_the_default():
+    rows = many(60, [0.8] * 6 + [0.0] * 54, foreign=20)
+    chosen = {"target": 0.05, "least": 0.75}
+
+    assert choose(rows, **chosen).threshold == 0.9
+    assert choose(rows, wrong_before=WRONG_BEFORE, **chosen).threshold == 0.75
+
+
+def test_many_slips_do_outweigh_it_and_few_questions_gain_nothing_by_it():
+    hard = many(60, [0.8] * 12 + [0.0] * 48, foreign=20)
+    few = many(5, [0.8] + [0.0] * 4, foreign=2)
+
+    for rows in (hard, few):
+        alone = choose(rows, target=0.05, least=0.75)
+        assert choose(rows, target=0.05, least=0.75, wrong_before=0.02) == alone
