@@ -78,7 +78,10 @@ def test_a_german_question_is_refused_in_german_and_read_out_so(desk):
     assert list(spoken(page.locator("#vote"))) == ["de"]
     assert list(spoken(page.locator("#escalation"))) == ["de"]
     assert violations(page) == []
-    assert Vote.objects.get().reasons == [Vote.Reason.WRONG_REASON]
+    assert Vote.objects.get().reasons == [
+        Vote.Reason.SHOULD_BE_KNOWN,  # by the button, which says so
+        Vote.Reason.WRONG_REASON,
+    ]
 
     page.get_by_role("button", name=words.labels["this_answers"]).first.press("Enter")
     expect(page.locator("#near-title")).to_have_text(words.labels["chosen"])
