@@ -6,6 +6,7 @@ import pytest
 from django.core.management import call_command
 
 from kb.embedding.models import EntryEmbedding
+from qa.policies.services import activate, active_policy, new_version
 from tests.factories import make_entry, make_knowledge_base
 
 pytestmark = pytest.mark.django_db
@@ -60,3 +61,14 @@ def test_a_knowledge_base_whose_language_the_embedder_does_not_read_warns():
     assert line(said, "languages").startswith("warn")
     assert "read English, and not that of " in line(said, "languages")
     assert "use-another-language" in said
+
+
+def test_knowledge_bases_in_which_unverified_entries_answer_are_named():
+    assert "answers nothing by default" in line(look(no_models=True), "unverified")
+
+    base = active_policy(make_knowledge_base())
+    activate(new_version(base, by=None, unverified_floor=0.75), by=None)
+
+    said = line(look(no_models=True), "unverified")
+    assert said.startswith("ok")
+    assert said.endswith("answers by unverified_floor in cards")

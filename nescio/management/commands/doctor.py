@@ -92,6 +92,7 @@ def _findings(*, with_models: bool) -> Iterator[Finding]:
     yield _tried("vectors", _vectors)
     yield _tried("vector index", _vector_index)
     yield replace(_tried("languages", _languages), is_vital=False)
+    yield _tried("unverified", _unverified)
     if with_models:
         yield _tried("embedder", _embedder)
         yield _tried("verifier", _verifier)
@@ -176,6 +177,19 @@ def _languages() -> tuple[bool, str]:
         False,
         f"the bundled models read English, and not that of {', '.join(unread)}",
     )
+
+
+def _unverified() -> tuple[bool, str]:
+    """Name the knowledge bases whose policy lets an unverified entry answer: a choice."""
+    from qa.policies.models import Policy  # noqa: PLC0415
+
+    rows = Policy.objects.filter(is_active=True, unverified_floor__lt=1)
+    slugs = rows.order_by("knowledge_base__slug").values_list(
+        "knowledge_base__slug", flat=True
+    )
+    if not slugs:
+        return True, "answers nothing by default"
+    return True, f"answers by unverified_floor in {', '.join(slugs)}"
 
 
 def _embedder() -> tuple[bool, str]:
