@@ -118,7 +118,7 @@ class PlannedInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     def has_view_permission(
         self, request: HttpRequest, obj: Import | None = None
     ) -> bool:
-        return True  # whoever is shown the import, which its page has looked for
+        return True  # who is shown the import may see it: the page has checked that
 
     @admin.display(description="entry")
     def said(self, row: PlannedEntry) -> str:

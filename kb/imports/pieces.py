@@ -100,7 +100,7 @@ def as_it_stands(
 
     How text is cut may change with the program: who imports a file again would see each
     of its entries exchanged, and lose what was verified. So a paragraph stays several
-    entries where most of its sentences are in these; one of a single entry is cut anew.
+    entries where most of its sentences are in these; one of a single entry is cut again.
     What is left out of a new document stays where it is an entry; the rest comes second.
     """
     rows = Entry.objects.filter(document=document).exclude(source_key="")

@@ -38,7 +38,12 @@ def packed(
 def unpacked(
     kept: Mapping[str, torch.Tensor], base: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """Return the weights in single precision."""
+    """Return the weights in single precision.
+
+    Raises:
+        KeyError: A matrix has no scale, or `base` lacks it.
+        RuntimeError: Shapes do not fit.
+    """
     found: dict[str, torch.Tensor] = {}
     for name, value in kept.items():
         if name.endswith(_PACKED):

@@ -159,7 +159,7 @@ class Policy:
         limits=_SHARE,
     )  # fmt: skip
     # Nobody stands behind what is not verified: what is hand-written gets a confidence of
-    # 0.8 without anybody having read it. Whoever lets such entries answer says so.
+    # 0.8 without anybody having read it. A policy has to say that such entries may answer.
     unverified_floor: float = _field(
         1.0, Section.HARD_REFUSAL, "minimum confidence of unverified evidence",
         "Minimum confidence of unverified evidence; 1 admits verified evidence only.",
