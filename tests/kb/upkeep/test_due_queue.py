@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import takewhile
 
 import pytest
 from django.contrib.auth.models import User
@@ -34,6 +35,19 @@ def make_overdue(text: str = "An old fee.", *, uses: int = 0, **fields) -> Entry
     Entry.objects.filter(pk=entry.pk).update(verified_at=long_ago)
     Upkeep.objects.filter(entry=entry).update(uses=uses)
     return entry
+
+
+def sorts(plan: str) -> list[str]:
+    """Return the text of each sort of a plan, with all that is indented below it."""
+    lines = plan.splitlines()
+    indents = [len(line) - len(line.lstrip()) for line in lines]
+    found = []
+    for start, line in enumerate(lines):
+        if "Sort  (cost=" in line:
+            rest = zip(lines[start + 1 :], indents[start + 1 :], strict=True)
+            below = takewhile(lambda pair: pair[1] > indents[start], rest)
+            found.append("\n".join([line, *(text for text, _ in below)]))
+    return found
 
 
 def shown(client, query: str = "") -> list[Entry]:
@@ -347,5 +361,6 @@ def test_the_queue_is_read_from_its_index_and_not_sorted():
 
     for plan in plans:
         assert "using upkeep_queue" in plan
-        assert "Sort" not in plan
         assert "Seq Scan on kb_entry" not in plan
+        # The planner may sort the few audiences, never what it reads of the queue.
+        assert not [node for node in sorts(plan) if "kb_upkeep" in node]
