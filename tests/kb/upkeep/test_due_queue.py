@@ -2,7 +2,6 @@
 
 import re
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
 
 import pytest
 from django.contrib.auth.models import User
@@ -39,15 +38,11 @@ def make_overdue(text: str = "An old fee.", *, uses: int = 0, **fields) -> Entry
 
 def sorts(plan: str) -> list[str]:
     """Return the text of each sort of a plan, with all that is indented below it."""
-    lines = plan.splitlines()
-    indents = [len(line) - len(line.lstrip()) for line in lines]
-    found = []
-    for start, line in enumerate(lines):
-        if "Sort  (cost=" in line:
-            rest = zip(lines[start + 1 :], indents[start + 1 :], strict=True)
-            below = takewhile(lambda pair: pair[1] > indents[start], rest)
-            found.append("\n".join([line, *(text for text, _ in below)]))
-    return found
+    parts = re.split(r"^( *)(?:-> +)?(?:Incremental )?Sort  ", plan, flags=re.M)
+    return [
+        re.split(rf"^ {{0,{len(indent)}}}(?:->|\w)", below, maxsplit=1, flags=re.M)[0]
+        for indent, below in zip(parts[1::2], parts[2::2], strict=True)
+    ]
 
 
 def shown(client, query: str = "") -> list[Entry]:
