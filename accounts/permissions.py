@@ -27,6 +27,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "entry": _READ,
             "revision": _READ,
             "conflict": _READ,
+            "synonym": _READ,
             "tag": _READ,
         },
         "probes": {"probe": _READ},
@@ -54,6 +55,7 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
             "embeddingmodel": _READ,
             "import": ("view", "add"),
             "followedsource": _ALL,
+            "synonym": ("view", "add", "delete"),
             "tag": _WRITE,
         },
         "qa": {
@@ -99,7 +101,7 @@ _OF_BASES = {
     "jobs": {"job"},
     "kb": {
         "document", "section", "entry", "revision", "conflict", "proposal", "import",
-        "followedsource",
+        "followedsource", "synonym",
     },
     "qa": {
         "answer", "answerevidence", "vote", "escalation", "gap", "review",

@@ -8,9 +8,11 @@ from kb.enrichment.admin import ProposalAdmin
 from kb.entries.admin import EntryAdmin
 from kb.imports.admin import ImportAdmin
 from kb.sources.admin import FollowedSourceAdmin
+from kb.synonyms.admin import SynonymAdmin
 from kb.tags.admin import TagAdmin
 
 __all__ = [
     "AudienceAdmin", "ConflictAdmin", "DocumentAdmin", "EmbeddingModelAdmin",
-    "EntryAdmin", "FollowedSourceAdmin", "ImportAdmin", "KnowledgeBaseAdmin", "ProposalAdmin", "TagAdmin",
+    "EntryAdmin", "FollowedSourceAdmin", "ImportAdmin", "KnowledgeBaseAdmin", "ProposalAdmin",
+    "SynonymAdmin", "TagAdmin",
 ]  # fmt: skip

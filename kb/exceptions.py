@@ -43,6 +43,14 @@ class KnowledgeBaseExistsError(ConflictError):
     code = "knowledge_base_exists"
 
 
+class SynonymNotFoundError(NotFoundError):
+    code = "synonym_not_found"
+
+
+class SynonymExistsError(ConflictError):
+    code = "synonym_exists"
+
+
 class DocumentNotFoundError(NotFoundError):
     code = "document_not_found"
 

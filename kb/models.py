@@ -9,6 +9,7 @@ from kb.entries.wordings import Wording
 from kb.imports.models import Import, ImportedKey, PlannedEntry
 from kb.search.models import FormerRow
 from kb.sources.models import FollowedDocument, FollowedSource, FollowRule
+from kb.synonyms.models import Synonym
 from kb.tags.models import Tag, TagQuerySet
 from kb.upkeep.models import Flag, Reminder, Upkeep
 
@@ -17,6 +18,6 @@ __all__ = [
     "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords", "Flag",
     "FollowRule", "FollowedDocument", "FollowedSource", "FormerRow", "FormerVector",
     "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
-    "PlannedEntry", "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Tag",
+    "PlannedEntry", "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Synonym", "Tag",
     "TagQuerySet", "Upkeep", "Wording",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from kb.enrichment.api import ProposalViewSet
 from kb.entries.api import EntryViewSet
 from kb.imports.api import ImportViewSet
 from kb.sources.api import FollowedSourceViewSet
+from kb.synonyms.api import SynonymViewSet
 from kb.tags.api import TagViewSet
 from kb.upkeep.api import DueEntryViewSet
 
@@ -22,6 +23,7 @@ router.register("documents", DocumentViewSet, "documents")
 router.register("imports", ImportViewSet, "imports")
 router.register("sources", FollowedSourceViewSet, "sources")
 router.register("exports", exports.ExportViewSet, "exports")
+router.register("synonyms", SynonymViewSet, "synonyms")
 router.register("tags", TagViewSet, "tags")
 router.register("audiences", AudienceViewSet, "audiences")
 router.register("conflicts", ConflictViewSet, "conflicts")

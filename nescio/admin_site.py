@@ -141,6 +141,7 @@ UNFOLD: dict[str, Any] = {
                 _item("Imports", "upload_file", "kb_import"),
                 _item("Followed sources", "sync", "kb_followedsource"),
                 _item("Audiences", "groups", "kb_audience"),
+                _item("Synonyms", "spellcheck", "kb_synonym"),
                 _item("Tags", "sell", "kb_tag"),
                 _item("Knowledge bases", "menu_book", "kb_knowledgebase"),
                 _item("Embedding models", "hub", "kb_embeddingmodel"),

@@ -23,6 +23,7 @@ from kb.entries.models import Entry, Revision
 from kb.entries.wordings import Wording
 from kb.exceptions import InvalidArchiveError
 from kb.interface.api import NAMED_BY
+from kb.synonyms.models import Synonym
 from kb.tags.models import Tag
 
 
@@ -103,6 +104,7 @@ SECTIONS = Table("sections", Section)
 ENTRIES = Table("entries", Entry, left_out=frozenset({"id", "search_vector"}))
 REVISIONS = Table("revisions", Revision)
 WORDINGS = Table("wordings", Wording, since=3)
+SYNONYMS = Table("synonyms", Synonym, since=5)
 CONFLICTS = Table("conflicts", Conflict)
 PROPOSALS = Table(
     "proposals", Proposal, left_out=frozenset({"id", "job"}), since=2, pairs="nearest"
@@ -110,14 +112,14 @@ PROPOSALS = Table(
 
 TABLES = (
     KNOWLEDGE_BASES, AUDIENCES, TAGS, DOCUMENTS, SECTIONS, ENTRIES, REVISIONS, CONFLICTS,
-    PROPOSALS, WORDINGS,
+    PROPOSALS, WORDINGS, SYNONYMS,
 )  # fmt: skip
 """In the order in which they are written and read: what is referred to comes first."""
 
 
 FILE = "manifest.json"
 FORMAT: Final = "nescio-knowledge"
-VERSION = 4
+VERSION = 5
 
 
 _Count = Annotated[int, Checked(ge=0, strict=True)]

@@ -214,6 +214,7 @@ def _write_knowledge_bases(named: Named) -> dict[str, int]:
     ids = {}
     for slug, row in named.rows[KnowledgeBase].items():
         written, _ = KnowledgeBase.objects.get_or_create(slug=slug)
+        written.synonyms.all().delete()  # the archive's come in their place
         # An update, for the field itself sets the time of its creation.
         KnowledgeBase.objects.filter(pk=written.pk).update(**row)
         ids[slug] = written.pk

@@ -25,6 +25,7 @@ from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
 from kb.entries.wordings import Wording
 from kb.exceptions import InvalidKnowledgeError
+from kb.synonyms.models import Synonym
 from kb.tags.models import Tag
 
 from . import format as layout
@@ -182,6 +183,7 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
         ),
         layout.PROPOSALS.name: proposals,
         layout.WORDINGS.name: Wording.objects.filter(entry__in=entries),
+        layout.SYNONYMS.name: visible(Synonym.objects.filter(knowledge_base__in=bases)),
     }
 
 

@@ -1,7 +1,7 @@
 """Asking: keep the question, decide it by the pipeline, store the outcome."""
 
 import logging
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +21,7 @@ from accounts.exceptions import UnavailableError
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import KnowledgeBaseNotFoundError
 from kb.tags.models import Tag
+from kb.text.synonyms import reworded
 from kb.text.terms import language_of
 from kb.types import Scope
 from qa import pipeline
@@ -38,7 +39,7 @@ from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.self_knowledge import SelfKnowledge
 from qa.pipeline.values import NO_TEXT, StageValue, clean_question
-from qa.policies.ask_prefetch import prefetch
+from qa.policies.ask_prefetch import prefetch, prefetched
 from qa.policies.models import Policy
 from qa.policies.services import active_policy, has_verifier
 
@@ -309,6 +310,7 @@ def new_question(
     question = standalone_question(
         typed, earlier, asker=asker, knowledge_base=base, asked_back=asked_back
     )
+    question = reworded(question, _synonyms(base), language=base.language)
     if len(question) > settings.QUESTION_MAX_CHARACTERS:
         question = typed
     return Answer(
@@ -324,6 +326,12 @@ def new_question(
         or ("" if language else _spoken(question, base)),
         **{tag.facet: tag for tag in tags},
     )
+
+
+def _synonyms(base: KnowledgeBase) -> Mapping[str, str]:
+    """Return what its words mean; one query, or none where it was read with the base."""
+    read = prefetched(base)
+    return read.synonyms if read else dict(base.synonyms.values_list("word", "means"))
 
 
 def _validated(text: str) -> str:

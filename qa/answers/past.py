@@ -192,5 +192,6 @@ def with_wordings(
     ]
     then = copy(knowledge_base)
     wordings = {(row["language"], row["reason"]): row["text"] for row in own}
-    keep(then, Prefetched(policy, AnonymousUser(), scope.audience_ids, wordings))
+    read = Prefetched(policy, AnonymousUser(), scope.audience_ids, wordings, {})
+    keep(then, read)  # the question is reworded already
     return then

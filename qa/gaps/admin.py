@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from unfold.decorators import action, display
@@ -27,6 +28,7 @@ from accounts.queue_admin import QueueFormAdmin
 from accounts.roles import Role, caller, where_role
 from accounts.undo import offer_undo
 from kb.entries.models import Entry
+from kb.synonyms.services import unused_words
 from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
 from qa.answers.models import Answer
 from qa.answers.word_search import has_words, users_named
@@ -104,6 +106,8 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
             names = ["how", "asked", "said", "entry", "words", "audience", "moved"]
             names += ["verify"] if is_curator_of(request.user, obj) else []
             sections.append(("Fill it", {"fields": names}))
+        if obj is not None and obj.unused_words:
+            facts.append("unused")
         return [
             *sections,
             ("Nearest entries", {"fields": ["nearest"]}),
@@ -118,6 +122,8 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
             fetch_shown(found, caller(request))
             found.refusal_reasons = count_reasons(found, caller(request))
             found.chosen = chosen_entries(found, caller(request))
+            if is_curator_of(request.user, found):
+                found.unused_words = unused_words(found.question, found.knowledge_base)
         return found
 
     def save_model(
@@ -265,6 +271,24 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     def nearest(self, gap: Gap) -> SafeString:
         heads = ("entry", "question", "text", "state", "distance", "chosen by")
         return table(heads, _near_rows(gap))
+
+    @admin.display(description="words that no entry uses")
+    def unused(self, gap: Gap) -> SafeString:
+        address = reverse("admin:kb_synonym_add")
+        base = gap.knowledge_base_id
+        links = format_html_join(
+            ", ",
+            '<a class="underline" href="{}?{}">{}</a>',
+            (
+                (address, urlencode({"knowledge_base": base, "word": word}), word)
+                for word in gap.unused_words
+            ),
+        )
+        return format_html(
+            '{} <span class="text-font-subtle-light dark:text-font-subtle-dark">Does '
+            "one mean what your entries say in another word? Choose it, and say which.</span>",
+            links,
+        )
 
     @admin.display(description="before and after")
     def before_and_after(self, gap: Gap) -> SafeString:

@@ -1,5 +1,6 @@
 import math
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
@@ -142,6 +143,7 @@ class Gap(models.Model):
     chosen: "list[tuple[Entry, list[str]]]"  # from `chosen_entries`
     tried: "list[Tried]"  # from `fetch_shown`
     refusal_reasons: "Counter[str]"  # from `count_reasons`
+    unused_words: "Sequence[str]" = ()  # for curators, as `kb.synonyms` finds them
 
     class Meta:
         ordering = ["-impact_score", "-pk"]

@@ -1,7 +1,7 @@
 """What deciding a question begins with, read in one go.
 
-The knowledge base, its active policy, its own wordings and the audiences of who asks: one
-statement where each would be asked for alone. It is kept with the knowledge base's
+The knowledge base, its synonyms, its active policy, its own wordings and the audiences of
+who asks: one statement where each would be asked for alone. It is kept with the knowledge base's
 instance, which lives as long as its request.
 """
 
@@ -18,6 +18,7 @@ from django.db.models.functions import JSONObject
 from accounts.prepared import WrittenQuery, field_names, instance
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
+from kb.synonyms.models import Synonym
 from qa.policies.models import Policy, RefusalWording
 
 _KEPT = "_prefetched"
@@ -27,12 +28,16 @@ _POLICY = field_names(Policy)
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """What was read with a knowledge base; `wordings` are by (language, reason)."""
+    """What was read with a knowledge base.
+
+    `wordings` are by (language, reason), `synonyms` as `kb.text.synonyms.reworded` takes them.
+    """
 
     policy: Policy | None
     asker: AbstractBaseUser | AnonymousUser
     audience_ids: tuple[int, ...]
     wordings: Mapping[tuple[str, str], str]
+    synonyms: Mapping[str, str]
 
 
 def prefetch(
@@ -47,7 +52,7 @@ def prefetch(
     if row is None:
         return None
     found = instance(KnowledgeBase, row[: len(_KNOWLEDGE_BASE)])
-    *policy, audience_ids, wordings = row[len(_KNOWLEDGE_BASE) :]
+    *policy, audience_ids, wordings, words, means = row[len(_KNOWLEDGE_BASE) :]
     active = instance(Policy, policy) if policy[0] is not None else None
     if active is not None:
         active.knowledge_base = found
@@ -57,6 +62,7 @@ def prefetch(
         asker=asker,
         audience_ids=tuple(audience_ids or ()),  # NULL for who belongs to none
         wordings={(own["language"], own["reason"]): own["text"] for own in texts},
+        synonyms=dict(zip(words, means, strict=True)),
     )
     keep(found, read)
     return found
@@ -81,6 +87,7 @@ def _query(
     asker = User(pk=user_id, is_active=is_active, is_superuser=is_superuser)
     audiences = Audience.objects.visible_to(asker).order_by()
     wordings = RefusalWording.objects.filter(knowledge_base=OuterRef("pk")).order_by()
+    synonyms = Synonym.objects.filter(knowledge_base=OuterRef("pk")).order_by("pk")
     wording = JSONObject(language="language", reason="reason", text="text")
     rows = KnowledgeBase.objects.filter(slug=slug) if slug else KnowledgeBase.objects
     return WrittenQuery.of(
@@ -93,5 +100,7 @@ def _query(
             *(F(f"active__{name}") for name in _POLICY),
             ArraySubquery(audiences.values("pk")),
             ArraySubquery(wordings.annotate(json=wording).values("json")),
+            ArraySubquery(synonyms.values("word")),
+            ArraySubquery(synonyms.values("means")),
         )[:1]
     )

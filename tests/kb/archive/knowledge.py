@@ -16,6 +16,7 @@ from kb.entries.states import mark_for_review, retire_entry, verify_entry
 from kb.entries.values import NewEntry
 from kb.entries.wordings import Wording
 from kb.models import Audience, Conflict, Document, Entry, KnowledgeBase, Proposal, Tag
+from kb.synonyms.models import Synonym
 from tests.factories import (
     make_audience,
     make_curator,
@@ -103,6 +104,9 @@ def fill(seed: int, slug: str = "cards") -> KnowledgeBase:
         for entry in chance.sample(entries, 2):
             who = chance.choice([*people, None])
             Wording.objects.create(entry=entry, text=said(chance), added_by=who)
+    Synonym.objects.create(
+        knowledge_base=knowledge_base, word="biro", means="pen", added_by=people[0]
+    )
     if entries:  # a trace of somebody who writes past the services
         Entry.objects.filter(pk=entries[0].pk).update(text=f"{said(chance)} by hand")
     commit()

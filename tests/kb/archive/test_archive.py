@@ -20,6 +20,7 @@ from kb.entries.services import edit_entry
 from kb.entries.wordings import Wording
 from kb.exceptions import InvalidArchiveError, InvalidKnowledgeError
 from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase, Proposal, Tag
+from kb.synonyms.models import Synonym
 from tests.factories import (
     make_audience,
     make_curator,
@@ -275,13 +276,13 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     refused(rewritten(archive, manifest__json=b"nothing"), "no JSON")
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 5}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 6}'
         ),
-        "version 5",
+        "version 6",
     )
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 4}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 5}'
         ),
         "lacks",
     )
@@ -360,12 +361,19 @@ _FACETS = ("product_line", "line_of_business")
 _LATER: dict[int, tuple[dict[str, Sequence[str]], Sequence[str]]] = {
     1: (
         {"entries": _FACETS, "revisions": _FACETS},
-        ("tags", "proposals", "wordings"),
+        ("tags", "proposals", "wordings", "synonyms"),
     ),
-    2: ({}, ("wordings",)),
-    3: ({"wordings": ("is_imported",)}, ()),
+    2: ({}, ("wordings", "synonyms")),
+    3: ({"wordings": ("is_imported",)}, ("synonyms",)),
+    4: ({}, ("synonyms",)),
 }
 """By version of the format: columns of tables, and tables, that came later."""
+_CAME_LATER = {
+    "tags": Tag,
+    "proposals": Proposal,
+    "wordings": Wording,
+    "synonyms": Synonym,
+}
 
 
 @pytest.mark.parametrize("version", _LATER)
@@ -398,7 +406,7 @@ def test_an_earlier_archive_is_restored_without_what_came_later(
     restored = restore_archive(old, newcomers=ALL_NEW)
 
     assert Entry.objects.count() == restored.rows["entries"] > 0
-    for name, model in (("tags", Tag), ("proposals", Proposal), ("wordings", Wording)):
+    for name, model in _CAME_LATER.items():
         assert model.objects.exists() == (name not in tables)
     assert not Wording.objects.filter(is_imported=True).exists()
 

@@ -317,7 +317,7 @@ def test_exporting_takes_one_query_more_for_a_thousand_rows(
     make_knowledge_base()
     make_entries([f"Fact {number} of {timezone.now()}." for number in range(60)])
 
-    with django_assert_max_num_queries(30):
+    with django_assert_max_num_queries(32):
         exported(tmp_path / "a.zip")
 
 

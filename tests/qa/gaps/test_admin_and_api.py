@@ -249,6 +249,21 @@ def test_the_list_of_votes_names_the_entry_that_was_chosen(client):
     assert f">entry {chosen.pk}</a>" in page
 
 
+def test_a_word_that_no_entry_uses_leads_curators_to_its_synonym(client):
+    make_entry("A bank transfer costs 5 euros.")
+    gap = make_gaps(QUESTION)
+    address = reverse("admin:qa_gap_change", args=[gap.pk])
+    form = f"/admin/kb/synonym/add/?knowledge_base={gap.knowledge_base_id}&amp;word=wire"
+
+    client.force_login(make_staff(Role.SME))
+    assert form not in client.get(address).content.decode()
+    client.force_login(make_staff(Role.CURATOR))
+    assert f'href="{form}">wire</a>' in client.get(address).content.decode()
+    opened = client.get(form.replace("&amp;", "&")).content.decode()
+
+    assert 'name="word" value="wire"' in opened
+
+
 def test_entries_far_from_a_gap_are_found_by_words(client):
     gap = make_gaps(QUESTION)
     make_entries([f"A wire transfer takes {days} days." for days in range(2, 9)])
@@ -266,7 +281,7 @@ def test_entries_far_from_a_gap_are_found_by_words(client):
     assert f'name="entry" value="{far.pk}"' not in first
     assert f'name="entry" value="{far.pk}"' in found
     assert "Choose one of those found for “lounge”." in found
-    assert f'value="{hidden.pk}"' not in found
+    assert f'name="entry" value="{hidden.pk}"' not in found
     assert hidden.text not in found
     gap.refresh_from_db()
     assert gap.entry == far

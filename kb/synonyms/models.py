@@ -1,0 +1,53 @@
+from typing import Self
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models.functions import Lower
+
+from accounts.models import optional_user
+from accounts.roles import Role, where_role
+from kb.documents.models import KnowledgeBase
+
+WORD_LIMIT = 60
+
+
+class SynonymQuerySet(models.QuerySet["Synonym"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those of knowledge bases that the user may ask: each answer shows their effect."""
+        return self.filter(where_role(user, Role.AGENT))
+
+
+class Synonym(models.Model):
+    """A word of the people who ask, and the one that the entries use for it.
+
+    Questions are read with the second: it is searched for, weighed and shown as asked.
+    """
+
+    knowledge_base = models.ForeignKey(
+        KnowledgeBase,
+        on_delete=models.CASCADE,
+        db_index=False,  # `synonym_once_a_base` serves it
+        related_name="synonyms",
+    )
+    word = models.CharField(
+        max_length=WORD_LIMIT,
+        help_text="What people write, an abbreviation or several words too: biro.",
+    )
+    means = models.CharField(
+        max_length=WORD_LIMIT, help_text="What the entries say for it: pen."
+    )
+    added_by = optional_user("synonyms")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = SynonymQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["knowledge_base", "word"]
+        constraints = [
+            models.UniqueConstraint(
+                "knowledge_base", Lower("word"), name="synonym_once_a_base"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.word} = {self.means}"

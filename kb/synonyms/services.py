@@ -1,0 +1,125 @@
+"""Writing synonyms, each function in one transaction, and where one may be missing."""
+
+from collections.abc import Sequence
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from accounts.prepared import execute
+from accounts.roles import refuse_elsewhere
+from kb.documents.models import KnowledgeBase
+from kb.entries.models import SEARCH_CONFIGURATIONS
+from kb.exceptions import InvalidKnowledgeError, SynonymExistsError
+from kb.synonyms.models import WORD_LIMIT, Synonym
+from kb.text.cleaning import clean_line
+from kb.text.vocabulary import STOP_WORDS
+from kb.text.words import starts_with_digit, tokens
+
+MOST_SYNONYMS = 500  # of a knowledge base, which are read with each question
+_SHORTEST = 3  # letters of a word that may need one
+_UNUSED = """
+SELECT word FROM unnest(%(words)s::text[]) WITH ORDINALITY AS asked (word, place),
+    plainto_tsquery(%(config)s::regconfig, word) AS query
+WHERE numnode(query) > 0 AND NOT EXISTS (
+    SELECT FROM kb_entrywords w JOIN kb_entry e USING (id)
+    WHERE w.search_vector @@ query AND e.knowledge_base_id = %(knowledge_base)s
+)
+ORDER BY place
+"""
+
+
+@transaction.atomic
+def add_synonym(
+    *, knowledge_base: KnowledgeBase, word: str, means: str, by: User
+) -> Synonym:
+    """Let a word of questions be read as one that the entries use.
+
+    Raises:
+        InvalidKnowledgeError: It means itself or what has a synonym, is a word of every
+            question, or is one too many.
+        SynonymExistsError: The word has one already.
+    """
+    refuse_elsewhere(by, knowledge_base.pk)
+    made = Synonym(
+        knowledge_base=knowledge_base,
+        word=_clean("word", word),
+        means=_clean("means", means),
+        added_by=by,
+    )
+    # Counted and compared: two writers must not see the same rows.
+    KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
+    _check(made)
+    try:
+        with transaction.atomic():
+            made.save(force_insert=True)
+    except IntegrityError as error:
+        known = knowledge_base.synonyms.get(word__iexact=made.word)
+        raise SynonymExistsError(
+            f"{known.word!r} is read as {known.means!r} already; remove that first."
+        ) from error
+    return made
+
+
+def remove_synonym(synonym: Synonym, *, by: User) -> None:
+    """Let the word be read as it is again."""
+    refuse_elsewhere(by, synonym.knowledge_base_id)
+    synonym.delete()
+
+
+def _clean(field: str, value: str) -> str:
+    cleaned = " ".join(clean_line(value, field=field, limit=WORD_LIMIT).split())
+    if not (cleaned[0].isalnum() and cleaned[-1].isalnum()):
+        raise InvalidKnowledgeError(
+            field, f"{field} {cleaned!r} must begin and end with a letter or digit."
+        )
+    return cleaned
+
+
+def _check(made: Synonym) -> None:
+    if made.word.lower() == made.means.lower():
+        raise InvalidKnowledgeError(
+            "means", f"means {made.means!r} is the word itself; give another one."
+        )
+    if made.word in STOP_WORDS:
+        raise InvalidKnowledgeError(
+            "word",
+            f"word {made.word!r} is one of every question; an abbreviation goes in "
+            "capitals, and is read so in capitals alone.",
+        )
+    others = Synonym.objects.filter(knowledge_base=made.knowledge_base)
+    chained = others.filter(
+        Q(word__iexact=made.means) | Q(means__iexact=made.word)
+    ).first()
+    if chained:
+        raise InvalidKnowledgeError(
+            "means",
+            f"{chained.word!r} is read as {chained.means!r}, and what has a synonym can't "
+            "be one; give both the same meaning.",
+        )
+    if others.count() >= MOST_SYNONYMS:
+        raise InvalidKnowledgeError(
+            "word",
+            f"The knowledge base has {MOST_SYNONYMS} synonyms, which is the most; remove "
+            "one first.",
+        )
+
+
+def unused_words(text: str, knowledge_base: KnowledgeBase) -> Sequence[str]:
+    """Return a question's words that no entry uses which the reader may see (one query).
+
+    In small letters and in their order, without those of every question and numbers.
+    """
+    words = [
+        said
+        for said, _ in tokens(text)
+        if len(said) >= _SHORTEST
+        and said not in STOP_WORDS
+        and not starts_with_digit(said)
+    ]
+    asked = {
+        "words": list(dict.fromkeys(words)),
+        "config": SEARCH_CONFIGURATIONS[knowledge_base.language],
+        "knowledge_base": knowledge_base.pk,
+    }
+    return [word for (word,) in execute(_UNUSED, asked)] if words else []
