@@ -253,7 +253,9 @@ def test_a_word_that_no_entry_uses_leads_curators_to_its_synonym(client):
     make_entry("A bank transfer costs 5 euros.")
     gap = make_gaps(QUESTION)
     address = reverse("admin:qa_gap_change", args=[gap.pk])
-    form = f"/admin/kb/synonym/add/?knowledge_base={gap.knowledge_base_id}&amp;word=wire"
+    form = (
+        f"/admin/kb/synonym/add/?knowledge_base={gap.knowledge_base_id}&amp;word=wire"
+    )
 
     client.force_login(make_staff(Role.SME))
     assert form not in client.get(address).content.decode()
