@@ -280,7 +280,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
             ", ",
             '<a class="underline" href="{}?{}">{}</a>',
             (
-                (address, urlencode({"knowledge_base": base, "word": word}), word)
+                (address, urlencode([("knowledge_base", base), ("word", word)]), word)
                 for word in gap.unused_words
             ),
         )
