@@ -14,7 +14,7 @@ def test_denial_is_seen_in_english_and_german():
     [
         ("Can I raise my limit?", "A limit can be lowered in the app.", True),
         ("Can I raise my limit?", "A limit can be raised or lowered.", False),
-        ("Am I liable before I report it?", "After the report nobody is liable.", True),
+        ("How long before I may?", "After eight weeks, in the afternoon.", False),
         ("Kann ich die Karte sperren?", "Sie kann entsperrt werden.", True),
         ("Are you open on Sundays?", "The branch is closed on Sundays.", False),
         ("What does a card cost?", "A card costs 12 euros.", False),
