@@ -25,7 +25,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from accounts.acting import as_owner
 from accounts.authentication import ApiTokenAuthentication
 from accounts.services import create_token
-from kb.demonstration import load_demonstration
+from kb.demonstration import SLUG, load_demonstration
 from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
 from kb.embedding.services import active_model
@@ -89,6 +89,10 @@ def load_knowledge(console: Console) -> None:
         raise UpError(
             "There is no administrator yet. Make one: .venv/bin/python manage.py createsuperuser"
         )
+    others = KnowledgeBase.objects.exclude(slug=SLUG)
+    if others.exists() and not KnowledgeBase.objects.filter(slug=SLUG).exists():
+        console.print("Knowledge: your own; the demonstration was left out")
+        return
     with console.status("Knowledge: loading the demonstration"):
         is_new = load_demonstration(author=author)
         for knowledge_base in KnowledgeBase.objects.all():

@@ -187,7 +187,12 @@ def summary(all_asked: Sequence[Asked]) -> RenderableType:
 
 
 def welcome(
-    console: Console, address: Address, credentials: Credentials, up_file: str
+    console: Console,
+    address: Address,
+    credentials: Credentials,
+    up_file: str,
+    *,
+    has_demonstration: bool,
 ) -> None:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim")
@@ -204,6 +209,9 @@ def welcome(
     table.add_row("API token", str(credentials.token))
     table.add_row("For scripts", up_file)
     console.print(Panel(table, title="Nescio is up", title_align="left"))
+    if not has_demonstration:
+        console.print(f"Begin with a knowledge base: {address.url}/admin/")
+        return
     console.print("Ask from a terminal:")
     # Not wrapped: a line that is broken in two does not work when pasted.
     console.print(curl_line(address, credentials), soft_wrap=True, highlight=False)

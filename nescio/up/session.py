@@ -17,6 +17,8 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from rich.console import Console
 
+from kb.demonstration import SLUG
+from kb.documents.models import KnowledgeBase
 from nescio import fitness
 from nescio.embedded.places import Places, log_tail, make_private
 from nescio.up import UpError
@@ -139,6 +141,7 @@ class Options:
     address: Address
     questions: int | None = None
     is_check: bool = False
+    is_empty: bool = False  # without the demonstration
 
 
 def run(options: Options, console: Console) -> None:
@@ -211,7 +214,7 @@ def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     if is_done():
         console.print("Models and knowledge: prepared before")
     else:
-        _prepare(options.address)
+        _prepare(options)
 
     stack.callback(supervisor.stop, GRACE_SECONDS)
     processes = children(options.address)
@@ -220,8 +223,16 @@ def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     wait_until_ready(options.address, supervisor, processes, console)
     _tell_scripts(options.address, credentials, stack)
     console.print(f"Ready after {time.time() - began:.1f} s\n")
-    _demonstrate(options, console)
-    report.welcome(console, options.address, credentials, str(places.up_file))
+    has_demonstration = KnowledgeBase.objects.filter(slug=SLUG).exists()
+    if has_demonstration:
+        _demonstrate(options, console)
+    report.welcome(
+        console,
+        options.address,
+        credentials,
+        str(places.up_file),
+        has_demonstration=has_demonstration,
+    )
     if not options.is_check:
         console.print(f"Logs: {places.logs}. Ctrl-C stops everything.")
         threading.Event().wait()
@@ -238,11 +249,13 @@ def _require_fit_database() -> None:
         raise UpError(str(error)) from error
 
 
-def _prepare(address: Address) -> None:
+def _prepare(options: Options) -> None:
     cores = psutil.cpu_count() or 1
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "prepare"]
+    left_out = ["--no-demonstration"] if options.is_empty else []
     process = subprocess.Popen(  # noqa: S603  # our own command
-        [sys.executable, str(settings.BASE_DIR / "manage.py"), "prepare", "--migrated"],
-        env=dict(environment(address, cores)),
+        [*command, "--migrated", *left_out],
+        env=dict(environment(options.address, cores)),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )

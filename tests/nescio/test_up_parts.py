@@ -16,15 +16,17 @@ from django.contrib.auth.models import User
 from rich.console import Console
 
 from accounts.models import ApiToken
+from kb.documents.models import KnowledgeBase
 from nescio.up import UpError
 from nescio.up import place as lock
 from nescio.up import questions as report
 from nescio.up.place import Address
-from nescio.up.preparation import Credentials, ensure_credentials
+from nescio.up.preparation import Credentials, ensure_credentials, load_knowledge
 from nescio.up.questions import Asked, ask, choose, health
 from qa.evaluation.cases import Case, read_cases
 from qa.evaluation.suites.own import QUESTIONS
 from qa.pipeline.gates import Gate, Reason
+from tests.factories import make_knowledge_base
 
 from .running import ROOT, free_port
 
@@ -49,6 +51,16 @@ def test_credentials_are_generated_kept_and_private(file):
     assert user.is_superuser
     assert ApiToken.objects.count() == 1
     assert made.admin_password not in repr(made)
+
+
+@pytest.mark.django_db
+def test_the_demonstration_is_not_loaded_beside_knowledge_of_ones_own():
+    User.objects.create_superuser("root")
+    make_knowledge_base("own")
+
+    load_knowledge(Console(quiet=True))
+
+    assert [base.slug for base in KnowledgeBase.objects.all()] == ["own"]
 
 
 @pytest.mark.django_db

@@ -28,6 +28,12 @@ class Command(BaseCommand):
             "a dozen at the first start and a few at later ones.",
         )
         parser.add_argument(
+            "--empty",
+            action="store_true",
+            help="Start without the demonstration's knowledge, for your own. What is "
+            "loaded already stays.",
+        )
+        parser.add_argument(
             "--check",
             action="store_true",
             help="Stop after the questions instead of serving.",
@@ -53,6 +59,7 @@ class Command(BaseCommand):
                     address=Address(options["host"], options["port"]),
                     questions=_count(options["questions"]),
                     is_check=options["check"],
+                    is_empty=options["empty"],
                 ),
                 console,
             )
