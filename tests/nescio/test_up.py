@@ -272,8 +272,9 @@ def test_first_start_that_is_killed_goes_on_at_the_second(run, var):
     system.wait()
     password = json.loads(Places(var).credentials_file.read_text())["admin_password"]
 
-    again = run().wait_until_ready()
+    again = run("--empty").wait_until_ready()
 
+    again.wait_for_output("Begin with a knowledge base")
     assert again.access["admin_password"] == password
     status, _ = again.request(
         "POST", "/api/v1/tokens", {"username": "admin", "password": password}
@@ -282,7 +283,7 @@ def test_first_start_that_is_killed_goes_on_at_the_second(run, var):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_an_ordinary_user_can_start_it_without_the_demonstration(var):
+def test_an_ordinary_user_can_start_it(var):
     nobody = 65_534
     if not _others_may_read(sys.prefix):
         pytest.skip(f"other users may not run {sys.executable}")
@@ -292,7 +293,6 @@ def test_an_ordinary_user_can_start_it_without_the_demonstration(var):
     system = RunningSystem(
         var,
         free_port(),
-        arguments=("--empty",),
         user={"user": nobody, "group": nobody, "extra_groups": []},
     )
 
@@ -302,7 +302,6 @@ def test_an_ordinary_user_can_start_it_without_the_demonstration(var):
     owner = psutil.Process(server.pid).uids().real
 
     assert owner == nobody
-    system.wait_for_output("Begin with a knowledge base")
     assert system.stop() == 0
 
 
