@@ -22,7 +22,7 @@ from qa.calibration.wording import words_of
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.models import EvaluationRun
 from qa.evaluation.runs import labelled_of
-from qa.pipeline.gates import THRESHOLDED, switches
+from qa.pipeline.gates import THRESHOLDED, Gate, switches
 from qa.pipeline.policy import DECLARED
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.policies.models import Policy
@@ -30,6 +30,11 @@ from qa.policies.services import active_policy, has_verifier
 
 # The thresholds that can be tried, and the switches of their gates.
 _SLIDERS = tuple(row.threshold for row in THRESHOLDED.values())
+_OF_A_DRAFT = {
+    row.threshold
+    for row in THRESHOLDED.values()
+    if row.gate in {Gate.SOFT_REFUSAL, Gate.ABSTENTION}
+}
 _SWITCHES = frozenset().union(*(switches(row.gate) for row in THRESHOLDED.values()))
 # A field of the form: the policy's switch that it is the opposite of.
 _SHADOWS = {
@@ -78,6 +83,19 @@ class ThresholdsForm(forms.Form):
     @property
     def sliders(self) -> list[forms.BoundField]:
         return [self[name] for name in _SLIDERS]
+
+    @property
+    def entry_sliders(self) -> list[forms.BoundField]:
+        """Those of the gates before a language model, which decide most questions."""
+        return [each for each in self.sliders if each.name not in _OF_A_DRAFT]
+
+    @property
+    def model_sliders(self) -> list[forms.BoundField]:
+        return [each for each in self.sliders if each.name in _OF_A_DRAFT]
+
+    @property
+    def model_errors(self) -> bool:
+        return not _OF_A_DRAFT.isdisjoint(self.errors)
 
     @property
     def switches(self) -> list[forms.BoundField]:
