@@ -582,6 +582,8 @@ KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105  # names a model
 # The library's migrations make its own table too, which nothing uses and which forbids
 # to empty the users' table.
 MIGRATION_MODULES = {"knox": None}
+# Asked where a question names none: a slug, "" for the oldest, "none" for no one of several.
+DEFAULT_KNOWLEDGE_BASE = env.str("NESCIO_DEFAULT_KNOWLEDGE_BASE", default="")
 TOKEN_DAYS = env.int("NESCIO_TOKEN_DAYS", default=90)  # 0: until revoked
 REST_KNOX = {
     "TOKEN_MODEL": KNOX_TOKEN_MODEL,

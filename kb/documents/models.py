@@ -1,9 +1,11 @@
 from typing import Self
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import F, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Coalesce
 from django.db.models.lookups import Exact
 
 from accounts.models import optional_user
@@ -11,6 +13,7 @@ from accounts.roles import Role, where_role
 from kb.audiences.models import Audience
 
 MAX_REVIEW_INTERVAL = 3_650  # days; the longest interval between two reviews, ten years
+NO_DEFAULT = "none"  # the setting by which one of several knowledge bases must be named
 REVIEW_INTERVAL_LIMITS = (MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL))
 
 
@@ -20,9 +23,18 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
         return self.filter(where_role(user, least, "pk"))
 
     def with_default(self) -> Self:
-        """Say as `is_default` which one is asked where none is named: the oldest."""
-        oldest = KnowledgeBase.objects.order_by("pk").values("pk")[:1]
-        return self.annotate(is_default=Exact(F("pk"), Subquery(oldest)))
+        """Say as `is_default` which one is asked where none is named."""
+        asked = KnowledgeBase.objects.asked_by_default().values("pk")[:1]
+        default = Coalesce(Exact(F("pk"), Subquery(asked)), Value(False))
+        return self.annotate(is_default=default)
+
+    def asked_by_default(self) -> Self:
+        """Return the one that is asked where none is named, first; or none."""
+        by = settings.DEFAULT_KNOWLEDGE_BASE
+        if by == NO_DEFAULT:
+            others = KnowledgeBase.objects.exclude(pk=OuterRef("pk"))
+            return self.filter(~Exists(others))
+        return self.filter(slug=by) if by else self.order_by("pk")
 
 
 class KnowledgeBase(models.Model):

@@ -257,7 +257,7 @@ def sources_for(
 def find_knowledge_base(
     slug: str = "", *, asker: AbstractBaseUser | AnonymousUser | None = None
 ) -> KnowledgeBase:
-    """Return the knowledge base `slug`, or the oldest one if none is named.
+    """Return the knowledge base `slug`, or the default one if none is named.
 
     Args:
         asker: What deciding for them needs to know is read along with it, and stays as
@@ -268,12 +268,14 @@ def find_knowledge_base(
     """
     rows = KnowledgeBase.objects.order_by("pk")
     if asker is None:
-        found = (rows.filter(slug=slug) if slug else rows).first()
+        found = (rows.filter(slug=slug) if slug else rows.asked_by_default()).first()
     else:
         found = prefetch(slug, asker)
     if found is None:
         known = ", ".join(rows.values_list("slug", flat=True)[:10])
-        named = f"no knowledge base {slug[:80]!r}" if slug else "no knowledge base yet"
+        named = (
+            f"no knowledge base {slug[:80]!r}" if slug else "no default knowledge base"
+        )
         remedy = f"available: {known}." if known else "create one in the admin first."
         raise KnowledgeBaseNotFoundError(f"There is {named}; {remedy}")
     return found

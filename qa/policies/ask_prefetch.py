@@ -43,7 +43,7 @@ class Prefetched:
 def prefetch(
     slug: str, asker: AbstractBaseUser | AnonymousUser
 ) -> KnowledgeBase | None:
-    """Return the knowledge base `slug`, or the oldest one for "", with what deciding needs.
+    """Return the knowledge base `slug`, or for "" the default one, with what deciding needs.
 
     One query; None where there is no such knowledge base.
     """
@@ -89,7 +89,8 @@ def _query(
     wordings = RefusalWording.objects.filter(knowledge_base=OuterRef("pk")).order_by()
     synonyms = Synonym.objects.filter(knowledge_base=OuterRef("pk")).order_by("pk")
     wording = JSONObject(language="language", reason="reason", text="text")
-    rows = KnowledgeBase.objects.filter(slug=slug) if slug else KnowledgeBase.objects
+    bases = KnowledgeBase.objects
+    rows = bases.filter(slug=slug) if slug else bases.asked_by_default()
     return WrittenQuery.of(
         rows.alias(
             active=FilteredRelation("policies", condition=Q(policies__is_active=True))

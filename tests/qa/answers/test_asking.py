@@ -7,6 +7,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, connection
 from django.utils import timezone
 
+from kb.documents.models import KnowledgeBase
 from kb.entries.services import edit_entry
 from kb.entries.states import erase_entry, retire_entry
 from kb.exceptions import KnowledgeBaseNotFoundError
@@ -498,6 +499,28 @@ def test_the_oldest_knowledge_base_is_asked_unless_one_is_named():
     assert find_knowledge_base("second") == second
     with pytest.raises(KnowledgeBaseNotFoundError, match="first, second"):
         find_knowledge_base("third")
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_another_default_may_be_set_or_none_of_several(settings, asks):
+    def found() -> str:
+        return find_knowledge_base(asker=make_user() if asks else None).slug
+
+    def defaults() -> set[str]:
+        rows = KnowledgeBase.objects.with_default().filter(is_default=True)
+        return set(rows.values_list("slug", flat=True))
+
+    make_knowledge_base("first")
+    settings.DEFAULT_KNOWLEDGE_BASE = "none"
+    assert (found(), defaults()) == ("first", {"first"})
+
+    make_knowledge_base("second")
+    with pytest.raises(KnowledgeBaseNotFoundError, match="available: first, second"):
+        found()
+    assert defaults() == set()
+
+    settings.DEFAULT_KNOWLEDGE_BASE = "second"
+    assert (found(), defaults()) == ("second", {"second"})
 
 
 def test_a_refusal_speaks_the_asked_language_and_the_knowledge_bases_own_words():
