@@ -34,11 +34,12 @@ from qa.exceptions import (
 )
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.language_model import LanguageModel, Probes
+from qa.pipeline.long_question import question_in
 from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.self_knowledge import SelfKnowledge
-from qa.pipeline.values import NO_TEXT, StageValue, clean_question
+from qa.pipeline.values import NO_TEXT, StageValue, clean_question, clean_text
 from qa.policies.ask_prefetch import prefetch, prefetched
 from qa.policies.models import Policy
 from qa.policies.services import active_policy, has_verifier
@@ -312,6 +313,8 @@ def new_question(
     question = standalone_question(
         typed, earlier, asker=asker, knowledge_base=base, asked_back=asked_back
     )
+    if question == typed:
+        question = clean_text(question_in(text))  # whose lines still end
     question = reworded(question, _synonyms(base), language=base.language)
     if len(question) > settings.QUESTION_MAX_CHARACTERS:
         question = typed

@@ -202,7 +202,7 @@ class Answer(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="What was typed, where it was asked as another question: a follow-up, or words with synonyms.",
+        help_text="What was typed, where it was asked as another question: a follow-up, a long message, or words with synonyms.",
     )
     conversation = models.UUIDField(
         null=True,

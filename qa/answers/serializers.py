@@ -201,8 +201,8 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     question = serializers.CharField(help_text="As it was asked and decided.")
     typed = serializers.CharField(
         source="typed_text",
-        help_text="What was typed; another text than `question` for a follow-up, asked "
-        "as a standalone question, and where words have synonyms.",
+        help_text="What was sent; another text than `question` for a follow-up, which is asked "
+        "as a standalone question, for a long message, and where words have synonyms.",
     )
     language = serializers.CharField(
         source="shown_language", help_text="Of the answer, or of the refusal's words."

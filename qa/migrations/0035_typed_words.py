@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default="",
                 default="",
-                help_text="What was typed, where it was asked as another question: a follow-up, or words with synonyms.",
+                help_text="What was typed, where it was asked as another question: a follow-up, a long message, or words with synonyms.",
             ),
         ),
     ]

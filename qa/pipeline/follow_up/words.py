@@ -4,20 +4,20 @@ import re
 from typing import Final
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-DETERMINERS: Final = _words("""
+DETERMINERS: Final = words("""
 a an the this that these those my your our his her their its any some each every no
 another der die das den dem des ein eine einen einem einer eines mein meine meinen meinem
 meiner unser unsere ihr ihre ihren ihrem kein keine keinen dieser diese dieses diesen
 """)
 # A new noun phrase with one of these brings its own determiner.
-OWN: Final = _words("""
+OWN: Final = words("""
 my our your his her their this these those mein meine meinen meinem meiner unser unsere
 """)
-PREPOSITIONS: Final = _words("""
+PREPOSITIONS: Final = words("""
 for of in on at to from with without by after before during within until till over under
 above below per via through outside inside near between about as against into than up
 für von im am bei mit ohne nach vor während bis ab über unter pro aus zu zum zur seit
@@ -25,36 +25,34 @@ gegen um auf ins beim vom
 """)
 # Prepositions that say the same kind of thing: one may take the place of another.
 KINDS: Final = (
-    _words("in to from at within outside inside near nach aus bei"),
-    _words("on at in during after before until by over am im um nach vor während bis"),
-    _words("for with of without für mit ohne von bei"),
-    _words("over under above below than up to from über unter ab bis"),
-    _words("by via per through with at per über"),
+    words("in to from at within outside inside near nach aus bei"),
+    words("on at in during after before until by over am im um nach vor während bis"),
+    words("for with of without für mit ohne von bei"),
+    words("over under above below than up to from über unter ab bis"),
+    words("by via per through with at per über"),
 )
-AUXILIARIES: Final = _words("""
+AUXILIARIES: Final = words("""
 do does did is are was were be been can could may might will would shall should must has
 have had isn't aren't don't doesn't didn't can't won't ist sind war waren kann können
 könnte darf dürfen muss müssen soll sollen wird werden hat habe haben gibt möchte
 """)
-BEFORE_A_VERB: Final = _words("""
+BEFORE_A_VERB: Final = words("""
 do does did can could may might will would shall should must don't doesn't didn't can't
 """)
-BE: Final = _words(
-    "is are was were be been isn't aren't ist sind war waren wird werden"
-)
-QUESTION_WORDS: Final = _words("""
+BE: Final = words("is are was were be been isn't aren't ist sind war waren wird werden")
+QUESTION_WORDS: Final = words("""
 what which who whom whose when where why how was welche welcher welches welchen wer wen
 wem wann wo warum wie wieviel woher wohin weshalb
 """)
-SUBORDINATORS: Final = _words("if when while unless wenn falls solange ob")
-PEOPLE: Final = _words("""
+SUBORDINATORS: Final = words("if when while unless wenn falls solange ob")
+PEOPLE: Final = words("""
 i we you he she me us someone somebody anybody anyone ich du wir sie man jemand mir uns
 """)
 # Pronouns that may stand for a noun phrase of the question before.
-SINGULAR: Final = _words("it that")
-PLURAL: Final = _words("they them")
-POSSESSIVE: Final = _words("its their")
-OTHERS: Final = _words("""
+SINGULAR: Final = words("it that")
+PLURAL: Final = words("they them")
+POSSESSIVE: Final = words("its their")
+OTHERS: Final = words("""
 and or but not no so then there here also too only just much many long often far else
 more less most least very now again back off out away up down early earlier late later
 something anything nothing everything oneself myself yourself themselves ever still yet
@@ -73,20 +71,20 @@ FUNCTION: Final = (
     | OTHERS
 )
 # Verbs that end a question behind its subject: "does a Gold card cost?"
-LAST_VERBS: Final = _words("""
+LAST_VERBS: Final = words("""
 cost take work include expire last need apply mean happen arrive open close start begin
 end contain cover require go pay earn receive get have stay count change rise increase
 drop offer belong look differ borrow charge accept deliver support kosten kostet dauern dauert gelten gilt enthalten enthält
 """)
 # What is said of a subject behind "is" or "are": "are visitors allowed?"
-SAID_OF: Final = _words("""
+SAID_OF: Final = words("""
 free open closed valid due available allowed possible ready included needed required
 accepted charged covered insured emptied collected delivered paid issued refused blocked
 made sent held given kept taken good safe secure refundable transferable mandatory
 compulsory necessary empty full high low expensive cheap old heavy large big small
 offen gültig kostenlos möglich erlaubt fällig
 """)
-GRADES: Final = _words(
+GRADES: Final = words(
     "much many long often far old heavy large big high early late soon fast viel lange oft früh"
 )
 
@@ -112,38 +110,38 @@ TRAILING: Final = re.compile(
     re.IGNORECASE,
 )
 
-COMPARISONS: Final = _words("more less fewer mehr weniger")
+COMPARISONS: Final = words("more less fewer mehr weniger")
 # What is said of time and place by itself: it may be added to any question.
-ADVERBS: Final = _words("abroad overnight today tomorrow later earlier here there")
-CHANNELS: Final = _words("online offline telefonisch schriftlich persönlich")
-TIMES: Final = _words("""
+ADVERBS: Final = words("abroad overnight today tomorrow later earlier here there")
+CHANNELS: Final = words("online offline telefonisch schriftlich persönlich")
+TIMES: Final = words("""
 night day weekday morning evening noon midnight week weekend month year winter summer spring autumn
 christmas easter holiday monday tuesday wednesday thursday friday saturday sunday january
 february march april june july august september october november december nacht tag woche
 wochenende montag dienstag mittwoch donnerstag freitag samstag sonntag
 """)
 # Nouns of what everything has: a question with no other is about the one before.
-THIN: Final = _words("""
+THIN: Final = words("""
 fee fees charge charges cost costs limit limits minimum maximum discount deadline price
 penalty deposit form forms documents conditions requirements exceptions
 """)
 # What doing something may be, and hardly a thing: "is it allowed?"
-OF_DOING: Final = _words("""
+OF_DOING: Final = words("""
 free allowed possible necessary compulsory mandatory required safe expensive cheap legal
 """)
-PERSONS: Final = _words("""
+PERSONS: Final = words("""
 adult child children student pupil pensioner senior guest visitor member customer person
 people resident tourist employee trainee apprentice infant baby teenager family families
 parent spouse tradespeople business company dog cat pet animal erwachsene erwachsener kinder kind studenten
 student rentner schüler gäste mitglieder familien
 """)
 # What an office does, which is no "they" of the question before.
-OF_OFFICES: Final = _words("""
+OF_OFFICES: Final = words("""
 need ask want accept require charge offer send keep check call contact cancel do help give
 pay say tell see know look
 """)
 # Words of grammar that say nothing by themselves: a model may add and drop them.
-FREE: Final = FUNCTION - _words("""
+FREE: Final = FUNCTION - words("""
 no not without over under above below before after during until till within inside outside
 than through against up more less most least only now again back off out away early late
 earlier later something anything nothing everything every each another ever already very

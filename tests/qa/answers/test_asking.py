@@ -549,3 +549,13 @@ def test_every_reason_has_words_that_say_what_to_do(reason, language):
     assert len(text) > 60
     assert text.endswith(".")
     assert reason.value not in text
+
+
+def test_a_long_message_is_asked_by_its_question_and_kept_as_it_was_sent():
+    make_entry(FEE)
+    letter = f"Dear team,\n{'it has been a long and stormy year for all of us here. ' * 4}\nWhat is the fee?\nMany thanks"
+
+    answer = keep_question(letter, asker=make_user(), channel="api")
+
+    assert answer.question == "What is the fee?"
+    assert answer.typed == " ".join(letter.split())
