@@ -2,7 +2,6 @@ from typing import Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
-from django.db.models.functions import Lower
 
 from accounts.models import optional_user
 from accounts.roles import Role, where_role
@@ -45,7 +44,7 @@ class Synonym(models.Model):
         ordering = ["knowledge_base", "word"]
         constraints = [
             models.UniqueConstraint(
-                "knowledge_base", Lower("word"), name="synonym_once_a_base"
+                fields=["knowledge_base", "word"], name="synonym_once_a_base"
             )
         ]
 

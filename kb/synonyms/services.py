@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from django.contrib.auth.models import User
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from accounts.prepared import execute
@@ -49,15 +49,13 @@ def add_synonym(
     )
     # Counted and compared: two writers must not see the same rows.
     KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
-    _check(made)
-    try:
-        with transaction.atomic():
-            made.save(force_insert=True)
-    except IntegrityError as error:
-        known = knowledge_base.synonyms.get(word__iexact=made.word)
+    known = knowledge_base.synonyms.filter(word__iexact=made.word).first()
+    if known:
         raise SynonymExistsError(
             f"{known.word!r} is read as {known.means!r} already; remove that first."
-        ) from error
+        )
+    _check(made)
+    made.save(force_insert=True)
     return made
 
 

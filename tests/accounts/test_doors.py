@@ -67,6 +67,7 @@ VIEWS = {
         "kb/search/past_tables.py",  # the same, of entries as they were
         "kb/search/sql.py",  # words of visible entries alone, to respell by
         "kb/entries/models.py",
+        "kb/synonyms/services.py",  # whether an entry that one sees uses a word
     },
 }
 

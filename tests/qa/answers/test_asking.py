@@ -7,7 +7,6 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, connection
 from django.utils import timezone
 
-from kb.documents.models import KnowledgeBase
 from kb.entries.services import edit_entry
 from kb.entries.states import erase_entry, retire_entry
 from kb.exceptions import KnowledgeBaseNotFoundError
@@ -36,6 +35,7 @@ from qa.pipeline.language_model import (
 from qa.pipeline.values import Outcome, VerbatimMatch, stage_name
 from qa.policies.services import activate, active_policy, new_version
 from qa.policies.wording import refusal_text
+from tests.clients import rest_client
 from tests.factories import (
     make_audience,
     make_curator,
@@ -507,8 +507,8 @@ def test_another_default_may_be_set_or_none_of_several(settings, asks):
         return find_knowledge_base(asker=make_user() if asks else None).slug
 
     def defaults() -> set[str]:
-        rows = KnowledgeBase.objects.with_default().filter(is_default=True)
-        return set(rows.values_list("slug", flat=True))
+        rows = rest_client(make_user()).get("/api/v1/knowledge-bases").json()
+        return {row["slug"] for row in rows["results"] if row["is_default"]}
 
     make_knowledge_base("first")
     settings.DEFAULT_KNOWLEDGE_BASE = "none"
@@ -553,9 +553,9 @@ def test_every_reason_has_words_that_say_what_to_do(reason, language):
 
 def test_a_long_message_is_asked_by_its_question_and_kept_as_it_was_sent():
     make_entry(FEE)
-    letter = f"Dear team,\n{'it has been a long and stormy year for all of us here. ' * 4}\nWhat is the fee?\nMany thanks"
+    letter = f"Dear team,\n{'it has been a long and stormy year for all of us here. ' * 4}\nWhat is the annual fee of a Gold card?\nMany thanks"
 
     answer = keep_question(letter, asker=make_user(), channel="api")
 
-    assert answer.question == "What is the fee?"
+    assert answer.question == "What is the annual fee of a Gold card?"
     assert answer.typed == " ".join(letter.split())
