@@ -605,6 +605,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "EntryState": "kb.models.Entry.State",
         "JobState": "jobs.models.Job.State",
+        "DeliveryState": "integrations.models.Delivery.State",
         "GapState": "qa.models.Gap.State",
         "ReviewState": "qa.models.Review.State",
         "EscalationState": "qa.models.Escalation.State",

@@ -9,6 +9,7 @@ from accounts.api import TokenViewSet
 from accounts.invitations import ChoosePasswordPage
 from accounts.provider import pages as sign_in
 from accounts.provider.provisioning import UserViewSet
+from integrations.events.api import DeliveryViewSet, EndpointViewSet
 from jobs.api import JobViewSet
 from nescio import health
 from nescio.schema import DescriptionView
@@ -19,6 +20,8 @@ router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 router.register("jobs", JobViewSet, "jobs")
 router.register("tokens", TokenViewSet, "tokens")
 router.register("users", UserViewSet, "users")
+router.register("webhook-deliveries", DeliveryViewSet, "webhook-deliveries")
+router.register("webhooks", EndpointViewSet, "webhooks")
 
 api: list[URLPattern | URLResolver] = [
     path("", include(router.urls)),

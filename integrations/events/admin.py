@@ -138,15 +138,11 @@ class EndpointAdmin(BaseAdmin):
 
     @display(description="condition", label=_CONDITION_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
     def condition(self, endpoint: Endpoint) -> str:
-        if endpoint.owner is None or not endpoint.owner.is_active:
-            return "owner gone"
-        if not endpoint.is_active:
-            return "switched off" if endpoint.switched_off_at else "off"
-        return "failing" if endpoint.failing_since else "works"
+        return endpoint.condition
 
     @admin.display(description="condition")
     def described(self, endpoint: Endpoint) -> str:
-        said = self.condition(endpoint)
+        said = endpoint.condition
         if said == "owner gone":
             return "It sends nothing: its owner's account is gone or not active."
         if said == "switched off":
@@ -154,7 +150,7 @@ class EndpointAdmin(BaseAdmin):
         if endpoint.is_active and endpoint.failing_since:
             since = f"{endpoint.failing_since:%Y-%m-%d %H:%M} UTC"
             return f"Failing since {since}, {endpoint.failures} attempts."
-        return str(said)
+        return said
 
     @admin.action(description="Switch off", permissions=["steer"])
     def switch_off(self, request: HttpRequest, chosen: QuerySet[Endpoint]) -> None:

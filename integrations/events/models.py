@@ -165,6 +165,15 @@ class Endpoint(models.Model):
         """What its receiver verifies with, as Standard Webhooks writes it."""
         return f"whsec_{base64.b64encode(_key(self.secret_seed)).decode()}"
 
+    @property
+    def condition(self) -> str:
+        """Whether it sends, or why it doesn't, in a word or two."""
+        if self.owner is None or not self.owner.is_active:
+            return "owner gone"
+        if not self.is_active:
+            return "switched off" if self.switched_off_at else "off"
+        return "failing" if self.failing_since else "works"
+
     def signing_keys(self, at: datetime) -> tuple[bytes, ...]:
         """Return its secret and, for a day after a rotation, the former one."""
         seeds = [self.secret_seed]

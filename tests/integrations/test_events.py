@@ -33,6 +33,7 @@ from qa.gaps.escalations import close, escalate
 from qa.models import Answer, Gap
 from qa.policies.models import PolicyActivation
 from qa.policies.services import ensure_default_policy
+from tests.clients import rest_client
 from tests.factories import (
     make_audience,
     make_entry,
@@ -658,3 +659,134 @@ def test_another_admin_sees_it_and_may_only_switch_it_off(client, owner, receive
 
     endpoint.refresh_from_db()
     assert (endpoint.is_active, endpoint.url) == (False, receiver.url)
+
+
+HOOKS = "/api/v1/webhooks"
+SENT = "/api/v1/webhook-deliveries"
+
+
+def hook(url: str, **fields) -> dict[str, Any]:
+    return {"name": "CRM", "url": url, "types": [EventType.ANSWER_REFUSED], **fields}
+
+
+def test_an_admin_keeps_endpoints_over_rest(owner, receiver):
+    client = rest_client(owner)
+    base = make_knowledge_base()
+    given = hook(receiver.url, knowledge_base=base.slug)
+
+    made = client.post(HOOKS, given, format="json")
+    assert made.status_code == 201
+    secret, address = made.json()["secret"], f"{HOOKS}/{made.json()['id']}"
+    shown = client.get(address).json()
+    assert "secret" not in shown
+    assert shown["owner"] == "olga"
+    assert (shown["knowledge_base"], shown["condition"]) == (base.slug, "works")
+    assert client.get(HOOKS).json()["results"] == [shown]
+
+    tested = client.post(f"{address}/test").json()
+    assert (tested["state"], tested["status"]) == ("delivered", 200)
+    headers, body = receiver.posts[0]
+    assert Webhook(secret).verify(body, headers)["type"] == "endpoint.test"
+
+    Endpoint.objects.update(failures=9, failing_since=timezone.now())
+    changes = {"types": [EventType.GAP_OPENED], "knowledge_base": None}
+    changed = client.patch(address, changes, format="json").json()
+    assert (changed["types"], changed["knowledge_base"]) == (["gap.opened"], None)
+    assert (changed["name"], changed["condition"]) == ("CRM", "works")
+
+    rotated = client.post(f"{address}/rotate").json()["secret"]
+    assert rotated == Endpoint.objects.get().secret != secret
+    assert client.delete(address).status_code == 204
+    assert client.get(address).status_code == 404
+    assert client.patch(address, {"is_active": False}, format="json").status_code == 404
+
+
+def test_deliveries_are_read_and_sent_again_over_rest(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED, name="Other")
+    answer = make_answer(make_user())
+    receiver.statuses = [500, 500]
+    deliveries.deliver_due()
+    client = rest_client(owner)
+    first = Endpoint.objects.get(name="CRM").pk
+
+    narrowed = f"{SENT}?endpoint={first}&state=pending&type=answer.refused"
+    (shown,) = client.get(narrowed).json()["results"]
+    assert len(client.get(f"{SENT}?page_size=1").json()["results"]) == 1
+    assert (shown["status"], shown["attempts"]) == (500, 1)
+    assert shown["data"]["answer"] == str(answer.pk)
+    again = client.post(f"{SENT}/{shown['id']}/replay").json()
+    assert (again["state"], again["attempts"]) == ("pending", 0)
+    let_time_pass()
+    deliveries.deliver_due()
+
+    assert client.get(f"{SENT}/{shown['id']}").json()["state"] == "delivered"
+    ids = [headers["webhook-id"] for headers, _ in receiver.posts]
+    assert set(ids) == {shown["webhook_id"]}
+    Endpoint.objects.update(is_active=False)
+    assert client.post(f"{SENT}/{shown['id']}/replay").status_code == 409
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "said"),
+    [
+        ({"url": "https://127.0.0.1/x"}, 400, "private_address"),
+        ({"url": "http://example.org/"}, 400, "webhook_address"),
+        ({"types": ["entry.eaten"]}, 400, "invalid"),
+        ({"types": []}, 400, "invalid"),
+        ({"secret_seed": "mine"}, 400, "invalid"),
+        ({"name": "Taken"}, 409, "conflict"),
+    ],
+)
+def test_an_endpoint_that_can_not_be_is_refused_over_rest(owner, fields, status, said):
+    make_endpoint(owner, "https://example.org/", name="Taken")
+    given = hook("https://example.org/") | fields
+
+    refused = rest_client(owner).post(HOOKS, given, format="json")
+
+    assert (refused.status_code, refused.json()["error"]["code"]) == (status, said)
+    assert Endpoint.objects.count() == 1
+
+
+def test_another_admin_may_only_switch_it_off_over_rest(owner, receiver):
+    endpoint = make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    sent = services.send_test(endpoint.pk, by=owner)
+    client, address = rest_client(make_user(Role.ADMIN)), f"{HOOKS}/{endpoint.pk}"
+
+    for method, path, given in (
+        ("patch", address, {"url": "https://elsewhere.example/"}),
+        ("patch", address, {"is_active": True}),
+        ("post", f"{address}/test", {}),
+        ("post", f"{address}/rotate", {}),
+        ("delete", address, {}),
+        ("get", f"{SENT}/{sent.pk}", {}),
+        ("post", f"{SENT}/{sent.pk}/replay", {}),
+    ):
+        answer = getattr(client, method)(path, given, format="json")
+        assert answer.status_code == 404, (method, path)
+    assert client.get(SENT).json()["results"] == []
+    narrowed = client.get(f"{SENT}?endpoint={endpoint.pk}")
+    assert narrowed.status_code == 400
+    off = client.patch(address, {"is_active": False}, format="json")
+    assert off.json()["condition"] == "off"
+    assert len(receiver.posts) == 1
+
+
+@pytest.mark.parametrize("role", [Role.AGENT, Role.SME, Role.CURATOR])
+def test_webhooks_are_for_admins_alone(owner, receiver, role):
+    endpoint = make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
+    client, address = rest_client(make_user(role)), f"{HOOKS}/{endpoint.pk}"
+
+    answers = [
+        client.get(HOOKS),
+        client.get(address),
+        client.get(SENT),
+        client.post(HOOKS, hook(receiver.url, name="Mine"), format="json"),
+        client.patch(address, {"is_active": False}, format="json"),
+        client.post(f"{address}/test"),
+        client.post(f"{address}/rotate"),
+        client.delete(address),
+    ]
+
+    assert {answer.status_code for answer in answers} == {403}
+    assert Endpoint.objects.get().is_active

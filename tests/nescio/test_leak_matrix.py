@@ -335,6 +335,8 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "gap_id": secret.gap.pk,
         "comment_id": secret.comment.pk,
         "notice_id": 1,
+        "endpoint_id": 1,
+        "delivery_id": 1,
         "review_id": 1,
         "job_id": ABSENT,
         "token_id": ABSENT,

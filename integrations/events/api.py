@@ -1,0 +1,187 @@
+"""Webhook endpoints and what was sent to them over REST, for admins."""
+
+from typing import Any
+
+import django_filters
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from drf_spectacular.utils import extend_schema, extend_schema_view
+from rest_framework import serializers, status
+from rest_framework.decorators import action
+from rest_framework.mixins import RetrieveModelMixin
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from accounts import rest
+from accounts.roles import IsAdmin
+from integrations.events import services
+from integrations.events.models import TEST, Delivery, Endpoint, EventType
+from kb.interface.api import KnowledgeBaseField, ReferringSerializer
+
+_TYPES = [(kind.value, kind.value) for kind in EventType]
+
+
+class EndpointSerializer(ReferringSerializer):
+    """Where events are posted to, without its secret."""
+
+    types = serializers.ListField(child=serializers.ChoiceField(choices=_TYPES))
+    condition = serializers.CharField(
+        help_text="works, failing, off, switched off (after failures) or owner gone."
+    )
+
+    class Meta:
+        model = Endpoint
+        fields = [
+            "id", "name", "url", "owner", "knowledge_base", "types", "is_active",
+            "condition", "failures", "failing_since", "switched_off_at",
+            "switched_off_reason", "rotated_at", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+class EndpointSecretSerializer(EndpointSerializer):
+    """An endpoint with its secret, which is shown this once."""
+
+    secret = serializers.CharField(
+        help_text="What the receiver verifies with; it can't be shown again."
+    )
+
+    class Meta(EndpointSerializer.Meta):
+        fields = [*EndpointSerializer.Meta.fields, "secret"]
+        read_only_fields = fields
+
+
+class WrittenEndpointSerializer(rest.StrictModelSerializer):
+    """What is said of an endpoint."""
+
+    name = rest.StrictCharField(max_length=100)
+    types = rest.StrictListField(
+        child=serializers.ChoiceField(choices=_TYPES),
+        min_length=1,
+        max_length=len(_TYPES),
+    )
+    knowledge_base = KnowledgeBaseField(
+        required=False,
+        allow_null=True,
+        help_text="Only its events; null: every event, those of no knowledge base too.",
+    )
+
+    class Meta:
+        model = Endpoint
+        fields = ["name", "url", "knowledge_base", "types", "is_active"]
+
+
+class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+    """One event for one endpoint, and what came of the last attempt."""
+
+    webhook_id = serializers.CharField(source="event.message_id")
+    type = serializers.CharField(source="event.type")
+    endpoint = serializers.IntegerField(source="endpoint_id")
+    data = serializers.DictField(
+        source="event.data", help_text="Ids and states, as they were then."
+    )
+    created_at = serializers.DateTimeField(source="event.created_at")
+
+    class Meta:
+        model = Delivery
+        fields = [
+            "id", "webhook_id", "type", "endpoint", "data", "state", "attempts",
+            "status", "milliseconds", "response", "error", "last_attempt_at",
+            "next_attempt_at", "created_at",
+        ]  # fmt: skip
+        read_only_fields = fields
+
+
+@extend_schema_view(
+    list=extend_schema(summary="List webhook endpoints"),
+    retrieve=extend_schema(summary="Read a webhook endpoint"),
+)
+class EndpointViewSet(RetrieveModelMixin, rest.RowViewSet[Endpoint]):
+    """Webhook endpoints by name: every admin sees all, and changes their own."""
+
+    permission_classes = [IsAdmin]
+    serializer_class = EndpointSerializer
+    ordering = ("name",)
+    filter_backends = []
+    lookup_url_kwarg = "endpoint_id"
+
+    def get_queryset(self) -> QuerySet[Endpoint]:
+        return Endpoint.objects.select_related("owner", "knowledge_base")
+
+    @extend_schema(
+        summary="Make a webhook endpoint",
+        request=WrittenEndpointSerializer,
+        responses={201: EndpointSecretSerializer},
+    )
+    def create(self, request: Request) -> Response:
+        """Make an endpoint, which gets what its maker may see; its secret is shown once."""
+        made = services.create_endpoint(
+            by=self.user, **self.validated(WrittenEndpointSerializer)
+        )
+        shown = EndpointSecretSerializer(made).data
+        return Response(shown, status=status.HTTP_201_CREATED)
+
+    @extend_schema(
+        summary="Change a webhook endpoint", request=WrittenEndpointSerializer
+    )
+    def partial_update(self, request: Request, endpoint_id: int) -> Response:
+        """Change what is given of one's own; `is_active` false alone switches any off.
+
+        One that is active afterwards begins afresh: its failures are forgotten.
+        """
+        changes = self.validated(WrittenEndpointSerializer)
+        services.edit_endpoint(endpoint_id, by=self.user, **changes)
+        return self.row_response()
+
+    @extend_schema(summary="Delete a webhook endpoint")
+    def destroy(self, request: Request, endpoint_id: int) -> Response:
+        """Delete one's own endpoint and the record of what was sent to it."""
+        services.delete_endpoint(endpoint_id, by=self.user)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+    @extend_schema(request=None, responses=DeliverySerializer)
+    @action(detail=True, methods=["post"])
+    def test(self, request: Request, endpoint_id: int) -> Response:
+        """Post a test event now, once; the answer says what the receiver answered."""
+        sent = services.send_test(endpoint_id, by=self.user)
+        return Response(DeliverySerializer(sent).data)
+
+    @extend_schema(request=None, responses=EndpointSecretSerializer)
+    @action(detail=True, methods=["post"])
+    def rotate(self, request: Request, endpoint_id: int) -> Response:
+        """Give it a new secret, shown once; for 24 hours the former one signs, too."""
+        rotated = services.rotate_secret(endpoint_id, by=self.user)
+        return Response(EndpointSecretSerializer(rotated).data)
+
+
+def _own_endpoints(request: HttpRequest) -> QuerySet[Endpoint]:
+    return Endpoint.objects.editable_by(request.user)
+
+
+class DeliveryFilter(rest.StrictFilterSet):
+    endpoint: Any = django_filters.ModelChoiceFilter(queryset=_own_endpoints)
+    state = django_filters.ChoiceFilter(choices=Delivery.State.choices)
+    type = django_filters.ChoiceFilter("event__type", choices=[*_TYPES, (TEST, TEST)])
+
+
+@extend_schema_view(
+    list=extend_schema(summary="List webhook deliveries"),
+    retrieve=extend_schema(summary="Read a webhook delivery"),
+)
+class DeliveryViewSet(RetrieveModelMixin, rest.RowViewSet[Delivery]):
+    """What was sent to one's own endpoints, will be, or was given up; newest first."""
+
+    permission_classes = [IsAdmin]
+    serializer_class = DeliverySerializer
+    filterset_class = DeliveryFilter
+    ordering = ("-pk",)
+    lookup_url_kwarg = "delivery_id"
+
+    def get_queryset(self) -> QuerySet[Delivery]:
+        return Delivery.objects.visible_to(self.request.user).select_related("event")
+
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"])
+    def replay(self, request: Request, delivery_id: int) -> Response:
+        """Let it be posted again within seconds, by the same webhook-id."""
+        return self.row_response(services.replay(delivery_id, by=self.user))
