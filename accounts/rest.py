@@ -206,6 +206,7 @@ class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
         models.CharField: StrictCharField,
         models.TextField: StrictCharField,
         models.PositiveIntegerField: StrictIntegerField,
+        models.PositiveSmallIntegerField: StrictIntegerField,
         models.FloatField: StrictFloatField,
         models.BooleanField: StrictBooleanField,
     }

@@ -3,10 +3,11 @@ from rest_framework.routers import SimpleRouter
 
 from qa.answers.api import AnswerViewSet, AskView
 from qa.answers.playground import SearchView
+from qa.calibration.api import DriftListView, SelfCalibrationViewSet
 from qa.dashboard.api import DashboardView
 from qa.gaps.api import EscalationViewSet, GapViewSet, NoticeViewSet
 from qa.inbox.api import FlagView, InboxView
-from qa.policies.api import DriftListView, PolicyListView, PolicyView
+from qa.policies.api import PolicyViewSet
 from qa.reviews.api import ReviewViewSet, SampleViewSet
 from qa.votes.api import VoteView, VoteViewSet
 
@@ -15,6 +16,7 @@ router.register("answers", AnswerViewSet, "api_answer")
 router.register("escalations", EscalationViewSet, "api_escalation")
 router.register("gaps", GapViewSet, "api_gap")
 router.register("notices", NoticeViewSet, "api_notice")
+router.register("policies", PolicyViewSet, "api_policy")
 router.register("reviews/samples", SampleViewSet, "api_review_sample")
 router.register("reviews", ReviewViewSet, "api_review")
 router.register("votes", VoteViewSet, "api_votes")
@@ -30,8 +32,16 @@ urlpatterns = [
         "answers/<uuid:answer_id>/escalate",
         EscalationViewSet.as_view({"post": "escalate"}),
     ),
-    path("policies", PolicyListView.as_view(), name="api_policies"),
-    path("policies/<int:policy_id>", PolicyView.as_view(), name="api_policy"),
+    path(
+        "knowledge-bases/<slug:slug>/self-calibration",
+        SelfCalibrationViewSet.as_view({"get": "retrieve", "patch": "partial_update"}),
+        name="api_self_calibration",
+    ),
+    path(
+        "knowledge-bases/<slug:slug>/calibrate",
+        SelfCalibrationViewSet.as_view({"post": "calibrate"}),
+        name="api_calibrate",
+    ),
     path("dashboard", DashboardView.as_view(), name="api_dashboard"),
     path("drift", DriftListView.as_view(), name="api_drift"),
 ]

@@ -67,6 +67,10 @@ class CaseCheck:
     is_outdated: bool = False  # entries have changed since
 
     @property
+    def total(self) -> int:
+        return len(self.cases)
+
+    @property
     def failed(self) -> int:
         return sum(each.passes is False for each in self.cases)
 
@@ -76,7 +80,7 @@ class CaseCheck:
 
     @property
     def in_words(self) -> str:
-        total = len(self.cases)
+        total = self.total
         match self.state:
             case CaseState.NONE:
                 return "No test case is saved."

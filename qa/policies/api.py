@@ -5,21 +5,51 @@ from functools import cache
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import (
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import serializers
-from rest_framework.generics import GenericAPIView, ListAPIView
+from rest_framework.decorators import action
+from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
+from rest_framework.status import HTTP_201_CREATED, HTTP_202_ACCEPTED
 
-from accounts.pagination import NewestFirstPagination
-from accounts.rest import BooleanFilter, KnownQueryView, StrictFilterSet
-from accounts.roles import IsAdmin, IsAgent
-from qa.calibration.models import Certificate, DriftReading, SelfCalibration
+from accounts.rest import (
+    BooleanFilter,
+    RowViewSet,
+    StrictCharField,
+    StrictFilterSet,
+    StrictModelSerializer,
+    StrictPrimaryKeyField,
+    StrictSerializer,
+)
+from accounts.roles import IsAdmin
+from jobs.api import JobSerializer
+from kb.interface.api import (
+    AgentReadsAdminWrites,
+    KnowledgeBaseField,
+    KnowledgeBaseFilter,
+    find_knowledge_base,
+)
+from qa.calibration.models import Certificate, SelfCalibration
 from qa.calibration.versions import Running, calibration_state, current_fingerprints
+from qa.evaluation.activation import (
+    CaseCheck,
+    CaseState,
+    activate_checked,
+    ask_cases,
+    check_of,
+    is_blocked,
+)
 from qa.exceptions import PolicyNotFoundError
-from qa.pipeline.policy import DECLARED
+from qa.pipeline.policy import CHOSEN, DECLARED
 from qa.pipeline.values import Calibration
+from qa.policies import services
 from qa.policies.models import Policy
+from qa.policies.services import active_policy, lacking
 
 _CALIBRATIONS = [each.value for each in Calibration]
 
@@ -103,52 +133,103 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         return SelfCalibrationSerializer(found).data if found else None
 
 
-class DriftSerializer(serializers.Serializer[object]):
-    """One signal, live against labelled."""
+class PolicyFilter(StrictFilterSet):
+    is_active = BooleanFilter()
+    knowledge_base = KnowledgeBaseFilter()
 
-    reference = serializers.IntegerField(help_text="Labelled answers at its gate.")
-    live = serializers.IntegerField(help_text="Live answers at its gate.")
-    distance = serializers.FloatField(
-        allow_null=True, help_text="Kolmogorov-Smirnov distance, 0 to 1."
+
+class NewPolicySerializer(StrictModelSerializer):
+    """A version to be made; what is left out is as in the version that it is made from."""
+
+    based_on = StrictPrimaryKeyField(
+        queryset=Policy.objects.select_related("knowledge_base"),
+        required=False,
+        help_text="That version; left out, the active one of the knowledge base.",
     )
-    psi = serializers.FloatField(help_text="Population stability index.")
-    p_distance = serializers.FloatField(
-        allow_null=True, help_text="Adjusted for all that was tested at once."
-    )
-    p_psi = serializers.FloatField(help_text="Adjusted likewise.")
-    has_drifted = serializers.BooleanField()
-
-
-class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
-    """One look at whether live questions are still those of the certificate."""
-
-    policy = serializers.IntegerField(source="certificate.policy_id")
-    signals = serializers.DictField(
-        child=DriftSerializer(),
-        help_text="By name; empty where there were too few answers to compare.",
+    knowledge_base = KnowledgeBaseField(
+        required=False, help_text="To be named where there are several, or `based_on`."
     )
 
     class Meta:
-        model = DriftReading
+        model = Policy
         fields = [
-            "id", "policy", "answers", "first_at", "last_at", "has_drifted", "signals",
-            "checked_at",
+            "based_on", "knowledge_base", "name", *CHOSEN, "calibrated_own_knowledge",
         ]  # fmt: skip
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        source, base = attrs.get("based_on"), attrs.pop("knowledge_base", None)
+        if source is None:
+            attrs["based_on"] = active_policy(base or find_knowledge_base({}))
+        elif base not in (None, source.knowledge_base):
+            said = f"{source} is of {source.knowledge_base.slug}; name one of the two."
+            raise serializers.ValidationError({"based_on": [said]})
+        return attrs
+
+
+class ActivationSerializer(StrictSerializer):
+    """Why a version is to decide."""
+
+    reason = StrictCharField(
+        max_length=1000,
+        default="",
+        allow_blank=True,
+        help_text="Needed where test cases fail or were not asked.",
+    )
+
+
+class ActivatedPolicySerializer(PolicySerializer):
+    """A version that decides from now on."""
+
+    lacking = serializers.SerializerMethodField(
+        help_text="What it asks for and is not there, in words; empty where all is."
+    )
+
+    class Meta(PolicySerializer.Meta):
+        fields = [*PolicySerializer.Meta.fields, "lacking"]
         read_only_fields = fields
 
-
-class PolicyFilter(StrictFilterSet):
-    is_active = BooleanFilter()
-
-
-class DriftFilter(StrictFilterSet):
-    has_drifted = BooleanFilter()
+    def get_lacking(self, policy: Policy) -> str:
+        return lacking(policy)
 
 
-class _Policies(KnownQueryView, GenericAPIView[Policy]):
-    permission_classes = [IsAgent]
-    throttle_scope = "user"
+class CaseCheckSerializer(serializers.Serializer[CaseCheck]):
+    """What the test cases of a knowledge base say of a version; hidden ones count."""
+
+    state = serializers.ChoiceField(choices=[each.value for each in CaseState])
+    in_words = serializers.CharField()
+    total = serializers.IntegerField()
+    asked = serializers.IntegerField()
+    failed = serializers.IntegerField()
+    is_outdated = serializers.BooleanField(
+        help_text="Entries have changed since they were asked."
+    )
+    needs_reason = serializers.BooleanField()
+    is_blocked = serializers.SerializerMethodField(
+        help_text="They must pass: no reason is enough to activate the version."
+    )
+
+    def get_is_blocked(self, check: CaseCheck) -> bool:
+        return is_blocked(self.context["policy"], check)
+
+
+@extend_schema_view(
+    list=extend_schema(
+        description="List the versions of every policy, newest first, with their "
+        "certificates."
+    ),
+    retrieve=extend_schema(
+        description="Read a version with its certificate, and whether it holds for what "
+        "runs."
+    ),
+)
+class PolicyViewSet(RetrieveModelMixin, RowViewSet[Policy]):
+    """The thresholds that questions are decided by: versions, which never change."""
+
+    permission_classes = [AgentReadsAdminWrites]
     serializer_class = PolicySerializer
+    filterset_class = PolicyFilter
+    lookup_url_kwarg = "policy_id"
+    not_found = PolicyNotFoundError
 
     def get_queryset(self) -> QuerySet[Policy]:
         rows = Policy.objects.select_related("knowledge_base", "certificate")
@@ -161,47 +242,53 @@ class _Policies(KnownQueryView, GenericAPIView[Policy]):
             "running": cache(current_fingerprints),
         }
 
+    @extend_schema(request=NewPolicySerializer, responses={201: PolicySerializer})
+    def create(self, request: Request) -> Response:
+        """Make a version with some values set otherwise.
 
-class PolicyListView(_Policies, ListAPIView[Policy]):
-    """The thresholds that questions are decided by; changed in the admin."""
+        It decides nothing until it is activated, and has no certificate.
+        """
+        changes = self.validated(NewPolicySerializer)
+        source = changes.pop("based_on")
+        made = services.new_version(
+            source, by=self.user, is_calibrated=False, **changes
+        )
+        shown = self.get_queryset().get(pk=made.pk)
+        return self.row_response(shown, HTTP_201_CREATED)
 
-    pagination_class = NewestFirstPagination
-    filterset_class = PolicyFilter
+    @extend_schema(request=ActivationSerializer, responses=ActivatedPolicySerializer)
+    @action(detail=True, methods=["post"])
+    def activate(self, request: Request, policy_id: int) -> Response:
+        """Let a version decide every question of its knowledge base from now on.
 
-    @extend_schema(operation_id="policies_list")
-    def get(self, request: Request) -> Response:
-        """List the versions of every policy, newest first, with their certificates."""
-        return self.list(request)
+        A reason is needed where a test case fails or was not asked; where the policy says
+        that they must pass, none is enough.
+        """
+        given = self.validated(ActivationSerializer)
+        activate_checked(self.get_object(), by=self.user, reason=given["reason"])
+        shown = ActivatedPolicySerializer(
+            self.get_object(), context=self.get_serializer_context()
+        )
+        return Response(shown.data)
 
+    @extend_schema(request=None)
+    @action(detail=True, methods=["post"], url_path="roll-back")
+    def roll_back(self, request: Request, policy_id: int) -> Response:
+        """Let the version that decided before this one, which is active, decide again."""
+        before = services.roll_back(self.get_object(), by=self.user)
+        return self.row_response(self.get_queryset().get(pk=before.pk))
 
-class PolicyView(_Policies):
-    @extend_schema(operation_id="policies_read")
-    def get(self, request: Request, policy_id: int) -> Response:
-        """Read a version with its certificate, and whether it holds for what runs."""
-        policy = self.get_queryset().filter(pk=policy_id).first()
-        if policy is None:
-            msg = f"There is no policy version {policy_id}."
-            raise PolicyNotFoundError(msg)
-        return Response(self.get_serializer(policy).data)
+    @extend_schema(responses=CaseCheckSerializer)
+    @action(detail=True, url_path="test-cases", permission_classes=[IsAdmin])
+    def test_cases(self, request: Request, policy_id: int) -> Response:
+        """Read whether the test cases pass under a version, before it is activated."""
+        policy = self.get_object()
+        shown = CaseCheckSerializer(check_of(policy), context={"policy": policy})
+        return Response(shown.data)
 
-
-class _LatestCheckFirst(NewestFirstPagination):
-    ordering = ("-checked_at", "-pk")
-
-
-class DriftListView(KnownQueryView, ListAPIView[DriftReading]):
-    """Whether live questions are still those that certificates speak of."""
-
-    permission_classes = [IsAdmin]
-    throttle_scope = "user"
-    serializer_class = DriftReadingSerializer
-    pagination_class = _LatestCheckFirst
-    filterset_class = DriftFilter
-
-    def get_queryset(self) -> QuerySet[DriftReading]:
-        return DriftReading.objects.select_related("certificate")
-
-    @extend_schema(operation_id="drift_list")
-    def get(self, request: Request) -> Response:
-        """List the checks for drift, newest first; for the role admin."""
-        return self.list(request)
+    @extend_schema(request=None, responses={202: JobSerializer})
+    @test_cases.mapping.post
+    def ask_test_cases(self, request: Request, policy_id: int) -> Response:
+        """Ask the test cases under a version, by a job, which the answer is."""
+        job = ask_cases(self.get_object(), by=self.user)
+        return Response(JobSerializer(job).data, HTTP_202_ACCEPTED)

@@ -490,7 +490,10 @@ def routes_of(asked: Sequence[tuple[str, str, str, object]]) -> Mapping[Asked, s
 # The activation page shows how many test cases of its reader's hidden audiences fail or were
 # not asked, and never which: a version that answers others wrongly must not become active
 # because nobody who looks may see it.
-COUNTS_HIDDEN_CASES = {"/admin/qa/policy/1/activate_this/"}
+COUNTS_HIDDEN_CASES = {
+    "/admin/qa/policy/1/activate_this/",
+    "/api/v1/policies/1/test-cases",
+}
 
 
 @pytest.fixture
