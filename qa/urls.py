@@ -8,6 +8,7 @@ from qa.dashboard.api import DashboardView
 from qa.gaps.api import EscalationViewSet, GapViewSet, NoticeViewSet
 from qa.inbox.api import FlagView, InboxView
 from qa.policies.api import PolicyViewSet
+from qa.privacy.api import PersonViewSet
 from qa.reviews.api import ReviewViewSet, SampleViewSet
 from qa.votes.api import VoteView, VoteViewSet
 
@@ -41,6 +42,16 @@ urlpatterns = [
         "knowledge-bases/<slug:slug>/calibrate",
         SelfCalibrationViewSet.as_view({"post": "calibrate"}),
         name="api_calibrate",
+    ),
+    path(
+        "users/<str:username>/export",
+        PersonViewSet.as_view({"get": "export"}),
+        name="api_person_export",
+    ),
+    path(
+        "users/<str:username>/erase",
+        PersonViewSet.as_view({"post": "erase"}),
+        name="api_person_erase",
     ),
     path("dashboard", DashboardView.as_view(), name="api_dashboard"),
     path("drift", DriftListView.as_view(), name="api_drift"),

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.acting import as_owner
+from accounts.acting import as_owner, unrestricted
 from accounts.exceptions import ConflictError, NotFoundError
 from accounts.models import ApiToken, AuditEntry, Preferences, ProviderAccount
 from accounts.services import end_access
@@ -23,11 +23,12 @@ from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.entries.comments import Comment
-from kb.entries.models import Revision
+from kb.entries.models import Entry, Revision
 from kb.entries.wordings import Wording, remove_wordings
 from kb.upkeep.models import Flag
 from qa.answers.models import Answer
 from qa.gaps.escalation_models import Escalation, Notice
+from qa.gaps.models import GapQuestion
 from qa.inbox.models import InboxMark
 from qa.privacy.scrubbing import BATCH, StepMaker, scrub_in_steps
 from qa.reviews.models import Review
@@ -51,17 +52,21 @@ def find_person(name: str) -> User:
 
 
 def export_person(person: User) -> dict[str, Any]:
-    """Return what is stored of a person, ready for JSON but for its moments and ids."""
-    return {
-        "exported_at": timezone.now(),
-        "person": {
-            **{name: getattr(person, name) for name in _PERSON},
-            "groups": list(person.groups.values_list("name", flat=True)),
-            "knowledge_roles": list(map(str, person.knowledge_roles.all())),
-            "expert_for": list(person.expert_tags.values_list("name", flat=True)),
-        },
-        **{name: list(rows) for name, rows in _rows_of(person).items()},
-    }
+    """Return what is stored of a person, ready for JSON but for its moments and ids.
+
+    All of it, whoever asks: it is theirs, and of entries no more than ids.
+    """
+    with unrestricted("all that is stored of a person"):
+        return {
+            "exported_at": timezone.now(),
+            "person": {
+                **{name: getattr(person, name) for name in _PERSON},
+                "groups": list(person.groups.values_list("name", flat=True)),
+                "knowledge_roles": list(map(str, person.knowledge_roles.all())),
+                "expert_for": list(person.expert_tags.values_list("name", flat=True)),
+            },
+            **{name: list(rows) for name, rows in _rows_of(person).items()},
+        }
 
 
 def counts_of(person: User) -> dict[str, int]:
@@ -94,8 +99,11 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
         "comments": Comment.objects.filter(author=person).values(
             "entry_id", "text", "created_at"
         ),
-        "wordings": Wording.objects.filter(added_by=person).values(
+        "wordings": Wording.objects.filter(Q(added_by=person) | Q(text__in=_asked_by(person))).values(
             "entry_id", "text", "created_at"
+        ),
+        "entries_of_their_questions": _entries_asked_by(person).values(
+            "id", "knowledge_base__slug", "state", "created_at"
         ),
         "inbox": InboxMark.objects.filter(**mine).values(
             "kind", "subject", "is_assigned", "snoozed_until", "changed_at"
@@ -120,6 +128,29 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
     }  # fmt: skip
 
 
+def entries_to_look_at(person: User) -> list[int]:
+    """Return the ids of entries that may hold a person's words and are not erased.
+
+    Asked before an erasure: afterwards those are not found that share a question's words alone.
+    """
+    return list(_entries_asked_by(person).values_list("pk", flat=True))
+
+
+def _asked_by(person: User) -> QuerySet[Any, Any]:
+    return Answer.objects.filter(asker=person).values("question")
+
+
+def _entries_asked_by(person: User) -> QuerySet[Entry]:
+    """Those made of, or linked to, a question of theirs: by a reply, a gap, or its words."""
+    sent = Escalation.objects.filter(answer__asker=person)
+    gaps = GapQuestion.objects.filter(answer__asker=person)
+    return Entry.objects.filter(
+        Q(pk__in=sent.values("entry"))
+        | Q(pk__in=gaps.values("gap__entry"))
+        | Q(question__in=_asked_by(person))
+    ).order_by("pk")
+
+
 def request_erasure(person: User, *, by: User) -> Job:
     """Enqueue the erasure of a person; the job names them by their number alone."""
     _refuse_where_kept(person)
@@ -131,8 +162,10 @@ def erase_in_background(run: JobRun) -> dict[str, object]:
     """Erase a person, a step for each batch; the handler of `KIND`."""
     person = User.objects.filter(pk=run.parameters["user"]).first()
     if person is None:
-        return {"questions": 0}
-    return {"questions": erase_person(person, step=run.step, done=run.done)}
+        return {"questions": 0, "entries": []}
+    entries = entries_to_look_at(person)
+    erased = erase_person(person, step=run.step, done=run.done)
+    return {"questions": erased, "entries": entries}
 
 
 def erase_person(
@@ -146,8 +179,7 @@ def erase_person(
     _refuse_where_kept(person)
     with step():
         _lock_out(person)
-        asked = Answer.objects.filter(asker=person).values("question")
-        remove_wordings(Wording.objects.filter(text__in=asked))
+        remove_wordings(Wording.objects.filter(text__in=_asked_by(person)))
     done = scrub_in_steps(partial(_next_answers, person), step=step, done=done)
     with step():
         _erase_names(person)

@@ -47,6 +47,8 @@ DOORS = {
     ("kb/embedding/switch.py", "outdated vectors"),
     ("kb/embedding/vector_index.py", "vector indexes"),
     ("manage.py", "Django's commands"),
+    # Theirs, and ids; for who may export it.
+    ("qa/privacy/persons.py", "all that is stored of a person"),
     # The audit, which only its triggers write.
     ("qa/privacy/persons.py", "an erased person's name in the audit"),
     ("nescio/fitness.py", "start-up checks"),

@@ -22,8 +22,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--manages-users",
             action="store_true",
-            help="It may make, change and close accounts at /api/v1/users, if its user "
-            "has the role admin.",
+            help="It may make, change, close, export and erase accounts at /api/v1/users, "
+            "if its user has the role admin.",
         )
         ends = parser.add_mutually_exclusive_group()
         ends.add_argument(

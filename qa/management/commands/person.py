@@ -6,7 +6,12 @@ from django.core.management.base import BaseCommand, CommandError
 from django.core.serializers.json import DjangoJSONEncoder
 
 from accounts.exceptions import NescioError
-from qa.privacy.persons import erase_person, export_person, find_person
+from qa.privacy.persons import (
+    entries_to_look_at,
+    erase_person,
+    export_person,
+    find_person,
+)
 
 
 class Command(BaseCommand):
@@ -30,11 +35,17 @@ class Command(BaseCommand):
             if output is not None:
                 self._export(export_person(person), output)
             elif what == "erase":
+                entries = entries_to_look_at(person)
                 count = erase_person(person)
                 self.stdout.write(
                     f"Erased: {count:,} questions lost their words; the account is "
                     f"{person.username} now."
                 )
+                if entries:
+                    self.stdout.write(
+                        "Not erased, and perhaps with their words: entries "
+                        f"{', '.join(map(str, entries))}. Edit or erase these."
+                    )
         except NescioError as error:
             raise CommandError(str(error)) from error
 

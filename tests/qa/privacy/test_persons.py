@@ -10,11 +10,12 @@ from django.core.management import CommandError, call_command
 from django.db import connection, models
 from django.urls import reverse
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from accounts.acting import acting_for, as_owner
 from accounts.models import ApiToken, AuditEntry, ProviderAccount
 from accounts.roles import Role
-from accounts.services import create_token
+from accounts.services import create_token, set_knowledge_roles
 from integrations.models import Endpoint
 from jobs.models import Job
 from jobs.run import run_job
@@ -22,7 +23,8 @@ from kb.entries.comments import add_comment
 from kb.entries.wordings import Wording
 from kb.models import Entry, KnowledgeBase
 from kb.upkeep.services import flag_outdated
-from qa.gaps.escalations import close, escalate
+from qa.answers.submitted_text import EntryOptions
+from qa.gaps.escalations import close, escalate, reply
 from qa.models import (
     Answer,
     Escalation,
@@ -33,10 +35,11 @@ from qa.models import (
     Review,
     Vote,
 )
-from qa.privacy.persons import erase_person
+from qa.privacy.persons import KIND, erase_person, export_person
 from qa.reviews.labels import reviewed_questions
 from tests.clients import page_client
 from tests.factories import (
+    make_audience,
     make_entry,
     make_knowledge_base,
     make_staff,
@@ -228,6 +231,101 @@ def test_a_superuser_exports_and_erases_by_the_page(person, client):
 
     assert tables_that_say(NAME, WORDS) == set()
     assert "This person was erased." in client.get(page).content.decode()
+
+
+@pytest.fixture
+def manager() -> APIClient:
+    """A client by a token that manages users, as a directory has one."""
+    client = APIClient()
+    admin = make_user(Role.ADMIN, username="directory")
+    secret = create_token(user=admin, may_manage_users=True).secret
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return client
+
+
+def keep_their_question(person, audience) -> Entry:
+    """Let an expert keep a reply as an entry, whose question is then the person's."""
+    expert = make_user(Role.CURATOR, groups=["vault"])
+    sent = escalate(
+        make_answer(person, question=f"How old is {WORDS}?").pk, user=person
+    )
+    kept = EntryOptions(audience=audience, verify=True)
+    return reply(sent.pk, by=expert, text="It is old.", keep=kept).entry
+
+
+def test_entries_that_hold_their_words_are_named_and_stay(person, capsys):
+    leave_traces(person)
+    kept = keep_their_question(person, make_audience("vault", groups=["vault"]))
+    filled, same = make_entry("Nobody sells it."), make_entry("Like gold.")
+    Gap.objects.update(entry=filled)
+    Entry.objects.filter(pk=same.pk).update(question=f"Where is {WORDS}?")
+    asked_alike = make_entry("Ask at the desk.")
+    Wording.objects.create(entry=asked_alike, text=f"Where is {WORDS}?")
+
+    exported = export_person(person)
+    call_command("person", "erase", NAME)
+
+    named = sorted([kept.pk, filled.pk, same.pk])
+    assert [row["id"] for row in exported["entries_of_their_questions"]] == named
+    assert [row["entry_id"] for row in exported["wordings"]] == [asked_alike.pk]
+    said = f"entries {', '.join(map(str, named))}. Edit or erase these."
+    assert said in capsys.readouterr().out
+    assert {"kb_entry", "kb_revision"} <= tables_that_say(WORDS)
+    assert "kb_wording" not in tables_that_say(WORDS)
+
+
+def test_a_person_is_exported_and_erased_over_rest(person, manager):
+    leave_traces(person)
+    kept = keep_their_question(person, make_audience("vault", groups=["vault"]))
+    address = f"/api/v1/users/{NAME}"
+
+    exported = manager.get(f"{address}/export").json()
+    assert exported["person"]["username"] == NAME
+    assert exported["votes"][0]["comment"] == WORDS
+    # The token's own user may not see the entry, and learns no word of it.
+    (row,) = exported["entries_of_their_questions"]
+    assert row.keys() == {"id", "knowledge_base__slug", "state", "created_at"}
+    assert row["id"] == kept.pk
+
+    for wrong in ({}, {"username": "else"}, {"username": NAME, "now": True}):
+        refused = manager.post(f"{address}/erase", wrong, format="json")
+        assert refused.status_code == 400
+    assert not Job.objects.filter(kind=KIND).exists()
+    begun = manager.post(f"{address}/erase", {"username": NAME}, format="json")
+    assert begun.status_code == 202
+    job = Job.objects.get(kind=KIND)
+    assert begun.json()["id"] == str(job.pk)
+    run_job(job.pk, HANDLERS)
+
+    done = manager.get(f"/api/v1/jobs/{job.pk}").json()["result"]
+    assert done == {"questions": 4, "entries": [kept.pk]}
+    assert User.objects.get(pk=person.pk).username == f"erased-{person.pk}"
+    assert manager.get(f"{address}/export").status_code == 404
+
+
+def test_without_the_right_nobody_is_exported_or_erased(person, manager):
+    User.objects.create_superuser("zeus")
+    address = f"/api/v1/users/{NAME}"
+    assert manager.get("/api/v1/users/zeus/export").status_code == 404
+    over = manager.post("/api/v1/users/zeus/erase", {"username": "zeus"}, format="json")
+    assert over.status_code == 404
+
+    elsewhere = make_user(None)
+    set_knowledge_roles(elsewhere, {make_knowledge_base("travel").pk: "curator"})
+    plain = make_user(Role.ADMIN)
+    for user in (
+        *map(make_user, (Role.AGENT, Role.SME, Role.CURATOR)),
+        elsewhere,
+        plain,
+        person,
+    ):
+        client = APIClient()
+        secret = create_token(user=user).secret
+        client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+        asked = client.get(f"{address}/export")
+        erased = client.post(f"{address}/erase", {"username": NAME}, format="json")
+        assert (asked.status_code, erased.status_code) == (403, 403)
+    assert not Job.objects.filter(kind=KIND).exists()
 
 
 def test_old_texts_go_by_the_age_that_the_knowledge_base_wants(person):
