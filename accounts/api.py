@@ -14,9 +14,9 @@ from rest_framework.views import APIView
 
 from accounts import services
 from accounts.delegation import HEADER, acting_service
-from accounts.models import ApiToken
-from accounts.rest import RowViewSet
-from accounts.roles import Role, has_role
+from accounts.models import ApiToken, AuditEntry
+from accounts.rest import MomentFilter, RowViewSet, SlugFilter, StrictFilterSet
+from accounts.roles import IsAdmin, Role, has_role
 
 
 class TokenSerializer(serializers.ModelSerializer[ApiToken]):
@@ -145,3 +145,36 @@ class TokenViewSet(RowViewSet[ApiToken]):
         """Revoke a token at once: one's own, or as an admin anybody's but a superuser's."""
         services.revoke_token(token_id=token_id, by=request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+    """One change of what somebody may see or do."""
+
+    changes = serializers.DictField(
+        child=serializers.ListField(), help_text="[before, after] by field; no secrets."
+    )
+
+    class Meta:
+        model = AuditEntry
+        fields = ["id", "at", "actor", "reader", "kind", "action", "subject", "changes"]
+        read_only_fields = fields
+
+
+class AuditFilter(StrictFilterSet):
+    kind = SlugFilter()
+    actor = SlugFilter()
+    since = MomentFilter("at", "gte")
+    until = MomentFilter("at", "lt")
+
+
+class AuditViewSet(RowViewSet[AuditEntry]):
+    """Who changed whose access: users, groups, audiences, policies, tokens; for admins.
+
+    Newest first.
+    """
+
+    queryset = AuditEntry.objects.all()
+    serializer_class = AuditEntrySerializer
+    permission_classes = [IsAdmin]
+    filterset_class = AuditFilter
+    ordering = ("-pk",)

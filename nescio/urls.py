@@ -5,7 +5,7 @@ from rest_framework.permissions import AllowAny
 from rest_framework.routers import SimpleRouter
 
 from accounts import pages
-from accounts.api import TokenViewSet
+from accounts.api import AuditViewSet, TokenViewSet
 from accounts.invitations import ChoosePasswordPage
 from accounts.provider import pages as sign_in
 from accounts.provider.provisioning import UserViewSet
@@ -17,6 +17,7 @@ from qa.dashboard.admin import dashboard_page
 from qa.privacy.pages import person_page
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
+router.register("audit", AuditViewSet, "audit")
 router.register("jobs", JobViewSet, "jobs")
 router.register("tokens", TokenViewSet, "tokens")
 router.register("users", UserViewSet, "users")

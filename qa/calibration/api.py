@@ -35,8 +35,8 @@ class SelfCalibrationSettingsSerializer(
     """What a knowledge base wants of its own calibration, and how far it is."""
 
     is_due = serializers.SerializerMethodField(
-        help_text="Whether enough has changed since the last: a job looks every two "
-        "hours. Never where it does not calibrate itself."
+        help_text="Whether enough has changed since the last, of what the caller sees: a "
+        "job looks every two hours. Never where it does not calibrate itself."
     )
     last = serializers.SerializerMethodField(help_text="null: there was none.")
 

@@ -157,6 +157,8 @@ class NewPolicySerializer(StrictModelSerializer):
         ]  # fmt: skip
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if not attrs.keys() - {"based_on", "knowledge_base"}:
+            raise serializers.ValidationError("Say what is to be set otherwise.")
         source, base = attrs.get("based_on"), attrs.pop("knowledge_base", None)
         if source is None:
             attrs["based_on"] = active_policy(base or find_knowledge_base({}))

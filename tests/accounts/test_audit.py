@@ -10,7 +10,7 @@ from rest_framework.test import APIClient
 from accounts.acting import acting_for, as_owner
 from accounts.models import ApiToken, AuditEntry
 from accounts.roles import Role
-from accounts.services import create_token
+from accounts.services import create_token, set_knowledge_roles
 from kb.models import Audience
 from qa.policies.services import activate, ensure_default_policy, new_version, roll_back
 from tests.clients import inline_rows, rest_client
@@ -225,3 +225,37 @@ def test_a_curator_does_not_see_the_record(client):
     page = client.get(reverse("admin:accounts_auditentry_changelist"))
 
     assert page.status_code == 403
+
+
+def test_an_admin_reads_the_audit_over_rest(ada):
+    make_knowledge_base()
+    client, address = rest_client(ada), "/api/v1/audit"
+    with acting_for(ada):
+        make_audience("board")
+        make_audience("vault")
+        Audience.objects.filter(slug="vault").update(everyone=False)
+
+    def read(**asked: str) -> list[dict[str, object]]:
+        found: list[dict[str, object]] = client.get(address, asked).json()["results"]
+        return found
+
+    newest, second, first = read(kind="audience", actor="ada")
+    assert (newest["action"], newest["subject"]) == ("update", "vault")
+    assert newest["changes"] == {"everyone": [True, False]}
+    assert newest["reader"] == f"nescio:user:{ada.pk}"
+    assert (second["subject"], first["subject"]) == ("vault", "board")
+    assert read(kind="audience", since=str(newest["at"])) == [newest]
+    assert read(kind="audience", until=str(second["at"])) == [first]
+    assert read(kind="audience", actor="nobody") == []
+    assert {row["kind"] for row in read()} > {"audience"}
+    assert client.get(address, {"since": "yesterday"}).status_code == 400
+    assert client.post(address).status_code == 405
+
+
+@pytest.mark.parametrize("role", [Role.AGENT, Role.SME, Role.CURATOR, None])
+def test_the_audit_is_for_admins_alone_over_rest(role):
+    user = make_user(role)
+    if role is None:
+        set_knowledge_roles(user, {make_knowledge_base().pk: "curator"})
+
+    assert rest_client(user).get("/api/v1/audit").status_code == 403

@@ -335,6 +335,7 @@ def parameters(secret: Secret, route: str) -> dict[str, object]:
         "gap_id": secret.gap.pk,
         "comment_id": secret.comment.pk,
         "notice_id": 1,
+        "synonym_id": 1,
         "endpoint_id": 1,
         "delivery_id": 1,
         "review_id": 1,

@@ -25,6 +25,8 @@ from drf_spectacular.generators import SchemaGenerator
 from accounts.acting import as_owner
 from accounts.roles import Role
 from accounts.services import create_token
+from integrations.events.services import send_test
+from integrations.models import Endpoint
 from kb.models import Section, Tag
 from qa.answers import asking
 from qa.answers.api import EXAMPLE
@@ -67,8 +69,15 @@ _FITTING = [
     "POST /api/v1/reviews/samples",
     "PUT /api/v1/answers/{answer_id}/vote",
     "PUT /api/v1/reviews/{review_id}/judgement",
+    "POST /api/v1/policies",
+    "POST /api/v1/policies/{policy_id}/activate",
+    "POST /api/v1/policies/{policy_id}/roll-back",
+    "POST /api/v1/webhooks",
+    "PATCH /api/v1/webhooks/{endpoint_id}",
+    "GET /api/v1/webhook-deliveries",
     "POST /api/v1/users",
     "PATCH /api/v1/users/{username}",
+    "POST /api/v1/users/{username}/erase",
     "POST /v1/chat/completions",
     "POST /dify/retrieval",
 ]
@@ -204,10 +213,16 @@ def rows(user: User) -> dict[str, object]:
         "Who won the cup in 1974?", asker=user, channel=Answer.Channel.API
     )
     vote = Vote.objects.create(answer=answered, user=user, is_up=False)
+    # Nothing is posted to a private address.
+    endpoint = Endpoint.objects.create(
+        name="CRM", url="https://127.0.0.1/", owner=user, types=["gap.opened"]
+    )
     return {
         "answer_id": str(answered.pk),
         "conflict_id": made.conflict.pk,
+        "delivery_id": send_test(endpoint.pk, by=user).pk,
         "document_id": made.document.pk,
+        "endpoint_id": endpoint.pk,
         "entry_id": made.entry.pk,
         "escalation_id": escalate(answered.pk, user=user).pk,
         "gap_id": made.gap.pk,

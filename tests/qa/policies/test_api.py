@@ -98,6 +98,7 @@ def test_of_several_knowledge_bases_one_is_named(client, policy):
         {"is_calibrated": True},
         {"version": 7},
         {"based_on": 0},
+        {"knowledge_base": "cards"},
     ],
 )
 def test_a_version_that_can_not_be_is_refused(client, policy, fields):
