@@ -75,6 +75,7 @@ _FITTING = [
     "POST /api/v1/webhooks",
     "PATCH /api/v1/webhooks/{endpoint_id}",
     "GET /api/v1/webhook-deliveries",
+    "POST /api/v1/synonyms",
     "POST /api/v1/users",
     "PATCH /api/v1/users/{username}",
     "POST /api/v1/users/{username}/erase",
