@@ -195,7 +195,21 @@ class StrictSerializer(serializers.Serializer[Any]):
             unknown = [str(key) for key in data.keys() - self.fields.keys()]
             if unknown:
                 raise unknown_names(unknown, self.fields, "field")
+            self._refuse_without(data)
         return super().to_internal_value(data)
+
+    def _refuse_without(self, data: Mapping[str, object]) -> None:
+        """Refuse a part of a body in which something is missing.
+
+        The library takes what is left out of a change for unchanged, but a row of a list is
+        no change of one that was there.
+        """
+        if self.root is self or not getattr(self.root, "partial", False):
+            return
+        needed = {name for name, field in self.fields.items() if field.required}
+        if missing := sorted(needed - data.keys()):
+            said = [self.error_messages["required"]]
+            raise serializers.ValidationError(dict.fromkeys(missing, said))
 
 
 class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):

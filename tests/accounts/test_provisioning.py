@@ -150,3 +150,14 @@ def test_the_list_takes_few_queries(directory, django_assert_num_queries):
 
     with django_assert_num_queries(4):  # token, users, groups, roles
         directory.get("/api/v1/users")
+
+
+@pytest.mark.parametrize("role", [{}, {"knowledge_base": "cards"}, {"role": "sme"}])
+def test_a_role_that_lacks_a_part_is_refused_also_in_a_change(directory, role):
+    make_knowledge_base()
+    make_user(username="olga")
+
+    refused = change(directory, "olga", knowledge_roles=[role])
+
+    assert refused.status_code == 400
+    assert "required" in str(refused.json()["error"]["detail"])

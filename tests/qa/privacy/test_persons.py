@@ -250,7 +250,9 @@ def keep_their_question(person, audience) -> Entry:
         make_answer(person, question=f"How old is {WORDS}?").pk, user=person
     )
     kept = EntryOptions(audience=audience, verify=True)
-    return reply(sent.pk, by=expert, text="It is old.", keep=kept).entry
+    entry = reply(sent.pk, by=expert, text="It is old.", keep=kept).entry
+    assert entry is not None
+    return entry
 
 
 def test_entries_that_hold_their_words_are_named_and_stay(person, capsys):
