@@ -31,15 +31,18 @@ class EventType(StrEnum):
     """What may be subscribed to; part of the interface, so never renamed."""
 
     ANSWER_REFUSED = "answer.refused"
+    ANSWER_VOTED = "answer.voted"
     ESCALATION_RAISED = "escalation.raised"
     ESCALATION_REPLIED = "escalation.replied"
     GAP_OPENED = "gap.opened"
     GAP_FILLED = "gap.filled"
+    ENTRY_CHANGED = "entry.changed"
     ENTRY_VERIFIED = "entry.verified"
     ENTRY_EXPIRED = "entry.expired"
     CONFLICT_FOUND = "conflict.found"
     DRIFT_FOUND = "drift.found"
     POLICY_ACTIVATED = "policy.activated"
+    JOB_SUCCEEDED = "job.succeeded"
     JOB_FAILED = "job.failed"
     SOURCE_FAILED = "source.failed"
     DELIVERY_FAILED = "delivery.failed"
@@ -48,15 +51,18 @@ class EventType(StrEnum):
 
 MEANINGS = {
     EventType.ANSWER_REFUSED: "a question was refused",
+    EventType.ANSWER_VOTED: "somebody voted on an answer or a refusal",
     EventType.ESCALATION_RAISED: "a refused question, or a wrong answer, was sent to an expert",
     EventType.ESCALATION_REPLIED: "an expert answered or closed one",
     EventType.GAP_OPENED: "a gap was found, or opened again",
     EventType.GAP_FILLED: "a gap was filled",
+    EventType.ENTRY_CHANGED: "an entry has a new revision, such as one that retires it",
     EventType.ENTRY_VERIFIED: "an entry was verified",
     EventType.ENTRY_EXPIRED: "an entry's validity ended",
     EventType.CONFLICT_FOUND: "two entries say the same or contradict each other",
     EventType.DRIFT_FOUND: "live questions differ from those of a calibration",
     EventType.POLICY_ACTIVATED: "a version of a policy began to decide",
+    EventType.JOB_SUCCEEDED: "background work that somebody asked for is done",
     EventType.JOB_FAILED: "background work failed",
     EventType.SOURCE_FAILED: "a followed source can't be read any more",
     EventType.DELIVERY_FAILED: "a message to a webhook endpoint was given up",

@@ -24,6 +24,7 @@ from qa.gaps.escalation_models import Escalation, Notice
 from qa.gaps.models import Gap
 from qa.gaps.notices import link as notice_link
 from qa.policies.models import Policy
+from qa.votes.models import Vote
 
 Fields = dict[str, Any]
 _Data = Mapping[str, Any]
@@ -62,6 +63,12 @@ def _answer(owner: User, data: _Data) -> Fields | None:
         **dict(zip(("reason", "channel", "language"), found, strict=True)),
         "link": _address("answer", data["answer"]),
     }
+
+
+def _vote(owner: User, data: _Data) -> Fields | None:
+    if not Vote.objects.visible_to(owner).filter(pk=data["vote"]).exists():
+        return None
+    return {**data, "link": _address("answer", data["answer"])}
 
 
 def _row(
@@ -137,19 +144,23 @@ _escalation = _row(
 )
 _gap = _row("gap", "admin:qa_gap_change", Gap.objects.visible_to)
 _entry = _row("entry", "entry", Entry.objects.readable_by)
+_job = _row("job", "admin:jobs_job_change", Job.objects.visible_to)
 
 _READERS: Mapping[str, Callable[[User, _Data], Fields | None]] = {
     EventType.ANSWER_REFUSED: _answer,
+    EventType.ANSWER_VOTED: _vote,
     EventType.ESCALATION_RAISED: _escalation,
     EventType.ESCALATION_REPLIED: _escalation,
     EventType.GAP_OPENED: _gap,
     EventType.GAP_FILLED: _gap,
+    EventType.ENTRY_CHANGED: _entry,
     EventType.ENTRY_VERIFIED: _entry,
     EventType.ENTRY_EXPIRED: _entry,
     EventType.CONFLICT_FOUND: _row("conflict", "admin:kb_conflict_change", _conflicts),
     EventType.DRIFT_FOUND: _policy,
     EventType.POLICY_ACTIVATED: _policy,
-    EventType.JOB_FAILED: _row("job", "admin:jobs_job_change", Job.objects.visible_to),
+    EventType.JOB_SUCCEEDED: _job,
+    EventType.JOB_FAILED: _job,
     EventType.SOURCE_FAILED: _row(
         "source", "admin:kb_followedsource_change", sources_seen_by
     ),

@@ -26,11 +26,13 @@ from integrations.events.models import Delivery, Endpoint, Event, EventType
 from integrations.events.posting import EndpointStateError, Message, checked_url, post
 from jobs.run import run_job
 from jobs.services import enqueue
+from kb.entries.services import edit_entry
+from kb.entries.states import retire_entry
 from kb.models import Conflict
 from kb.sources.models import FollowedSource
 from qa.calibration.models import Certificate, DriftReading
 from qa.gaps.escalations import close, escalate
-from qa.models import Answer, Gap
+from qa.models import Answer, Gap, Vote
 from qa.policies.models import PolicyActivation
 from qa.policies.services import ensure_default_policy
 from tests.clients import rest_client
@@ -191,6 +193,10 @@ def test_every_kind_of_event_comes_with_its_link(owner, receiver, settings):
     PolicyActivation.objects.create(knowledge_base=base, policy=policy)
     job = enqueue("no.such_kind", {})
     run_job(job.pk, {})
+    done = enqueue("some.kind", {}, owner=owner)
+    run_job(done.pk, {"some.kind": lambda _: {}})
+    run_job(enqueue("some.kind", {}).pk, {"some.kind": lambda _: {}})
+    vote = Vote.objects.create(answer=refused, user=asker, is_up=False)
     type(first).objects.filter(pk=first.pk).update(
         valid_until=timezone.now() + timedelta(milliseconds=1)
     )
@@ -216,13 +222,46 @@ def test_every_kind_of_event_comes_with_its_link(owner, receiver, settings):
     assert by_kind["conflict.found"]["entries"] == [first.pk, second.pk]
     assert by_kind["job.failed"]["kind"] == "no.such_kind"
     assert by_kind["policy.activated"]["version"] == policy.version
+    assert by_kind["job.succeeded"]["job"] == str(done.pk)
+    assert by_kind["answer.voted"]["vote"] == vote.pk
+    assert by_kind["entry.changed"]["entry"] == first.pk
     assert by_kind["notice.sent"]["user"] == asker.username
     assert by_kind["source.failed"]["source"] == source.pk
-    for once in ("drift.found", "source.failed", "delivery.failed"):
+    for once in ("drift.found", "source.failed", "delivery.failed", "job.succeeded"):
         assert [kind for kind, _ in got].count(once) == 1
     for _, body in receiver.posts:
         assert "euros" not in body.decode()
         assert "bank" not in body.decode()
+
+
+def test_a_copy_learns_what_changes(owner, receiver):
+    make_endpoint(owner, receiver.url, EventType.ENTRY_CHANGED, EventType.ANSWER_VOTED)
+    entry = make_entry("It costs 12 euros.")
+    voted = make_answer(make_user())
+    vote = Vote.objects.create(answer=voted, user=make_user(), is_up=True)
+    boss = make_user(Role.CURATOR)
+
+    edit_entry(
+        entry_id=entry.pk, author=boss, may_verify=True, text="It costs 13 euros."
+    )
+    retire_entry(entry_id=entry.pk, by=boss)
+    Vote.objects.filter(pk=vote.pk).update(comment="Good.")
+    Vote.objects.filter(pk=vote.pk).update(is_up=False, reasons=["outdated"])
+    deliveries.deliver_due()
+
+    got = [(kind, {**data, "link": ""}) for kind, data in receiver.got()]
+    about = {"knowledge_base": "cards", "link": "", "entry": entry.pk}
+    changed = [data for kind, data in got if kind == "entry.changed"]
+    assert changed == [
+        about | {"revision": 2, "state": "verified"},
+        about | {"revision": 3, "state": "retired"},
+    ]
+    ratings = [
+        (data["rating"], data["reasons"])
+        for kind, data in got
+        if kind == "answer.voted"
+    ]
+    assert ratings == [("up", []), ("down", ["outdated"])]
 
 
 def test_that_a_message_about_a_message_was_given_up_is_no_event(owner, receiver):
