@@ -93,6 +93,12 @@ class InvalidEscalationError(NescioError):
     code = "invalid_escalation"
 
 
+class AssignedElsewhereError(ConflictError):
+    """Somebody else works on it; taking it over is to be said."""
+
+    code = "assigned_elsewhere"
+
+
 class NothingToUndoError(ConflictError):
     code = "nothing_to_undo"
 

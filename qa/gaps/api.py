@@ -33,6 +33,7 @@ from qa.gaps.serializers import (
     ProposeSerializer,
     ReasonSerializer,
     ReplySerializer,
+    TakeSerializer,
 )
 
 _GAP_OR_CLOSED = {
@@ -122,7 +123,17 @@ class GapViewSet(RowViewSet[Gap]):
         services.reopen(gap_id, by=self.user)
         return self.row_response()
 
-    @extend_schema(operation_id="gaps_assign", request=OwnerSerializer)
+    @extend_schema(
+        operation_id="gaps_assign",
+        request=OwnerSerializer,
+        responses={
+            200: GapSerializer,
+            409: OpenApiResponse(
+                description="You name yourself, and somebody else has it "
+                "(`assigned_elsewhere`): send `take_over`."
+            ),
+        },
+    )
     @action(detail=True, methods=["put"])
     def owner(self, request: Request, gap_id: int) -> Response:
         """Say which expert works on it, or that nobody does."""
@@ -132,6 +143,9 @@ class GapViewSet(RowViewSet[Gap]):
 
 class EscalationFilter(StrictFilterSet):
     state = django_filters.ChoiceFilter(choices=Escalation.State.choices)
+    answer = django_filters.UUIDFilter(
+        "answer_id", label="The id of the answer that was sent."
+    )
 
 
 class EscalationViewSet(RowViewSet[Escalation]):
@@ -204,18 +218,27 @@ class EscalationViewSet(RowViewSet[Escalation]):
         return self.row_response()
 
     @extend_schema(
-        operation_id="escalations_take", request=None, responses=_ESCALATION_OR_ENDED
+        operation_id="escalations_take",
+        request=TakeSerializer,
+        responses={
+            200: EscalationSerializer,
+            409: OpenApiResponse(
+                description="It has its reply already, or somebody else has it "
+                "(`assigned_elsewhere`): send `take_over`."
+            ),
+        },
     )
     @action(detail=True, methods=["put"], permission_classes=[IsSMESomewhere])
     def assignee(self, request: Request, escalation_id: int) -> Response:
-        """Assign it to oneself."""
-        escalations.assign(escalation_id, to=self.user, by=self.user)
+        """Assign it to oneself; from somebody else with `take_over` alone."""
+        given = self.validated(TakeSerializer)
+        escalations.assign(escalation_id, to=self.user, by=self.user, **given)
         return self.row_response()
 
     @extend_schema(operation_id="escalations_release", responses=_ESCALATION_OR_ENDED)
     @assignee.mapping.delete
     def unassign(self, request: Request, escalation_id: int) -> Response:
-        """Leave it to all experts."""
+        """Leave it to all experts, whoever has it."""
         escalations.assign(escalation_id, to=None, by=self.user)
         return self.row_response()
 

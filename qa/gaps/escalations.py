@@ -6,6 +6,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.people import person_name
 from accounts.roles import Role, has_role_in
 from kb.entries.models import Entry
 from kb.entries.wordings import confirm_question
@@ -13,6 +14,7 @@ from qa.answers.models import Answer
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import (
     AnswerNotFoundError,
+    AssignedElsewhereError,
     EscalationClosedError,
     EscalationExistsError,
     EscalationNotFoundError,
@@ -56,9 +58,17 @@ def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
 
 
 @transaction.atomic
-def assign(escalation_id: int, *, to: User | None, by: User) -> Escalation:
-    """Let one expert work on it, replacing another, or with None all of them."""
+def assign(
+    escalation_id: int, *, to: User | None, by: User, take_over: bool = True
+) -> Escalation:
+    """Let one expert work on it, or with None all of them.
+
+    Raises:
+        AssignedElsewhereError: `by` would take it from another, without `take_over`.
+    """
     escalation = _open(escalation_id, by)
+    if to == by and not take_over:
+        check_free(f"Escalation {escalation_id}", escalation.assignee, by)
     escalation.assignee = to
     escalation.save(update_fields=["assignee"])
     return escalation
@@ -116,6 +126,14 @@ def close(escalation_id: int, *, by: User, reason: str) -> Escalation:
     """End it without an answer; the asker reads why."""
     escalation = _open(escalation_id, by)
     return _ended(escalation, Escalation.State.CLOSED, _said(reason), by)
+
+
+def check_free(what: str, holder: User | None, by: User) -> None:
+    """Raise `AssignedElsewhereError` where another active person works on it."""
+    if holder is not None and holder != by and holder.is_active:
+        raise AssignedElsewhereError(
+            f"{what} is assigned to {person_name(holder)}; `take_over` takes it from them."
+        )
 
 
 def mark_read(answer: Answer, *, by: User) -> None:

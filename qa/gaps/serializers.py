@@ -20,6 +20,19 @@ from qa.gaps.notices import shown_answer
 from qa.gaps.services import REASON_LIMIT, TEXT_LIMIT, Tried
 
 
+def _take_over() -> StrictBooleanField:
+    return StrictBooleanField(
+        default=False,
+        help_text="Take it yourself though somebody else has it; without: 409.",
+    )
+
+
+class TakeSerializer(StrictSerializer):
+    """Whether to take it from who has it."""
+
+    take_over = _take_over()
+
+
 class ProposeSerializer(StrictSerializer):
     """For whom entries are to be proposed."""
 
@@ -58,6 +71,7 @@ class OwnerSerializer(StrictSerializer):
     """Who works on it."""
 
     owner = UserField(allow_null=True, help_text="null: nobody.")
+    take_over = _take_over()
 
 
 class GapSerializer(serializers.ModelSerializer[Gap]):
@@ -133,11 +147,17 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
     answer = serializers.SerializerMethodField(
         help_text="Where to read it; null for a flagged entry."
     )
+    escalation = serializers.IntegerField(
+        source="escalation_id",
+        allow_null=True,
+        help_text="Of a reply: where to read it; else null.",
+    )
 
     class Meta:
         model = Notice
         fields: list[str] = [
-            "id", "kind", "question", "answer", "entry", "created_at", "read_at"
+            "id", "kind", "question", "answer", "escalation", "entry", "created_at",
+            "read_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -180,12 +200,23 @@ class EscalationSerializer(serializers.ModelSerializer[Escalation]):
     question = serializers.CharField(source="answer.question")
     raised_by = username_field("raised_by")
     assignee = username_field("assignee")
+    reply = serializers.CharField(
+        read_only=True,
+        help_text="What the asker reads: the answer, or of a closed one its `reason`.",
+    )
+    reason = serializers.SerializerMethodField(
+        help_text="Why a closed one got no answer; else null."
+    )
     replied_by = username_field("replied_by")
 
     class Meta:
         model = Escalation
         fields: list[str] = [
             "id", "answer", "question", "state", "note", "raised_by", "assignee",
-            "reply", "replied_by", "replied_at", "entry", "created_at",
+            "reply", "reason", "replied_by", "replied_at", "entry", "created_at",
         ]  # fmt: skip
         read_only_fields = fields
+
+    def get_reason(self, escalation: Escalation) -> str | None:
+        is_closed = escalation.state == Escalation.State.CLOSED
+        return escalation.reply if is_closed else None

@@ -31,6 +31,7 @@ from qa.exceptions import GapClosedError, GapNotFoundError, InvalidGapError
 from qa.gaps.models import Gap, GapQuestion, Repeat
 from qa.votes.models import Vote
 
+from .escalations import check_free
 from .near_entries import nearest_entries
 from .repeats import start_asking_again
 
@@ -44,11 +45,12 @@ logger = logging.getLogger(__name__)
 
 
 @transaction.atomic
-def assign(gap_id: int, *, by: User, owner: User | None) -> Gap:
+def assign(gap_id: int, *, by: User, owner: User | None, take_over: bool = True) -> Gap:
     """Say who works on a gap, or that nobody does.
 
     Raises:
         InvalidGapError: The owner is no expert.
+        AssignedElsewhereError: `by` would take it from another, without `take_over`.
     """
     gap = _lock(gap_id, by)
     base = gap.knowledge_base
@@ -56,6 +58,8 @@ def assign(gap_id: int, *, by: User, owner: User | None) -> Gap:
         raise InvalidGapError(
             f"{owner} is no expert of {base}; give them the role sme first."
         )
+    if owner == by and not take_over:
+        check_free(f"Gap {gap_id}", gap.owner, by)
     gap.owner = owner
     gap.save(update_fields=["owner"])
     return gap

@@ -354,6 +354,24 @@ def test_rest_says_what_is_wrong():
     assert rest_client(make_user(Role.AGENT)).get("/api/v1/gaps").status_code == 403
 
 
+def test_a_gap_is_taken_from_another_on_purpose_alone():
+    ann, ben, caspar = (make_user(Role.SME, username=name) for name in "abc")
+    address = f"/api/v1/gaps/{make_gaps(QUESTION).pk}/owner"
+
+    def put(by, owner, **more: object):
+        return rest_client(by).put(
+            address, {"owner": owner and owner.username, **more}, format="json"
+        )
+
+    assert put(ann, ann).json()["owner"] == "a"
+    refused = put(ben, ben)
+    assert refused.status_code == 409
+    assert refused.json()["error"]["code"] == "assigned_elsewhere"
+    assert put(ben, ben, take_over=True).json()["owner"] == "b"
+    assert put(ann, caspar).json()["owner"] == "c"  # who hands it out says to whom
+    assert put(ann, None).json()["owner"] is None
+
+
 def test_an_answer_from_what_the_expert_may_not_see_is_withheld():
     vault = make_audience("vault", groups=["vault"])
     hidden = make_entry("The limit is 900 euros.", audience=vault)

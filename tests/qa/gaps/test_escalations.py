@@ -230,6 +230,62 @@ def test_over_rest_from_the_refusal_to_the_reply(refusal, asker):
     assert expert.post(f"{url}/close", {"reason": "No."}, format="json").status_code == 409  # fmt: skip
 
 
+def test_an_escalation_is_taken_over_on_purpose_alone(sent, asker):
+    ann, ben = make_user(Role.SME, username="ann"), make_user(Role.SME)
+    url = f"/api/v1/escalations/{sent.pk}/assignee"
+    assert rest_client(ann).put(url).status_code == 200
+
+    other = rest_client(ben)
+    refused = other.put(url)
+    assert refused.status_code == 409
+    assert refused.json()["error"]["code"] == "assigned_elsewhere"
+    assert "assigned to ann" in refused.json()["error"]["message"]
+    assert Escalation.objects.get().assignee == ann
+    assert rest_client(ann).put(url).status_code == 200
+    taken = other.put(url, {"take_over": True}, format="json")
+    assert taken.json()["assignee"] == ben.username
+    assert rest_client(asker).put(url, {"take_over": True}).status_code == 403
+
+
+def test_who_is_deactivated_keeps_nobody_from_an_escalation(sent):
+    ann = make_user(Role.SME)
+    assign(sent.pk, to=ann, by=ann)
+    ann.is_active = False
+    ann.save()
+
+    taken = rest_client(make_user(Role.SME)).put(
+        f"/api/v1/escalations/{sent.pk}/assignee"
+    )
+
+    assert taken.status_code == 200
+
+
+def test_escalations_are_found_by_the_answer_they_are_about(sent, refusal, asker):
+    escalate(make_answer(asker).pk, user=asker)
+    address = "/api/v1/escalations"
+
+    found = rest_client(asker).get(address, {"answer": refusal.pk}).json()["results"]
+    others = rest_client(make_user()).get(address, {"answer": refusal.pk})
+    unreadable = rest_client(asker).get(address, {"answer": "x"})
+
+    assert [each["id"] for each in found] == [sent.pk]
+    assert others.json()["results"] == []
+    assert unreadable.status_code == 400
+
+
+def test_a_closed_one_says_why_and_an_answered_one_gives_no_reason(sent, asker):
+    expert = rest_client(make_user(Role.SME))
+    url = f"/api/v1/escalations/{sent.pk}"
+
+    assert expert.get(url).json()["reason"] is None
+    closed = expert.post(f"{url}/close", {"reason": "Ask the bank."}, format="json")
+    assert closed.json()["reason"] == closed.json()["reply"] == "Ask the bank."
+    other = escalate(make_answer(asker).pk, user=asker)
+    reply(other.pk, by=make_user(Role.SME), text="Five euros.")
+    shown = expert.get(f"/api/v1/escalations/{other.pk}").json()
+    assert (shown["reply"], shown["reason"]) == ("Five euros.", None)
+
+
 def test_an_audience_of_others_looks_like_none(sent):
     make_audience("board", groups=["board"])
     expert = rest_client(make_user(Role.SME))

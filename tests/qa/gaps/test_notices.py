@@ -108,6 +108,8 @@ def test_notices_are_ones_own_over_rest(asker):
 
     (told,) = mine.get("/api/v1/notices?is_read=false").json()["results"]
     assert (told["kind"], told["answer"]) == ("reply", str(notice.answer_id))
+    assert told["escalation"] == notice.escalation_id
+    assert mine.get(f"/api/v1/escalations/{told['escalation']}").status_code == 200
     assert other.get("/api/v1/notices").json()["results"] == []
     assert other.put(address).status_code == 404
     assert mine.put(address).json()["read_at"] is not None
