@@ -4,7 +4,8 @@ from uuid import UUID
 
 import django_filters
 from django.conf import settings
-from django.db.models import QuerySet
+from django.contrib.auth.models import User
+from django.db.models import Exists, OuterRef, QuerySet, Subquery
 from django.http import HttpResponseBase
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -18,6 +19,7 @@ from accounts.rest import (
     KnownQueryView,
     MomentFilter,
     RowViewSet,
+    SlugFilter,
     StrictBooleanField,
     StrictCharField,
     StrictFilterSet,
@@ -29,12 +31,12 @@ from accounts.rest import (
 from accounts.roles import IsAgent
 from jobs.api import EVENT_SCHEMA, EventStreamRenderer
 from kb.documents.models import KnowledgeBase
-from kb.interface.api import TagFilter
+from kb.interface.api import KnowledgeBaseFilter, TagFilter
 from kb.tags.models import Tag
 from qa.answers import asking
 from qa.answers.conversations import check_knowledge_base, find_conversation
 from qa.answers.event_stream import event_response, stream
-from qa.answers.models import Answer
+from qa.answers.models import Answer, AnswerQuerySet
 from qa.answers.past import ask_as_of
 from qa.answers.serializers import (
     AnswerSerializer,
@@ -44,6 +46,7 @@ from qa.answers.serializers import (
 )
 from qa.exceptions import AnswerNotFoundError
 from qa.pipeline.gates import Gate, Reason
+from qa.votes.models import Vote
 
 EXAMPLE = "What does a replacement card cost?"
 
@@ -110,6 +113,16 @@ class TaggedQuestionSerializer(QuestionSerializer):
 
 
 class AnswerFilter(StrictFilterSet):
+    knowledge_base = KnowledgeBaseFilter()
+    asker = SlugFilter(method="filter_asker", label="The asker's user name.")
+    conversation = django_filters.UUIDFilter(
+        method="filter_conversation", label="The `conversation` of its answers."
+    )
+    vote = django_filters.ChoiceFilter(
+        choices=[(each, each) for each in ("up", "down", "none")],
+        method="filter_vote",
+        label="As far as you may read votes: your own, and where you are sme everybody's.",
+    )
     outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
     gate = django_filters.ChoiceFilter(choices=[(g.value, g.value) for g in Gate])
     reason = django_filters.ChoiceFilter(
@@ -119,6 +132,27 @@ class AnswerFilter(StrictFilterSet):
     line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
     created_after = MomentFilter("created_at", "gte")
     created_before = MomentFilter("created_at", "lt")
+
+    def filter_asker(
+        self, answers: AnswerQuerySet, _name: str, username: str
+    ) -> AnswerQuerySet:
+        # Looked up before the answers, of which the index by asker has the newest first.
+        found = User.objects.filter(username=username)
+        return answers.filter(asker=Subquery(found.values("pk")))
+
+    def filter_conversation(
+        self, answers: AnswerQuerySet, _name: str, conversation: UUID
+    ) -> AnswerQuerySet:
+        return answers.in_conversation(conversation)
+
+    def filter_vote(
+        self, answers: AnswerQuerySet, _name: str, wanted: str
+    ) -> AnswerQuerySet:
+        reader = self.request.user  # type: ignore[union-attr]  # a view's has one
+        votes = Vote.objects.readable_by(reader).filter(answer=OuterRef("pk"))
+        if wanted == "none":
+            return answers.filter(~Exists(votes))
+        return answers.filter(Exists(votes.filter(is_up=wanted == "up")))
 
 
 _RESPONSES: dict[Any, Any] = {

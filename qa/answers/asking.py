@@ -179,7 +179,8 @@ def find_failed(answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser) -> 
         AnswerNotFoundError: There is none, or it is another user's.
         AnswerPendingError: Somebody is deciding it now.
     """
-    answer = Answer.objects.asked_by(asker).filter(pk=answer_id).first()
+    own = Answer.objects.asked_by(asker).select_related("knowledge_base")
+    answer = own.filter(pk=answer_id).first()
     if answer is None:
         raise AnswerNotFoundError(f"There is no answer {answer_id}.")
     if answer.outcome == Answer.Outcome.PENDING:

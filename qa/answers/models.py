@@ -87,9 +87,10 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(said | Q(asker__in=askers))
 
     def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
-        """Fetch the asker, and as `own_vote` whether this user's vote is up, or None."""
+        """Fetch asker and knowledge base; as `own_vote` if this user's is up, or None."""
         own = FilteredRelation("votes", condition=Q(votes__user_id=user.pk))
-        return self.select_related("asker").annotate(own=own, own_vote=F("own__is_up"))
+        fetched = self.select_related("asker", "knowledge_base")
+        return fetched.annotate(own=own, own_vote=F("own__is_up"))
 
     def with_evidence(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Fetch the policy, and the evidence with what it was taken from."""

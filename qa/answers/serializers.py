@@ -207,6 +207,9 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     language = serializers.CharField(
         source="shown_language", help_text="Of the answer, or of the refusal's words."
     )
+    knowledge_base = serializers.CharField(
+        source="knowledge_base.slug", help_text="Slug of the one that was asked."
+    )
     asker = username_field("asker")
     service = serializers.CharField(
         help_text="The service account that asked for the asker; empty: they asked."

@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from accounts.models import optional_user
+from accounts.roles import Role, bases_of_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.upkeep.models import Flag
@@ -30,6 +31,13 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         return self.filter(Exists(answers)).annotate(
             is_withheld=withheld, shown_answering_entry=Subquery(named.values("pk"))
         )
+
+    def readable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """A user's own votes; experts read everybody's, where they are that."""
+        bases = bases_of_role(user, Role.SME)
+        if bases is None:
+            return self
+        return self.filter(Q(user_id=user.pk) | Q(answer__knowledge_base__in=bases))
 
     def open(self) -> Self:
         """Votes that nobody has dealt with yet."""

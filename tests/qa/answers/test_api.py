@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.roles import Role
+from accounts.services import set_knowledge_roles
 from kb.documents.models import KnowledgeBase
 from qa.models import Answer, Vote
 from qa.pipeline.policy import RetrievalTiming, Scope
@@ -16,6 +17,7 @@ from tests.factories import (
     make_audience,
     make_document,
     make_entry,
+    make_knowledge_base,
     make_user,
     put_in_force,
 )
@@ -215,6 +217,69 @@ def test_the_list_is_narrowed_by_filters(client, asker, filters, found):
     assert [answer["outcome"] for answer in response.json()["results"]] == found
 
 
+def test_an_answer_says_which_knowledge_base_was_asked(client, asker):
+    make_entry("It costs 12 euros.", question="What does a replacement card cost?")
+
+    asked = client.post(
+        "/api/v1/ask", {"question": "What does a replacement card cost?"}, format="json"
+    ).json()
+    read = client.get(f"/api/v1/answers/{asked['id']}").json()
+    (listed,) = client.get("/api/v1/answers").json()["results"]
+
+    assert {each["knowledge_base"] for each in (asked, read, listed)} == {"cards"}
+
+
+def test_answers_are_found_by_knowledge_base_asker_and_conversation(asker):
+    first, ada = make_answer(asker), make_answer(make_user(username="ada"))
+    Answer.objects.filter(pk=ada.pk).update(
+        knowledge_base=make_knowledge_base("other"), conversation=first.pk
+    )
+    expert = rest_client(make_user(Role.SME))
+
+    def found(**filters: Any) -> list[str]:
+        return ids(expert.get("/api/v1/answers", filters))
+
+    assert found(knowledge_base="other") == [str(ada.pk)]
+    assert found(asker="agnes") == [str(first.pk)]
+    assert found(asker="nobody") == []
+    assert found(conversation=first.pk) == [str(ada.pk), str(first.pk)]
+    assert found(conversation=uuid4()) == []
+    unknown = expert.get("/api/v1/answers", {"knowledge_base": "absent"})
+    assert unknown.status_code == 400
+    assert "available: cards, other" in unknown.json()["error"]["message"]
+
+
+def test_a_filter_by_asker_or_conversation_opens_nobody_elses_answers(client):
+    other = make_answer(make_user(username="ada"))
+
+    for filters in ({"asker": "ada"}, {"conversation": other.pk}):
+        assert ids(client.get("/api/v1/answers", filters)) == []
+
+
+def test_answers_are_found_by_the_votes_that_one_may_read(client, asker):
+    reviewer = make_user(Role.SME)
+    mine, theirs, none = make_answer(asker), make_answer(asker), make_answer(asker)
+    Vote.objects.create(answer=mine, user=asker, is_up=True)
+    Vote.objects.create(answer=theirs, user=reviewer, is_up=False)
+    elsewhere = make_user()
+    set_knowledge_roles(elsewhere, {make_knowledge_base("other").pk: "curator"})
+    own = make_answer(elsewhere)
+    Vote.objects.create(answer=own, user=reviewer, is_up=True)
+
+    def found(by, vote: str) -> set[str]:
+        return set(ids(by.get("/api/v1/answers", {"vote": vote})))
+
+    assert found(client, "up") == {str(mine.pk)}
+    assert found(client, "down") == set()  # whether experts voted is not for agents
+    assert found(client, "none") == {str(theirs.pk), str(none.pk)}
+    expert = rest_client(make_user(Role.SME))
+    assert found(expert, "up") == {str(mine.pk), str(own.pk)}
+    assert found(expert, "down") == {str(theirs.pk)}
+    assert found(expert, "none") == {str(none.pk)}
+    there = rest_client(elsewhere)  # an agent here: their own answers and votes
+    assert (found(there, "up"), found(there, "none")) == (set(), {str(own.pk)})
+
+
 def test_a_reason_that_was_hidden_can_not_be_filtered_for(client, asker):
     make_answer(asker, reason="not_entitled", shown_reason="nothing_known")
 
@@ -224,7 +289,7 @@ def test_a_reason_that_was_hidden_can_not_be_filtered_for(client, asker):
 @pytest.mark.parametrize(
     "query",
     [
-        "outcome=maybe", "outcome=", "gate=x", "reason=%00", "created_after=yesterday",
+        "knowledge_base=", "asker=", "conversation=x", "vote=maybe", "outcome=maybe", "outcome=", "gate=x", "reason=%00", "created_after=yesterday",
         "created_before=", "page_size=0", "page_size=201", "page_size=x", "page_size=",
         "cursor=x", "cursor=cD1hYmM%3D", "cursor=cD0lMDA%3D", "cursor=%00",
     ],

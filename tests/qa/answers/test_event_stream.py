@@ -18,7 +18,7 @@ from qa.policies.wording import refusal_text
 from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 
 KEYS = {
-    "id", "conversation", "question", "typed", "language", "asker", "service", "outcome", "answered", "gate", "reason",
+    "id", "conversation", "question", "typed", "language", "asker", "knowledge_base", "service", "outcome", "answered", "gate", "reason",
     "text", "withheld", "unsourced", "segments", "short_answer", "confidence", "reasoning", "citations", "evidence", "near_misses", "meanings", "disagreements", "not_compared", "signals",
     "effective", "milliseconds", "vote", "created_at", "as_of",
 }  # fmt: skip
