@@ -181,13 +181,22 @@ class HasRole(BasePermission):
     reads: Role | None = None
     somewhere = False
 
+    def wanted(self, method: str | None) -> Role:
+        return (self.reads if method in SAFE_METHODS else None) or self.least
+
     def has_permission(self, request: Request, view: APIView) -> bool:
-        reads = self.reads if request.method in SAFE_METHODS else None
-        wanted = reads or self.least
+        wanted = self.wanted(request.method)
         self.message = f"This needs the role {wanted}."
         if self.somewhere:
             return has_role_somewhere(request.user, wanted)
-        return has_role(request.user, wanted)
+        if has_role(request.user, wanted):
+            return True
+        if has_role_somewhere(request.user, wanted):
+            self.message = (
+                f"This is about all knowledge bases and needs the role {wanted} in all of "
+                "them; you have it in single ones."
+            )
+        return False
 
 
 class IsAgent(HasRole):

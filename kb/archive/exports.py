@@ -88,6 +88,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     if reader is None or not _may_have(reader, complete=complete):
         raise ExportForbiddenError("The owner of the export may no longer have it.")
     audiences = [] if complete else _visible_audiences(reader)
+    named = Audience.objects.filter(pk__in=audiences)
     path = _file(run.job_id)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     contents = Contents(
@@ -96,6 +97,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
     )
     with nullcontext() if complete else acting_for(reader):
         manifest = write_archive(path, contents)
+        slugs = list(named.values_list("slug", flat=True))
     rows = {name: facts.rows for name, facts in manifest.files.items()}
     with run.step() as step:
         step.advance(done=rows["entries"], total=rows["entries"])
@@ -103,6 +105,7 @@ def export_in_background(run: JobRun) -> dict[str, object]:
         "rows": rows,
         "bytes": path.stat().st_size,
         "audiences": audiences,
+        "audience_slugs": sorted(slugs),
         "knowledge_bases": [] if complete else list(manifest.knowledge_bases),
     }
 

@@ -92,12 +92,13 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
     if new_users and not newcomers.create_users:
         raise InvalidArchiveError(
             f"The archive names users whom nobody here is: {_shown(new_users)}. Let "
-            "them be made (inactive, without a password), or name existing users for them."
+            "them be made (inactive, without a password: --create-users), or name existing "
+            "users for them."
         )
     if new_groups and not newcomers.create_groups:
         raise InvalidArchiveError(
             f"The archive names groups that are not here: {_shown(new_groups)}. Make "
-            "them first, or let them be made (without members)."
+            "them first, or let them be made (without members: --create-groups)."
         )
     files = archive.manifest.files
     return Restored(

@@ -62,6 +62,13 @@ _ETAG = OpenApiParameter(
     response=[200, 201],
     description="The revision, for `If-Match`.",
 )
+_LOCATION = OpenApiParameter(
+    "Location",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    response=[201],
+    description="The entry's address.",
+)
 _STALE = {
     409: OpenApiResponse(
         description="It is retired, or at another revision than `revision`."
@@ -111,7 +118,9 @@ class EntryViewSet(RowViewSet[Entry]):
         return context
 
     @extend_schema(
-        summary="Write an entry", parameters=[_ETAG], request=NewEntrySerializer
+        summary="Write an entry",
+        parameters=[_ETAG, _LOCATION],
+        request=NewEntrySerializer,
     )
     def create(self, request: Request) -> Response:
         """Write an entry; it may be evidence from the moment of the answer on."""
@@ -121,7 +130,9 @@ class EntryViewSet(RowViewSet[Entry]):
             entry = create_entry(author=caller(request), **fields)
             resolve_written(entry.pk, by=caller(request), override=override)
         self.kwargs["entry_id"] = entry.pk
-        return self._shown(status.HTTP_201_CREATED)
+        response = self._shown(status.HTTP_201_CREATED)
+        response["Location"] = f"{request.path}/{entry.pk}"
+        return response
 
     @extend_schema(summary="Read an entry", parameters=[_ETAG])
     def retrieve(self, request: Request, entry_id: int) -> Response:

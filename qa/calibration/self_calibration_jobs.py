@@ -99,7 +99,10 @@ def enqueue_calibration(
     """Enqueue it, unless one of this knowledge base is waiting or at work."""
     return enqueue(
         KIND,
-        {"knowledge_base": knowledge_base.pk},
+        {
+            "knowledge_base": knowledge_base.pk,
+            "knowledge_base_slug": knowledge_base.slug,
+        },
         owner=by,
         idempotency_key=f"{KIND} {knowledge_base.pk}",
     )

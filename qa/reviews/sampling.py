@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -173,8 +173,10 @@ def enqueue_draw(order: SampleOrder, *, by: User | None) -> Job:
     """Let a worker draw; a large table takes seconds."""
     check_order(order)
     refuse_elsewhere(by, order.knowledge_base)
+    base = KnowledgeBase.objects.get(pk=order.knowledge_base)
     parameters = {
         **asdict(order),
+        "knowledge_base_slug": base.slug,
         "since": order.since.isoformat(),
         "until": order.until.isoformat(),
     }
@@ -192,7 +194,9 @@ def draw_in_background(run: JobRun) -> dict[str, object]:
         times = {
             name: parse_datetime(run.parameters[name]) for name in ("since", "until")
         }
-        sample = draw_sample(SampleOrder(**{**run.parameters, **times}), by=by)
+        given = {**run.parameters, **times}
+        order = {each.name: given[each.name] for each in fields(SampleOrder)}
+        sample = draw_sample(SampleOrder(**order), by=by)
         drawn: dict[str, object] = {
             "sample": sample.pk if sample else None,
             "answers": sample.answers if sample else 0,

@@ -87,6 +87,7 @@ def test_a_curator_asks_for_an_export_and_fetches_it(api, make_it):
     said = "".join(files_of(file).values())
     assert "Cards cost" in said
     assert "Secret" not in said
+    assert job.result["audience_slugs"] == ["everyone"]
     assert file["Content-Type"] == "application/zip"
 
 

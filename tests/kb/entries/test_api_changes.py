@@ -44,6 +44,7 @@ def test_created_entry_is_returned_as_it_stands(api):
     shown = response.json()
     assert response.status_code == 201, shown
     assert response["ETag"] == '"1"'
+    assert response["Location"] == f"{ENTRIES}/{shown['id']}"
     assert (shown["confidence"], shown["state"]) == (0.9, "in_review")
     assert (shown["audience"], shown["knowledge_base"]) == ("everyone", "cards")
     assert Entry.objects.get().revisions.get().reason == "From the price list."

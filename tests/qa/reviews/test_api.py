@@ -211,7 +211,9 @@ def test_samples_are_listed_and_drawn_by_curators():
         "invalid_sample",
     )
     made = curator.post(address, wanted, format="json")
-    assert (made.status_code, Job.objects.get().kind) == (202, "qa.draw_reviews")
+    job = Job.objects.get()
+    assert (made.status_code, job.kind) == (202, "qa.draw_reviews")
+    assert job.parameters["knowledge_base_slug"] == "cards"
 
 
 def test_a_curator_of_one_knowledge_base_draws_and_reads_samples_there_alone():
@@ -246,6 +248,17 @@ def test_agreement_is_told_with_its_interval():
         "should_be_answered",
     ]
     assert (found[0]["pairs"], found[0]["kappa"]) == (0, None)
+
+
+def test_agreement_tells_who_has_the_role_in_one_knowledge_base_what_is_missing():
+    user = make_user(role=None)
+    set_knowledge_roles(user, {make_knowledge_base("travel").pk: "curator"})
+
+    refused = rest_client(user).get(f"{URL}/agreement")
+
+    assert refused.status_code == 403
+    said = refused.json()["error"]["message"]
+    assert "the role sme in all of them; you have it in single ones" in said
 
 
 def test_agents_review_nothing():
