@@ -97,10 +97,21 @@ def _user_of_session(key: int) -> WrittenQuery:
 
 
 _TOKEN = field_names(ApiToken)
+CHALLENGE = "Bearer, Token"
+"""What a 401 names as schemes, both with the same token."""
 HOW_TO_SIGN_IN = (
     "Send the header `Authorization: Bearer nsc_...` with a token of an active user, made "
     "on the page /tokens, by POST /api/v1/tokens or by `manage.py create_token`."
 )
+
+
+class TokenExpiredError(AuthenticationFailed):
+    """A token whose time is over: only who holds its secret is told so.
+
+    One that was revoked is deleted, and like one that never was.
+    """
+
+    default_code = "token_expired"
 
 
 class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox ships no types
@@ -113,17 +124,22 @@ class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         """Take RFC 6750's `Bearer` beside knox's own word."""
         words = get_authorization_header(request).split()
-        if len(words) == 2 and words[0].lower() == b"bearer":
-            return self.authenticate_credentials(words[1])
-        found: tuple[User, ApiToken] | None = super().authenticate(request)
-        return found
+        if not words or words[0].lower() not in {b"bearer", b"token"}:
+            return None
+        if len(words) != 2:
+            raise AuthenticationFailed("The header holds no token, or several words.")
+        return self.authenticate_credentials(words[1])
+
+    def authenticate_header(self, request: Request) -> str:
+        return CHALLENGE
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, ApiToken]:
-        row = _live_token(hash_token(token.decode("utf-8", "replace"))).first()
+        digest = hash_token(token.decode("utf-8", "replace"))
+        row = _live_token(digest).first()
         if row is None:
-            raise AuthenticationFailed(
-                "This token is not known, or it was revoked, or it expired."
-            )
+            if ApiToken.objects.filter(digest=digest).exists():
+                raise TokenExpiredError("This token has expired; make a new one.")
+            raise AuthenticationFailed("This token is not known, or it was revoked.")
         found = instance(ApiToken, row[: len(_TOKEN)])
         user = found.user = _user_of(row[len(_TOKEN) :])
         if not user.is_active:

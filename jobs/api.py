@@ -77,16 +77,22 @@ _LOOK_AGAIN_MILLISECONDS = 10_000
 _followed = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
 
 
-EVENT_SCHEMA = {
-    "type": "object",
-    "required": ["event", "data"],
-    "properties": {
-        "event": {"type": "string"},
-        "data": {"type": "string", "description": "JSON."},
-        "id": {"type": "string"},
-    },
-}
-"""One event of a stream, in the way that tools for OpenAPI 3.0 read an event stream."""
+def event_schema(**said: str) -> dict[str, object]:
+    """Describe an event of a stream, in the way that tools for OpenAPI 3.0 read one.
+
+    Args:
+        said: Of each event, by its name, what the JSON of its data is.
+    """
+    listed = "".join(f"\n- `{name}`: {what}" for name, what in said.items())
+    return {
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"type": "string", "enum": [*said]},
+            "data": {"type": "string", "description": f"JSON, by event:\n{listed}"},
+            "id": {"type": "string"},
+        },
+    }
 
 
 class EventStreamRenderer(BaseRenderer):
@@ -217,7 +223,10 @@ class JobViewSet(RetrieveModelMixin, RowViewSet[Job]):
         ],
         responses={
             (200, "text/event-stream"): OpenApiResponse(
-                EVENT_SCHEMA,
+                event_schema(
+                    progress="the `Job`.",
+                    end="the `Job`, once, as the last event; null: it was deleted.",
+                ),
                 "Events `progress` and, once, `end`; the data of each is a job.",
             ),
             204: OpenApiResponse(

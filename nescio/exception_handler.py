@@ -6,7 +6,8 @@ What broke inside is logged with the request's id; its text never reaches the ca
 import logging
 import math
 import sys
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -17,7 +18,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from accounts.authentication import HOW_TO_SIGN_IN, ApiTokenAuthentication
+from accounts.authentication import (
+    CHALLENGE,
+    HOW_TO_SIGN_IN,
+    ApiTokenAuthentication,
+)
 from accounts.exceptions import (
     DiskFullError,
     NescioError,
@@ -33,12 +38,50 @@ from nescio.rest import BodyTooLargeError
 
 logger = logging.getLogger(__name__)
 
+_Error = TypeVar("_Error", bound=Exception)
+
 _SAID_BY_STATUS = {
     400: ("bad_request", "The request could not be read."),
     403: ("permission_denied", "You may not do this."),
     404: ("not_found", "There is nothing at this address. Routes have no trailing slash."),
     500: ("internal_error", "Something went wrong; it is logged."),
 }  # fmt: skip
+
+
+# What is built on: others that a process holds, of tests or studies, reach no caller.
+_RAISING = frozenset(
+    {
+        "accounts",
+        "integrations",
+        "jobs",
+        "kb",
+        "nescio",
+        "probes",
+        "qa",
+        "rest_framework",
+    }
+)
+
+
+def error_codes() -> dict[str, int]:
+    """Return every `error.code` with its HTTP status: those of the errors there are.
+
+    Whatever an address may raise is imported with it.
+    """
+    found = {code: status for status, (code, _) in _SAID_BY_STATUS.items()}
+    found |= {each.code: each.status for each in _kinds_of(NescioError)}
+    found |= {
+        each.default_code: each.status_code
+        for each in _kinds_of(exceptions.APIException)
+    }
+    return dict(sorted(found.items()))
+
+
+def _kinds_of(base: type[_Error]) -> Iterator[type[_Error]]:
+    for kind in base.__subclasses__():
+        if kind.__module__.partition(".")[0] in _RAISING:
+            yield kind
+        yield from _kinds_of(kind)
 
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
@@ -79,7 +122,7 @@ def _from_nescio(error: NescioError) -> Response:
     if error.retry_seconds is not None:
         response["Retry-After"] = str(error.retry_seconds)
     if error.status == 401:
-        response["WWW-Authenticate"] = "Token"
+        response["WWW-Authenticate"] = CHALLENGE
     return response
 
 

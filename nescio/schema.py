@@ -15,11 +15,17 @@ from drf_spectacular.renderers import (
     OpenApiYamlRenderer,
     OpenApiYamlRenderer2,
 )
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter
 from rest_framework.permissions import AllowAny
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
+
+from accounts.delegation import HEADER, DelegatingTokenAuthentication
+from accounts.roles import HasRole, Role
+from nescio.exception_handler import error_codes
 
 _ENVELOPE = {
     "type": "object",
@@ -29,23 +35,42 @@ _ENVELOPE = {
             "type": "object",
             "required": ["code", "message"],
             "properties": {
-                "code": {"type": "string", "description": "Stable, for machines."},
+                "code": {
+                    "anyOf": [
+                        {"$ref": "#/components/schemas/ErrorCode"},
+                        {"type": "string"},
+                    ],
+                    "description": "Stable, for machines; later versions add some.",
+                },
                 "message": {"type": "string", "description": "For people."},
                 "detail": {"description": "Where it helps: messages by field."},
             },
         }
     },
 }
-_RETRY_AFTER = {
-    "Retry-After": {
-        "description": "Seconds after which to try again.",
-        "schema": {"type": "integer", "minimum": 0},
-    }
+_HEADERS = {
+    name: {"description": said, "schema": {"type": "integer", "minimum": 0}}
+    for name, said in {
+        "Retry-After": "Seconds after which to try again.",
+        "RateLimit-Limit": "How many requests of this kind you may send in a minute, or "
+        "whatever time the operator set.",
+        "RateLimit-Remaining": "How many are left of them.",
+        "RateLimit-Reset": "Seconds until all are there again.",
+    }.items()
 }
+
+
+def _headers(*names: str) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+_RETRY_AFTER = _headers("Retry-After")
+_RATE = _headers("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 _ERRORS: dict[str, dict[str, Any]] = {
     "400": {"description": "The request is wrong; the message says what and how."},
     "401": {
-        "description": "Not signed in, or the token is unknown, revoked or expired.",
+        "description": "Not signed in, or the token is unknown or revoked "
+        "(`authentication_failed`), or expired (`token_expired`).",
         "headers": {"WWW-Authenticate": {"schema": {"type": "string"}}},
     },
     "403": {"description": "Your role may not do this."},
@@ -54,7 +79,7 @@ _ERRORS: dict[str, dict[str, Any]] = {
     "409": {"description": "The row changed meanwhile, or its state forbids this."},
     "413": {"description": "The body is too large."},
     "415": {"description": "The body is not application/json."},
-    "429": {"description": "Too many requests.", "headers": _RETRY_AFTER},
+    "429": {"description": "Too many requests.", "headers": _RETRY_AFTER | _RATE},
     "503": {
         "description": "A part that is needed is down; nothing is lost.",
         "headers": _RETRY_AFTER,
@@ -69,8 +94,33 @@ _ALWAYS = ("400", "401", "403", "406", "429", "503")
 _VERBS = {"retrieve": "read", "partial_update": "change", "destroy": "delete"}
 
 
+ON_BEHALF_OF = OpenApiParameter(
+    HEADER,
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="The user for whom it is done, by a token that may act for others; names "
+    "that are not ASCII are percent-encoded.",
+)
+
+
 class OperationSchema(AutoSchema):
-    """Names the operations of a view set by the resource and what is done to it."""
+    """Names the operations of a view set by the resource and what is done to it.
+
+    What agents may do can be done for another: whoever is acted for counts as agent.
+    """
+
+    def get_override_parameters(self) -> list[Any]:
+        takes_token = any(
+            isinstance(each, DelegatingTokenAuthentication)
+            for each in self.view.get_authenticators()
+        )
+        wanted = [
+            each.wanted(self.method)
+            for each in self.view.get_permissions()
+            if isinstance(each, HasRole)
+        ]
+        for_others = takes_token and wanted == [Role.AGENT]
+        return [ON_BEHALF_OF] if for_others else []
 
     def get_operation_id(self) -> str:
         action: str | None = getattr(self.view, "action", None)
@@ -83,17 +133,29 @@ class OperationSchema(AutoSchema):
 class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped in the library
     target_class = "accounts.authentication.ApiTokenAuthentication"
     match_subclasses = True
-    name = "token"
+    name = ["bearer", "token"]
     priority = 1
 
-    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
-        return {
-            "type": "apiKey",
-            "in": "header",
-            "name": "Authorization",
-            "description": "`Bearer nsc_...` or `Token nsc_...`, the word included. A token "
-            "that may act for others names the user in `X-Nescio-On-Behalf-Of`.",
-        }
+    def get_security_requirement(
+        self, auto_schema: AutoSchema
+    ) -> list[dict[str, list[Any]]]:
+        return [{each: []} for each in self.name]  # one of them is enough
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> list[dict[str, str]]:
+        return [
+            {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "`Bearer nsc_...`. A token that may act for others names "
+                f"the user in `{HEADER}`.",
+            },
+            {
+                "type": "apiKey",
+                "in": "header",
+                "name": "Authorization",
+                "description": "`Token nsc_...`, the word included: the same token.",
+            },
+        ]
 
 
 def summarize(
@@ -115,7 +177,25 @@ def document_errors(
     request: object,
     public: bool,
 ) -> dict[str, Any]:
-    components = result.setdefault("components", {})
+    _complete(result.setdefault("components", {}))
+    for address, methods in result["paths"].items():
+        for method, operation in methods.items():
+            for parameter in operation.get("parameters", ()):
+                _describe_text(parameter["schema"])
+            responses = operation["responses"]
+            for status, response in responses.items():
+                if status < "300":
+                    response["headers"] = {**response.get("headers", {}), **_RATE}
+                elif status >= "400" and "content" not in response:
+                    responses[status] = _response(response)
+            for status in sorted(
+                _statuses(address, method, operation) - responses.keys()
+            ):
+                responses[status] = {"$ref": f"#/components/responses/Error{status}"}
+    return result
+
+
+def _complete(components: dict[str, Any]) -> None:
     for name, described in components.setdefault("schemas", {}).items():
         # A key that no field has is refused (`StrictSerializer`).
         if name.endswith("Request") and "properties" in described:
@@ -123,22 +203,11 @@ def document_errors(
             for field in described["properties"].values():
                 _describe_text(field)
     components["schemas"]["Error"] = _ENVELOPE
+    components["schemas"]["ErrorCode"] = {"type": "string", "enum": [*error_codes()]}
+    components["headers"] = _HEADERS
     components["responses"] = {
         f"Error{status}": _response(described) for status, described in _ERRORS.items()
     }
-    for address, methods in result["paths"].items():
-        for method, operation in methods.items():
-            for parameter in operation.get("parameters", ()):
-                _describe_text(parameter["schema"])
-            responses = operation["responses"]
-            for status in responses:
-                if status >= "400" and "content" not in responses[status]:
-                    responses[status] = _response(responses[status])
-            for status in sorted(
-                _statuses(address, method, operation) - responses.keys()
-            ):
-                responses[status] = {"$ref": f"#/components/responses/Error{status}"}
-    return result
 
 
 # No column can hold U+0000, and what is blank is as good as empty.

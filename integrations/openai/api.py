@@ -33,7 +33,7 @@ from integrations.openai.serializers import (
     refusal_of,
     usage,
 )
-from jobs.api import EVENT_SCHEMA, EventStreamRenderer
+from jobs.api import EventStreamRenderer, event_schema
 from qa.answers import asking
 from qa.answers.conversations import resolved
 from qa.answers.event_stream import HEARTBEAT, decided_in_thread, event_response
@@ -81,7 +81,10 @@ class ChatView(OpenAIView):
         responses={
             (200, "application/json"): ChatSerializer,
             (200, "text/event-stream"): OpenApiResponse(
-                EVENT_SCHEMA,
+                event_schema(
+                    message="a `chat.completion.chunk` of OpenAI's, or its error; the last "
+                    "is `[DONE]`."
+                ),
                 "Chunks of OpenAI's; the first one comes after the decision, and the one "
                 "with `finish_reason` has the whole answer below `nescio`.",
             ),

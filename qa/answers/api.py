@@ -29,7 +29,7 @@ from accounts.rest import (
     validated,
 )
 from accounts.roles import IsAgent
-from jobs.api import EVENT_SCHEMA, EventStreamRenderer
+from jobs.api import EventStreamRenderer, event_schema
 from kb.documents.models import KnowledgeBase
 from kb.interface.api import KnowledgeBaseFilter, TagFilter
 from kb.tags.models import Tag
@@ -158,7 +158,15 @@ class AnswerFilter(StrictFilterSet):
 _RESPONSES: dict[Any, Any] = {
     (200, "application/json"): AnswerSerializer,
     (200, "text/event-stream"): OpenApiResponse(
-        EVENT_SCHEMA,
+        event_schema(
+            stage="`{stage, milliseconds}` since the beginning; of the first, `kept`, also "
+            "`id`; of `retrieve` how much `evidence` and the `nearest` distance; of a gate "
+            "whether it `passed`.",
+            decision="`{id, outcome, answered, unsourced, gate, reason}` of the `Answer`.",
+            message="`{delta}`: the next piece of its `text`.",
+            end="the `Answer`.",
+            error="an `Error`, with the answer's `id` in `detail`; the last event.",
+        ),
         "Events `stage` as they pass, `decision` before any text, `message` "
         "with pieces of the text, `end` with the whole answer; or `error`.",
     ),

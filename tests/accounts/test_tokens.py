@@ -89,7 +89,7 @@ def test_wrong_credentials_are_401_and_make_nothing(agent, given):
 
     assert response.status_code == 401
     assert response.json()["error"]["code"] == "invalid_credentials"
-    assert response["WWW-Authenticate"] == "Token"
+    assert response["WWW-Authenticate"] == "Bearer, Token"
     assert not ApiToken.objects.exists()
 
 
@@ -191,7 +191,9 @@ def test_a_revoked_token_is_401(agent):
     revoked = client.delete(f"/api/v1/tokens/{issued.row.pk}")
 
     assert revoked.status_code == 204
-    assert client.get("/api/v1/tokens").status_code == 401
+    after = client.get("/api/v1/tokens")
+    assert after.status_code == 401
+    assert after.json()["error"]["code"] == "authentication_failed"
 
 
 def test_an_expired_token_is_401(agent):
@@ -201,7 +203,9 @@ def test_an_expired_token_is_401(agent):
     response = with_token(issued.secret).get("/api/v1/tokens")
 
     assert response.status_code == 401
-    assert "expired" in response.json()["error"]["message"]
+    error = response.json()["error"]
+    assert error["code"] == "token_expired"
+    assert error["message"].startswith("This token has expired; make a new one.")
 
 
 def test_the_token_of_an_inactive_user_is_401(agent):

@@ -4,9 +4,15 @@ import json
 import re
 
 import pytest
+from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 from drf_spectacular.generators import SchemaGenerator
+
+from accounts.delegation import HEADER
+from nescio.exception_handler import error_codes
+
+REFERENCE = settings.BASE_DIR / "docs/reference/errors.md"
 
 
 @pytest.fixture(scope="module")
@@ -106,14 +112,71 @@ def test_no_body_may_hold_a_key_that_is_no_field(schema):
         assert described["additionalProperties"] is False, name
 
 
-def test_every_error_has_the_one_shape(schema):
+def test_every_error_has_the_one_shape_and_difys_two_fields_more(schema):
     shape = {"$ref": "#/components/schemas/Error"}
     for name, operation in operations(schema):
         for status, response in operation["responses"].items():
             if status >= "400":
                 named = response.get("$ref", "").rpartition("/")[2]
                 whole = schema["components"]["responses"][named] if named else response
-                assert whole["content"]["application/json"]["schema"] == shape, name
+                said = whole["content"]["application/json"]["schema"]
+                if name == "POST /dify/retrieval":
+                    said, more = said["allOf"]
+                    assert more["required"] == ["error_code", "error_msg"]
+                assert said == shape, name
+
+
+def test_every_error_code_is_in_the_description_and_in_the_reference(schema):
+    listed = re.findall(r"^\| `(\w+)` \| (\d+) \| .+ \|$", REFERENCE.read_text(), re.M)
+    components = schema["components"]["schemas"]
+    code = components["Error"]["properties"]["error"]["properties"]["code"]
+
+    assert dict(listed) == {name: str(status) for name, status in error_codes().items()}
+    assert len(listed) == len(error_codes()) > 100
+    assert components["ErrorCode"]["enum"] == [*error_codes()]
+    # Open: a client that was made of it reads the codes of later versions too.
+    assert {"type": "string"} in code["anyOf"]
+
+
+def test_a_token_is_described_as_bearer_and_in_its_own_word(schema):
+    schemes = schema["components"]["securitySchemes"]
+
+    assert (schemes["bearer"]["type"], schemes["bearer"]["scheme"]) == (
+        "http",
+        "bearer",
+    )
+    assert schemes["token"]["name"] == "Authorization"
+    asking = schema["paths"]["/api/v1/ask"]["post"]["security"]
+    assert {"bearer": []} in asking
+    assert {"token": []} in asking
+
+
+def test_what_may_be_done_for_another_takes_the_header_that_names_them(schema):
+    taking = {
+        name
+        for name, operation in operations(schema)
+        if any(each["name"] == HEADER for each in operation.get("parameters", ()))
+    }
+
+    assert {"POST /api/v1/ask", "GET /api/v1/answers", "GET /api/v1/entries"} <= taking
+    assert {"POST /v1/chat/completions", "POST /dify/retrieval"} <= taking
+    for own in ("POST /api/v1/entries", "GET /api/v1/gaps", "GET /api/v1/tokens"):
+        assert own not in taking
+
+
+def test_what_is_left_of_the_rate_is_described(schema):
+    asked = schema["paths"]["/api/v1/ask"]["post"]["responses"]["200"]["headers"]
+
+    assert {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} <= asked.keys()
+    for each in asked.values():
+        assert each["$ref"].rpartition("/")[2] in schema["components"]["headers"]
+
+
+def test_the_events_of_a_stream_are_named(schema):
+    content = schema["paths"]["/api/v1/ask"]["post"]["responses"]["200"]["content"]
+    event = content["text/event-stream"]["schema"]["properties"]["event"]
+
+    assert event["enum"] == ["stage", "decision", "message", "end", "error"]
 
 
 def test_it_names_its_servers_and_shows_how_to_ask_and_vote(schema, settings):
