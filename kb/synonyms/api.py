@@ -27,6 +27,7 @@ class NewSynonymSerializer(api.KnowledgeSerializer):
     class Meta:
         model = Synonym
         fields = ["knowledge_base", "word", "means"]
+        validators = ()  # the service tells which synonym is there
 
 
 class SynonymFilter(rest.StrictFilterSet):
