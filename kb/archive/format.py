@@ -86,11 +86,15 @@ class Table:
         return Column(name, table=_NUMBERED[referred], since=since)
 
 
-_SINCE = {
-    (table, facet): 2
-    for table in ("entries", "revisions")
-    for facet in Tag.Facet.values
-} | {("wordings", name): 4 for name in ("answers", "is_imported")}
+_SINCE = (
+    {
+        (table, facet): 2
+        for table in ("entries", "revisions")
+        for facet in Tag.Facet.values
+    }
+    | {("wordings", name): 4 for name in ("answers", "is_imported")}
+    | {("entries", "own_key"): 6}
+)
 """The version of the format that brought a column, where its table is older."""
 _NUMBERED: Mapping[Any, str] = {
     Document: "documents", Section: "sections", Entry: "entries",
@@ -119,7 +123,7 @@ TABLES = (
 
 FILE = "manifest.json"
 FORMAT: Final = "nescio-knowledge"
-VERSION = 5
+VERSION = 6
 
 
 _Count = Annotated[int, Checked(ge=0, strict=True)]

@@ -10,12 +10,18 @@ from kb.entries.due import EXPIRY_NOTICE, REASON_CHOICES, Reason
 from kb.entries.models import Entry, EntryQuerySet
 from kb.interface import api
 from kb.tags.models import Tag
+from kb.text.cleaning import KEY_LIMIT, clean_line, digest_of_key
 
 
 class EntryFilter(StrictFilterSet):
     knowledge_base = api.KnowledgeBaseFilter()
     audience = api.AudienceFilter()
     document = api.DocumentFilter()
+    own_key = api.WordsFilter(
+        method="filter_own_key",
+        max_length=KEY_LIMIT,
+        label="What the system that it was imported from calls it; in each document once.",
+    )
     product_line = api.TagFilter(Tag.Facet.PRODUCT_LINE)
     line_of_business = api.TagFilter(Tag.Facet.LINE_OF_BUSINESS)
     state = api.ChoicesFilter(Entry.State)
@@ -33,6 +39,13 @@ class EntryFilter(StrictFilterSet):
     ) -> EntryQuerySet:
         now = timezone.now()
         return queryset.expired(now) if value else queryset.current(now)
+
+    def filter_own_key(
+        self, queryset: EntryQuerySet, _name: str, value: str
+    ) -> EntryQuerySet:
+        # The digest, too, of what was imported before the key itself was kept.
+        own_key = clean_line(value, field="own_key", limit=KEY_LIMIT)
+        return queryset.filter(source_key=digest_of_key(own_key))
 
     def filter_words(
         self, queryset: EntryQuerySet, _name: str, value: str

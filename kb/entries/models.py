@@ -179,6 +179,13 @@ class Entry(models.Model):
         db_default="",
         help_text="Place of an imported entry in its source, such as a page or a line.",
     )
+    own_key = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What the system that it was imported from calls it: its row's id.",
+    )
     source_key = models.CharField(
         max_length=64,
         blank=True,

@@ -30,7 +30,7 @@ SHOWN = tuple(
     field.name for field in Entry._meta.concrete_fields if field.name not in INTERNAL
 )
 
-_DERIVED = {"knowledge_base", "state", "origin", "confidence", "verified_by",
+_DERIVED = {"knowledge_base", "own_key", "state", "origin", "confidence", "verified_by",
             "verified_at", "created_at", "updated_at"}  # fmt: skip
 EDITABLE = tuple(name for name in SHOWN if name not in _DERIVED)
 """Fields that an editor gives."""
@@ -60,6 +60,7 @@ class _EntryValues(TypedDict, total=False):
     state: str
     confidence: float
     place: str
+    own_key: str
     source_key: str
     source_digest: str
 

@@ -43,7 +43,10 @@ class PlannedEntrySerializer(serializers.ModelSerializer[PlannedEntry]):
 
     class Meta:
         model = PlannedEntry
-        fields = ["action", "place", "question", "text", "also_asked", "before"]
+        fields = [
+            "action", "place", "entry", "own_key", "question", "text", "also_asked",
+            "before",
+        ]  # fmt: skip
         read_only_fields = fields
 
 

@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from django.contrib.auth.models import User
+from django.db.models import Prefetch, QuerySet
 
 from kb.audiences.models import Audience
 from kb.documents.models import Document
 from kb.entries.models import Entry
+from kb.entries.wordings import Wording
 from kb.imports.models import Import, ImportedKey, PlannedEntry
 from kb.imports.readers import BadRow, Fact
 
@@ -69,8 +71,11 @@ def seen_before(of: Import, batch: Sequence[Piece]) -> Seen:
 
 
 def known_entries(
-    batch: Sequence[Piece], documents: Mapping[str, Document]
+    batch: Sequence[Piece],
+    documents: Mapping[str, Document],
+    audiences: frozenset[int] | None,
 ) -> dict[tuple[str, str], Entry]:
+    """Return the entries that facts are about, by the document's source and the fact's key."""
     names = {document.pk: name for name, document in documents.items()}
     paired = {
         entry: (each.source.name, each.fact.key)
@@ -78,17 +83,52 @@ def known_entries(
         if (entry := each.source.pairs.get(each.fact.key)) is not None
     }
     rows = Entry.objects.filter(document__in=names).only(
-        "document", "source_key", "source_digest", "text", "place", "section", "state",
-        "audience",
+        "document", "own_key", "source_key", "source_digest", "question", "text", "place",
+        "section", "state", "audience",
     )  # fmt: skip
+    rows = rows.prefetch_related(
+        Prefetch("wordings", Wording.objects.filter(answers=True))
+    )
     found = [
         *(rows.filter(pk__in=paired) if paired else ()),
         *rows.filter(source_key__in=[each.fact.key for each in batch]),
     ]
-    return {
+    known = {
         paired.get(entry.pk, (names[entry.document_id or 0], entry.source_key)): entry
         for entry in found
     }
+    if audiences is not None:
+        # By its words nobody learns of an entry that they may not see.
+        rows = rows.filter(audience__in=audiences)
+    return _saying_the_same(batch, rows, names, known) | known
+
+
+def _saying_the_same(
+    batch: Sequence[Piece],
+    rows: QuerySet[Entry],
+    names: Mapping[int, str],
+    known: Mapping[tuple[str, str], Entry],
+) -> dict[tuple[str, str], Entry]:
+    """Return entries by the facts without an id that say word for word the same.
+
+    They were written or edited here, so their key is none of the facts'; as an exported
+    table brings them.
+    """
+    of_row = [each for each in batch if each.source.headings is None]
+    keys = {
+        (each.source.name, each.fact.question, each.fact.text): each.fact.key
+        for each in of_row
+        if not each.fact.id and (each.source.name, each.fact.key) not in known
+    }
+    if not keys:
+        return {}
+    said = rows.filter(own_key="", text__in=[text for _, _, text in keys])
+    found: dict[tuple[str, str], Entry] = {}
+    for entry in said.order_by("pk"):
+        name = names[entry.document_id or 0]
+        if key := keys.get((name, entry.question, entry.text)):
+            found.setdefault((name, key), entry)
+    return found
 
 
 def decide(
@@ -136,9 +176,16 @@ def _action(fact: Fact, entry: Entry | None) -> Action:
     if entry.source_digest == fact.digest:
         return Action.UNCHANGED
     if entry.state != Entry.State.RETIRED:
-        return Action.CHANGED
+        return Action.UNCHANGED if _says(entry, fact) else Action.CHANGED
     # What a curator retired stays retired whatever its source says.
-    return Action.UNCHANGED if entry.source_digest else Action.RESTORED
+    was_gone = entry.source_key and not entry.source_digest
+    return Action.RESTORED if was_gone else Action.UNCHANGED
+
+
+def _says(entry: Entry, fact: Fact) -> bool:
+    wordings = {wording.text for wording in entry.wordings.all()}
+    said = (entry.question, entry.text, wordings)
+    return said == (fact.question, fact.text, {*fact.wordings})
 
 
 MAX_EXAMPLES = 5
@@ -190,6 +237,8 @@ def planned(of: Import, decided: Sequence[Piece]) -> list[PlannedEntry]:
             import_run=of,
             action=each.action,
             place=each.fact.place,
+            entry=each.entry,
+            own_key=each.fact.id,
             question=each.fact.question,
             text=each.fact.text,
             also_asked="\n".join(each.fact.wordings),

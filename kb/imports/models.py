@@ -5,10 +5,11 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.files.storage import Storage, storages
 from django.db import models
 
-from accounts.models import optional_user
+from accounts.models import optional_row, optional_user
 from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
+from kb.entries.models import Entry
 from kb.imports.readers.formats import Format
 from kb.tags.models import Tag, tag_of
 
@@ -156,6 +157,15 @@ class PlannedEntry(models.Model):
     )
     action = models.CharField(max_length=16)
     place = models.CharField(max_length=200, blank=True)
+    entry = optional_row(
+        Entry,
+        "+",
+        "The one that is there already.",
+        on_delete=models.DO_NOTHING,
+        db_constraint=False,
+        db_index=False,
+    )
+    own_key = models.CharField(max_length=200, blank=True, db_default="")
     question = models.TextField(blank=True)
     text = models.TextField()
     also_asked = models.TextField(blank=True)

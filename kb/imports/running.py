@@ -211,7 +211,7 @@ def _decide(
     names = {each.source.name for each in facts}
     found = {name: find_document(row, name) for name in names}
     documents = {name: document for name, document in found.items() if document}
-    known = known_entries(facts, documents)
+    known = known_entries(facts, documents, step.audiences)
     return decide(facts, known, seen_before(row, facts), step.audiences)
 
 
@@ -229,7 +229,8 @@ def _write(
             carry_out(row, decided, prepared)
         else:
             PlannedEntry.objects.bulk_create(tally.planned(row, decided))
-        ImportedKey.objects.bulk_create(_keys(row, decided))
+        # An entry that was found by its words may have been found by its key, too.
+        ImportedKey.objects.bulk_create(_keys(row, decided), ignore_conflicts=True)
         tally.add(row, read=len(batch), decided=decided, bad=[*bad, *unfit])
         row.cursor = {**row.cursor, "taken": after}
         row.save(update_fields=["cursor", "counts", "examples", "bad_rows"])
@@ -275,16 +276,15 @@ def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
 
 
 def _plan_retirement(row: Import, gone: EntryQuerySet) -> None:
-    texts = gone.values_list("question", "text", "place").iterator()
+    fields = ("question", "text", "place", "own_key")
     rows = (
         PlannedEntry(
             import_run=row,
             action=Action.RETIRED,
-            question=question,
-            text=text,
-            place=place,
+            entry_id=entry_id,
+            **dict(zip(fields, said, strict=True)),
         )
-        for question, text, place in texts
+        for entry_id, *said in gone.values_list("pk", *fields).iterator()
     )
     while some := list(islice(rows, BATCH)):
         PlannedEntry.objects.bulk_create(some)

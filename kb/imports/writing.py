@@ -1,6 +1,7 @@
 """Writing what an import decided: documents with their sections, and entries."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from django.utils import timezone
 
@@ -148,6 +149,7 @@ def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -
                 text=each.fact.text,
                 question=each.fact.question,
                 place=each.fact.place,
+                own_key=each.fact.id,
                 source_key=each.fact.key,
                 source_digest=each.fact.digest,
             )
@@ -163,7 +165,7 @@ def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -
     }
     for each in decided:
         if each.entry and each.action in (Action.CHANGED, Action.RESTORED):
-            _change(of, each, each.entry.pk, _section(each, sections), prepared)
+            _change(of, each, each.entry, _section(each, sections), prepared)
             said[each.entry.pk] = each.fact.wordings
     if said:
         replace_imported(said, by=author, prepared=prepared)
@@ -173,29 +175,34 @@ def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -
 def _change(
     of: Import,
     piece: Piece,
-    entry_id: int,
+    known: Entry,
     section: Section | None,
     prepared: PreparedVectors,
 ) -> None:
     author = of.verify_as or of.created_by
     if piece.action is Action.RESTORED:
-        restore_entry(entry_id=entry_id, by=author, reason=_reason(of))
+        restore_entry(entry_id=known.pk, by=author, reason=_reason(of))
+    says_the_same = (known.question, known.text) == (
+        piece.fact.question, piece.fact.text,
+    )  # fmt: skip
     changes: EntryChanges = {
         "text": piece.fact.text,
         "question": piece.fact.question,
         "place": piece.fact.place,
-        "source_key": piece.fact.key,
+        "own_key": piece.fact.id,
+        # One that was found by its words keeps its key.
+        "source_key": known.source_key if says_the_same else piece.fact.key,
         "source_digest": piece.fact.digest,
     }
     # Its text may be as it was: nobody has verified that it answers these questions too.
-    was_verified = piece.entry is not None and piece.entry.state == Entry.State.VERIFIED
+    was_verified = known.state == Entry.State.VERIFIED
     if piece.fact.wordings and was_verified and of.verify_as is None:
         changes["state"] = Entry.State.NEEDS_REVIEW
     # A table knows of no sections: an entry stays in the one that a curator gave it.
     if piece.source.headings is not None:
         changes["section"] = section
     entry = edit_entry(
-        entry_id=entry_id,
+        entry_id=known.pk,
         author=author,
         may_verify=of.verify_as is not None,
         reason=_reason(of),
@@ -212,23 +219,39 @@ def _change(
 
 def _move(of: Import, unchanged: Sequence[Piece], sections: Sections) -> None:
     """Keep where unchanged entries are now; another section is another revision."""
-    places: dict[int, tuple[str, int | None]] = {}
+    places: dict[int, dict[str, Any]] = {}
     for each in unchanged:
-        entry = each.entry
-        if entry is None:
+        if each.entry is None:
             continue
-        section_id = entry.section_id
-        if each.source.headings is not None:
-            section = _section(each, sections)
-            section_id = section.pk if section else None
-        if (entry.place, entry.section_id) != (each.fact.place, section_id):
-            places[entry.pk] = (each.fact.place, section_id)
+        place = _place(each, each.entry, sections)
+        if any(getattr(each.entry, name) != value for name, value in place.items()):
+            places[each.entry.pk] = place
     moved = lock_all(places)
-    elsewhere = [entry for entry in moved if entry.section_id != places[entry.pk][1]]
+    elsewhere = [
+        entry for entry in moved if entry.section_id != places[entry.pk]["section_id"]
+    ]
     for entry in moved:
-        entry.place, entry.section_id = places[entry.pk]
-    Entry.objects.bulk_update(moved, ["place", "section"], batch_size=500)
+        for name, value in places[entry.pk].items():
+            setattr(entry, name, value)
+    fields = ["place", "section", "own_key", "source_digest"]
+    Entry.objects.bulk_update(moved, fields, batch_size=500)
     record(elsewhere, author=of.verify_as or of.created_by, reason=_reason(of))
+
+
+def _place(piece: Piece, entry: Entry, sections: Sections) -> dict[str, Any]:
+    """Return where an unchanged entry is in its source now, and as what."""
+    section_id = entry.section_id
+    if piece.source.headings is not None:
+        section = _section(piece, sections)
+        section_id = section.pk if section else None
+    is_retired = entry.state == Entry.State.RETIRED
+    return {
+        "place": piece.fact.place,
+        "section_id": section_id,
+        "own_key": piece.fact.id or entry.own_key,
+        # Its words may have become those of the file by an edit here.
+        "source_digest": entry.source_digest if is_retired else piece.fact.digest,
+    }
 
 
 def _section(piece: Piece, sections: Sections) -> Section | None:

@@ -1,6 +1,10 @@
-"""Text made safe: what people write (NFC, trimmed, bounded), and cells for spreadsheets."""
+"""Text made safe: what people write (NFC, trimmed, bounded), and cells for spreadsheets.
+
+And the digests that tell one text from another.
+"""
 
 import csv
+import hashlib
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,6 +16,7 @@ TEXT_LIMIT = 8000  # of an entry's text; all in characters
 QUESTION_LIMIT = 1000
 TITLE_LIMIT = 300
 SOURCE_LIMIT = 500
+KEY_LIMIT = 200  # of what another system calls an entry
 WORDING_LIMIT = 500  # of a question in other words; more is none, and fits in no index
 MOST_WORDINGS = 30  # of an entry; each has a vector
 
@@ -109,3 +114,13 @@ def inert(text: str) -> str:
 def original(cell: str) -> str:
     """Return the text that `inert` made the cell of; another cell comes back as it is."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
+
+
+def digest_of(*parts: str) -> str:
+    """Return 64 hex digits that tell these parts from all others."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+def digest_of_key(own_key: str) -> str:
+    """Return what an entry is known by that its source has given a key."""
+    return digest_of("id", own_key)

@@ -1,6 +1,5 @@
 """What readers take and give: formats of files, limits, and the facts in a file."""
 
-import hashlib
 import zipfile
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -9,6 +8,7 @@ from typing import IO
 from django.db import models
 
 from kb.exceptions import InvalidKnowledgeError
+from kb.text.cleaning import digest_of, digest_of_key
 
 
 class ImportFileError(InvalidKnowledgeError):
@@ -44,16 +44,16 @@ class Fact:
 
     @property
     def digest(self) -> str:
-        return _sha256("fact", self.question, self.text, *self.wordings)
+        return digest_of("fact", self.question, self.text, *self.wordings)
 
     @property
     def key(self) -> str:
         """Digest of its id, else its question, else all that it says: 64 hex digits."""
         if self.id:
-            return _sha256("id", self.id)
+            return digest_of_key(self.id)
         if self.question:
-            return _sha256("question", self.question)
-        return _sha256("fact", "", self.text)
+            return digest_of("question", self.question)
+        return digest_of("fact", "", self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,6 @@ class UnreadColumns:
 
 FileItem = Fact | SourceDocument | BadRow | UnreadColumns
 """A row of a table, a document, what is neither, or what is left out of all rows."""
-
-
-def _sha256(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 class Format(models.TextChoices):

@@ -8,13 +8,14 @@ import csv
 import io
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import IO
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import (
+    KEY_LIMIT,
     MOST_WORDINGS,
     SOURCE_LIMIT,
     TITLE_LIMIT,
@@ -35,21 +36,25 @@ from .html import read_html
 from .markdown import read_markdown
 from .plain_text import open_text, read_text
 
-COLUMNS = ("id", "key", "question", "answer", "text", "also_asked")
+OWN_KEY = "own_key"
+COLUMNS = ("id", "key", OWN_KEY, "question", "answer", "text", "also_asked")
 """What is read of a row; `key` is another name for `id`.
+
+A table that Nescio exported has each entry's id of before in `own_key`, and Nescio's number
+in `id`, which says nothing then.
 
 `also_asked`: the question in other words, each on a line of its own in the cell; in a cell
 of one line there is a `|` between them.
 """
 
 MAX_COLUMNS = 500
-_ID_LIMIT = 200
 _NAME_LIMIT = 60
 
 
-def _unread(names: Iterable[str], read: Iterable[str]) -> Iterator[UnreadColumns]:
+def _unread(names: Collection[str], read: Iterable[str]) -> Iterator[UnreadColumns]:
     """Yield what is left out of all rows, if anything is."""
-    left = [name for name in names if name not in read]
+    useless = {"id", "key"} if OWN_KEY in names else set()
+    left = [name for name in names if name not in read or name in useless]
     if left:
         yield UnreadColumns(tuple(map(_printable, left)))
 
@@ -77,15 +82,21 @@ def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
             place=place,
             question=clean_said("question", question),
             id=clean_line(
-                row.get("id") or row.get("key") or "",
+                _key(row),
                 field="id",
-                limit=_ID_LIMIT,
+                limit=KEY_LIMIT,
                 required=False,
             ),
             wordings=_wordings(row.get("also_asked", "")),
         )
     except InvalidKnowledgeError as error:
         return BadRow(place, str(error))
+
+
+def _key(row: Mapping[str, str]) -> str:
+    if OWN_KEY in row:
+        return row[OWN_KEY]
+    return row.get("id") or row.get("key") or ""
 
 
 def _wordings(cell: str) -> tuple[str, ...]:
@@ -126,7 +137,7 @@ def read_tsv(stream: IO[bytes]) -> Iterator[FileItem]:
 def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
     reader = csv.reader(chain(text, [_END_OF_FILE]), delimiter=delimiter)
     header = _header(reader)
-    yield from _unread(filter(None, header), COLUMNS)
+    yield from _unread([*filter(None, header)], COLUMNS)
     before = reader.line_num
     while True:
         try:
@@ -239,7 +250,7 @@ def _item(parsed: Mapping[str, object], place: str, language: str) -> FileItem:
     row: dict[str, str] = {}
     for name in _TEXTS:
         value = parsed.get(name)
-        if isinstance(value, int) and name in ("id", "key"):
+        if isinstance(value, int) and name in ("id", "key", OWN_KEY):
             value = str(value)
         if name == "also_asked" and isinstance(value, list):
             wrong = [each for each in value if not isinstance(each, str)]
@@ -247,7 +258,8 @@ def _item(parsed: Mapping[str, object], place: str, language: str) -> FileItem:
             value = wrong[0] if wrong else "\n".join(["", *value])
         if value is not None and not isinstance(value, str):
             return BadRow(place, f"{name} is {json.dumps(value)[:60]}, and no text.")
-        row[name] = value or ""
+        if name in parsed or name != OWN_KEY:
+            row[name] = value or ""
     return _document(row, place, language) if row["title"] else parse_row(row, place)
 
 

@@ -276,13 +276,13 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     refused(rewritten(archive, manifest__json=b"nothing"), "no JSON")
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 6}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 7}'
         ),
-        "version 6",
+        "version 7",
     )
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 5}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 6}'
         ),
         "lacks",
     )

@@ -53,6 +53,7 @@ def test_entry_is_shown_with_all_that_tells_whether_to_trust_it(api):
         "document_title": "Price list",
         "section": None,
         "section_heading": "",
+        "own_key": "",
         "question": "What does Gold cost?",
         "text": "The Gold card costs 72 euros.",
         "state": "verified",

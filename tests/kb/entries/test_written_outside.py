@@ -32,7 +32,7 @@ BOOKKEEPING = {
 # finds it again.
 UNRECORDED = {
     "id", "knowledge_base", "origin", "created_at", "updated_at", "search_vector",
-    "place", "source_key", "source_digest",
+    "place", "own_key", "source_key", "source_digest",
 }  # fmt: skip
 
 
