@@ -8,6 +8,7 @@ from kb.documents.api import DocumentViewSet
 from kb.documents.knowledge_bases_api import KnowledgeBaseViewSet
 from kb.enrichment.api import ProposalViewSet
 from kb.entries.api import EntryViewSet
+from kb.entries.bulk_api import BulkEntryViewSet
 from kb.imports.api import ImportViewSet
 from kb.sources.api import FollowedSourceViewSet
 from kb.synonyms.api import SynonymViewSet
@@ -17,6 +18,7 @@ from kb.upkeep.api import DueEntryViewSet
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
 # First: "entries/due" is none of the entries' keys.
 router.register("entries", DueEntryViewSet, "due-entries")
+router.register("entries", BulkEntryViewSet, "bulk-entries")
 router.register("entries", EntryViewSet, "entries")
 router.register("knowledge-bases", KnowledgeBaseViewSet, "knowledge-bases")
 router.register("documents", DocumentViewSet, "documents")

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import (
     OpenApiParameter,
@@ -48,7 +49,8 @@ from .serializers import (
 )
 from .wordings import set_wordings, wordings_of
 
-_TAG = re.compile(r'"([0-9]{1,9})"')
+# A proxy that compresses makes the tag a weak one, which names the same revision.
+_TAG = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 _IF_MATCH = OpenApiParameter(
     "If-Match",
     {"type": "string", "pattern": rf"^({_TAG.pattern}|\*)$"},
@@ -64,10 +66,10 @@ _ETAG = OpenApiParameter(
 )
 _LOCATION = OpenApiParameter(
     "Location",
-    OpenApiTypes.STR,
+    OpenApiTypes.URI_REF,
     OpenApiParameter.HEADER,
     response=[201],
-    description="The entry's address.",
+    description="The address of the new entry.",
 )
 _STALE = {
     409: OpenApiResponse(
@@ -121,6 +123,7 @@ class EntryViewSet(RowViewSet[Entry]):
         summary="Write an entry",
         parameters=[_ETAG, _LOCATION],
         request=NewEntrySerializer,
+        responses={201: EntrySerializer},
     )
     def create(self, request: Request) -> Response:
         """Write an entry; it may be evidence from the moment of the answer on."""
@@ -131,7 +134,7 @@ class EntryViewSet(RowViewSet[Entry]):
             resolve_written(entry.pk, by=caller(request), override=override)
         self.kwargs["entry_id"] = entry.pk
         response = self._shown(status.HTTP_201_CREATED)
-        response["Location"] = f"{request.path}/{entry.pk}"
+        response["Location"] = reverse("entries-detail", args=[entry.pk])
         return response
 
     @extend_schema(summary="Read an entry", parameters=[_ETAG])

@@ -5,7 +5,7 @@ What cannot be changed is reported and does not keep the others from it.
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -27,7 +27,7 @@ from kb.conflicts.finding import contradicted, outdate_conflicts
 from kb.conflicts.models import Conflict
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
-from kb.exceptions import InvalidKnowledgeError
+from kb.exceptions import EntryNotFoundError, InvalidKnowledgeError
 from kb.tags.models import Tag
 
 from .revisions import lock_all, mark, record, refuse_retired, restore, retire, verify
@@ -76,6 +76,7 @@ class BulkChange:
 class Failure(NamedTuple):
     entry_id: int
     message: str
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,12 @@ class BulkReport:
     """The result of a batch; `unchanged` entries were so already."""
 
     changed: int = 0
-    unchanged: int = 0
+    unchanged_ids: tuple[int, ...] = ()
     failures: tuple[Failure, ...] = ()
+
+    @property
+    def unchanged(self) -> int:
+        return len(self.unchanged_ids)
 
 
 def check_change(change: BulkChange, *, may_verify: bool) -> None:
@@ -121,15 +126,15 @@ def change_entries(
         _contradictions(change, entry_ids, by),
     )
     gone = set(entry_ids) - {entry.pk for entry in locked}
-    failures = [Failure(pk, f"There is no entry {pk}.") for pk in sorted(gone)]
+    failures = [_missing(pk) for pk in sorted(gone)]
     done = defaultdict(list)
     for entry in locked:
         try:
             check_reach(reach, entry.knowledge_base_id, Role.CURATOR)
             done[turn.apply(entry)].append(entry)
         except NescioError as error:
-            failures.append(Failure(entry.pk, str(error)))
-    unchanged = len(done.pop("", ()))
+            failures.append(Failure(entry.pk, str(error), error.code))
+    unchanged = tuple(entry.pk for entry in done.pop("", ()))
     changed = [entry for alike in done.values() for entry in alike]
     _save(changed, at=turn.at)
     for called, alike in done.items():
@@ -140,9 +145,11 @@ def change_entries(
         outdate_conflicts(*(entry.pk for entry in changed))
     if change.action in (Action.VERIFY, Action.RESTORE):
         _let_compare(changed)
-    return BulkReport(
-        changed=len(changed), unchanged=unchanged, failures=tuple(failures)
-    )
+    return BulkReport(len(changed), unchanged, tuple(failures))
+
+
+def _missing(entry_id: int) -> Failure:
+    return Failure(entry_id, f"There is no entry {entry_id}.", EntryNotFoundError.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +260,8 @@ def _change_visible(
     seen = set(visible.values_list("pk", flat=True))
     report = change_entries(seen, change, by=by, may_verify=may_verify)
     hidden = sorted(set(entry_ids) - seen)
-    return BulkReport(
-        report.changed,
-        report.unchanged,
-        (*report.failures, *(Failure(pk, f"There is no entry {pk}.") for pk in hidden)),
+    return replace(
+        report, failures=(*report.failures, *(_missing(pk) for pk in hidden))
     )
 
 
@@ -294,7 +299,8 @@ def change_in_background(run: JobRun) -> dict[str, object]:
         owner = _owner(run)
         with run.step() as step, acting_for(owner):
             report = _change_visible(batch, change, by=owner)
-            failures = [*totals["failures"], *map(list, report.failures)]
+            new = [[each.entry_id, each.message] for each in report.failures]
+            failures = [*totals["failures"], *new]
             totals = {
                 "done": totals["done"] + len(batch),
                 "changed": totals["changed"] + report.changed,

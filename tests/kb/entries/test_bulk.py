@@ -89,12 +89,17 @@ def test_what_cannot_be_changed_is_told_and_keeps_nothing_else_back():
 
     assert report.changed == 1
     assert set(report.failures) == {
-        Failure(10**9, f"There is no entry {10**9}."),
-        Failure(retired.pk, f"Entry {retired.pk} is retired; restore it first."),
+        Failure(10**9, f"There is no entry {10**9}.", "entry_not_found"),
+        Failure(
+            retired.pk,
+            f"Entry {retired.pk} is retired; restore it first.",
+            "entry_retired",
+        ),
         Failure(
             expired.pk,
             f"Entry {expired.pk} was valid until 2026-03-31; give it a later end of "
             "validity, or retire it.",
+            "entry_expired",
         ),
     }
 
@@ -179,7 +184,8 @@ def test_what_one_may_not_see_is_told_like_what_is_not_there():
     )
 
     assert report.changed == 1
-    assert report.failures == (Failure(hidden.pk, f"There is no entry {hidden.pk}."),)
+    missing = f"There is no entry {hidden.pk}."
+    assert report.failures == (Failure(hidden.pk, missing, "entry_not_found"),)
     hidden.refresh_from_db()
     assert hidden.state == "verified"
 
