@@ -53,6 +53,44 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
         return self.name or f"{self.token_key}…"
 
 
+class KeptReply(models.Model):
+    """What a POST with an `Idempotency-Key` was answered, for who sends it again.
+
+    The key is its caller's alone: of a user, by one token (or a session), which also says
+    for whom a service acts. Deleted after a day.
+    """
+
+    user = models.ForeignKey(
+        User, models.CASCADE, db_index=False, related_name="kept_replies"
+    )
+    token = models.ForeignKey(
+        ApiToken, models.CASCADE, null=True, related_name="kept_replies"
+    )
+    key = models.CharField(max_length=255)
+    digest = models.CharField(max_length=64, help_text="Of the request.")
+    status = models.PositiveSmallIntegerField(
+        null=True, help_text="Empty while the request is being done."
+    )
+    headers = models.JSONField(default=dict)
+    body = models.TextField(
+        blank=True, help_text="As JSON; empty if it was too large to be kept."
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        verbose_name_plural = "kept replies"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "token", "key"],
+                name="kept_reply_once_a_key",
+                nulls_distinct=False,
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
 def configured_issuer() -> str:
     issuer: str = settings.OIDC_ISSUER
     return issuer

@@ -27,6 +27,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
+from accounts import idempotency
 from accounts.exceptions import NotFoundError, first_of
 from accounts.replica import reads_replica
 from accounts.roles import caller
@@ -350,11 +351,17 @@ _Row = TypeVar("_Row", bound=Model)
 class KnownQueryView(APIView):
     """The base of every REST view: parameters of the address that nobody reads are refused.
 
-    What an address takes is what its description says of it.
+    What an address takes is what its description says of it. A POST with an
+    `Idempotency-Key` is done once.
     """
+
+    takes_idempotency_key = True
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # the library's
         super().initial(request, *args, **kwargs)
+        # Who may not do this, or too often, has been refused by now.
+        if request.method == "POST" and idempotency.HEADER in request.headers:
+            self._do_once()
         match = request.resolver_match
         if not request.query_params or match is None:
             return
@@ -364,6 +371,11 @@ class KnownQueryView(APIView):
             known = frozenset()  # an address that is left out of the description
         if known is not None and (unknown := request.query_params.keys() - known):
             raise unknown_names(unknown, known, "parameter")
+
+    def _do_once(self) -> None:
+        post = getattr(self, "post", None)
+        if post is not None and self.takes_idempotency_key:
+            self.post = idempotency.done_once(self, post)
 
 
 @cache

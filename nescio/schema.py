@@ -23,6 +23,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from accounts import idempotency
 from accounts.delegation import HEADER, DelegatingTokenAuthentication
 from accounts.roles import HasRole, Role
 from nescio.exception_handler import error_codes
@@ -79,6 +80,7 @@ _ERRORS: dict[str, dict[str, Any]] = {
     "409": {"description": "The row changed meanwhile, or its state forbids this."},
     "413": {"description": "The body is too large."},
     "415": {"description": "The body is not application/json."},
+    "422": {"description": "The idempotency key was another request's."},
     "429": {"description": "Too many requests.", "headers": _RETRY_AFTER | _RATE},
     "503": {
         "description": "A part that is needed is down; nothing is lost.",
@@ -90,6 +92,16 @@ _WITH_BODY = ("413", "415")
 # 400: a parameter that the address does not know.
 _ALWAYS = ("400", "401", "403", "406", "429", "503")
 
+
+_IDEMPOTENCY_KEY = OpenApiParameter(
+    idempotency.HEADER,
+    {"type": "string", "pattern": f"^{idempotency.KEY_PATTERN}$"},
+    OpenApiParameter.HEADER,
+    description="The same request sent again with the same key is done once: for 24 hours the "
+    "first reply is returned, with `Idempotency-Replayed: true`. 422 `idempotency_key_reused` "
+    "for another request, 409 `idempotency_key_in_use` while the first is being done. "
+    "Nothing is kept of 5xx and 429.",
+)
 
 _VERBS = {"retrieve": "read", "partial_update": "change", "destroy": "delete"}
 
@@ -109,7 +121,7 @@ class OperationSchema(AutoSchema):
     What agents may do can be done for another: whoever is acted for counts as agent.
     """
 
-    def get_override_parameters(self) -> list[Any]:
+    def get_override_parameters(self) -> list[OpenApiParameter]:
         takes_token = any(
             isinstance(each, DelegatingTokenAuthentication)
             for each in self.view.get_authenticators()
@@ -120,7 +132,12 @@ class OperationSchema(AutoSchema):
             if isinstance(each, HasRole)
         ]
         for_others = takes_token and wanted == [Role.AGENT]
-        return [ON_BEHALF_OF] if for_others else []
+        found = [ON_BEHALF_OF] if for_others else []
+        takes_key = getattr(self.view, "takes_idempotency_key", False)
+        # Where nobody is signed in, nobody's key is known.
+        if self.method == "POST" and takes_key and self.get_auth():
+            found.append(_IDEMPOTENCY_KEY)
+        return found
 
     def get_operation_id(self) -> str:
         action: str | None = getattr(self.view, "action", None)
@@ -296,10 +313,17 @@ def _response(described: dict[str, Any]) -> dict[str, Any]:
     return {**described, "content": {"application/json": {"schema": schema}}}
 
 
+def _has_key(operation: dict[str, Any]) -> bool:
+    parameters = operation.get("parameters", ())
+    return any(each["name"] == idempotency.HEADER for each in parameters)
+
+
 def _statuses(address: str, method: str, operation: dict[str, Any]) -> set[str]:
     statuses = set(_ALWAYS)
     if method in _WRITES:
         statuses.add("409")
+    if _has_key(operation):
+        statuses.add("422")
     if "requestBody" in operation:
         statuses.update(_WITH_BODY)
     if "{" in address:

@@ -15,6 +15,7 @@ from celery.signals import worker_init, worker_ready, worker_shutting_down
 from django.conf import settings
 
 from accounts.acting import unrestricted
+from accounts.idempotency import prune_replies
 from accounts.request_ids import NONE, named
 from integrations.events import alerts, delivery
 from integrations.events import services as events
@@ -107,7 +108,7 @@ def sweep() -> None:
 
 @shared_task(name="workers.prune")
 def prune() -> None:
-    """Delete finished jobs, made archives and sent events of long ago."""
+    """Delete finished jobs, made archives, sent events and kept replies of long ago."""
     deleted = prune_finished(settings.JOB_KEEP)
     if deleted:
         logger.info("Deleted %d old jobs.", deleted)
@@ -117,6 +118,9 @@ def prune() -> None:
     deleted = events.prune_events(settings.EVENT_KEEP)
     if deleted:
         logger.info("Deleted %d old events.", deleted)
+    deleted = prune_replies()
+    if deleted:
+        logger.info("Deleted %d kept replies.", deleted)
 
 
 @shared_task(name="workers.keep_vector_index")

@@ -38,6 +38,7 @@ class McpView(KnownQueryView):
     authentication_classes = [DelegatingTokenAuthentication]
     permission_classes = [IsAgent]
     throttle_scope = "user"
+    takes_idempotency_key = False  # the protocol numbers its messages itself
     renderer_classes = [JSONRenderer, EventStreamRenderer]
 
     @extend_schema(exclude=True)

@@ -116,6 +116,7 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
         "provider_accounts": ProviderAccount.objects.filter(**mine).values(
             "issuer", "subject"
         ),
+        "kept_replies": person.kept_replies.values("key", "body", "created_at"),
         "webhook_endpoints": person.endpoints.values("name", "url", "created_at"),
         "revisions_written": Revision.objects.filter(author=person).values(
             "entry_id", "number", "reason", "created_at"
@@ -237,6 +238,7 @@ def _erase_names(person: User) -> None:
     Notice.objects.filter(user=person).delete()
     Preferences.objects.filter(user=person).delete()
     person.alerts.all().delete()
+    person.kept_replies.all().delete()
     Job.objects.filter(owner=person, finished_at__isnull=False).delete()
     person.groups.clear()
     person.knowledge_roles.all().delete()

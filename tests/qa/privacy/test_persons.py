@@ -13,7 +13,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from accounts.acting import acting_for, as_owner
-from accounts.models import ApiToken, AuditEntry, ProviderAccount
+from accounts.models import ApiToken, AuditEntry, KeptReply, ProviderAccount
 from accounts.roles import Role
 from accounts.services import create_token, set_knowledge_roles
 from integrations.models import Endpoint
@@ -80,6 +80,7 @@ def leave_traces(person) -> Answer:
         answer=answered, user=person, is_up=False, comment=WORDS,
         expected_answer=WORDS,
     )  # fmt: skip
+    KeptReply.objects.create(user=person, key=NAME, digest="0", status=200, body=WORDS)
     add_comment(entry_id=entry.pk, by=person, text=WORDS)
     flag_outdated(entry_id=entry.pk, by=person, note=WORDS)
     expert = make_user(Role.SME)
