@@ -22,6 +22,7 @@ from django.core.servers.basehttp import WSGIRequestHandler
 from django.db import connection
 from drf_spectacular.generators import SchemaGenerator
 
+from accounts import idempotency
 from accounts.acting import as_owner
 from accounts.delegation import HEADER
 from accounts.roles import Role
@@ -56,6 +57,7 @@ _FITTING = [
     "PATCH /api/v1/documents/{document_id}",
     "POST /api/v1/imports",
     "POST /api/v1/sources",
+    "POST /api/v1/synonyms",
     "PATCH /api/v1/sources/{source_id}",
     "POST /api/v1/audiences",
     "PATCH /api/v1/audiences/{slug}",
@@ -243,6 +245,14 @@ def rows(user: User) -> dict[str, object]:
 def schema_of(made: dict[str, object]) -> dict[str, Any]:
     """Return the schema that says which rows there are, where ours says they must be."""
     schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    for methods in schema["paths"].values():
+        for operation in methods.values():
+            # A key drawn twice would let no request past it.
+            operation["parameters"] = [
+                each
+                for each in operation.get("parameters", ())
+                if each["name"] != idempotency.HEADER
+            ]
     expert = make_user(Role.SME, username="expert", groups=["vault"])
     entry = made["entry_id"]
     for methods in schema["paths"].values():
