@@ -121,7 +121,7 @@ class OperationSchema(AutoSchema):
     What agents may do can be done for another: whoever is acted for counts as agent.
     """
 
-    def get_override_parameters(self) -> list[OpenApiParameter]:
+    def get_override_parameters(self) -> list[Any]:
         takes_token = any(
             isinstance(each, DelegatingTokenAuthentication)
             for each in self.view.get_authenticators()

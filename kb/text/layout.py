@@ -2,21 +2,28 @@
 
 Only the shape of lines counts, as imports write and people type them: two neighbours or
 more that begin with the same bullet, or with numbers that go on, are a list; such with
-` | ` between their cells are a table, whose first row is its headings.
+` | ` between their cells are a table, whose first row holds its headings if a rule stands
+below it, or if it looks unlike the rows below.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import accumulate, islice, takewhile
+from itertools import accumulate, islice, takewhile, zip_longest
 from typing import Final
 
+from .vocabulary import STOP_WORDS
 from .words import Span, sentence_spans
 
 _BULLET: Final = re.compile(r"[ \t]*([-*\u2022\u2013])[ \t]+(?=\S)")
 _NUMBER: Final = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]+(?=\S)")
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\S)\|(?!\S)")
+_DIGIT: Final = re.compile(r"\d")
+_SAID: Final = re.compile(r"[^\W\d_]+")
+_LEAD: Final = (
+    200  # characters of what introduces an item; more would be read again for each
+)
 _RULE: Final = re.compile(r"(?=.*-)(?=.*\|)[|: \t-]+")  # below a typed table's headings
 
 
@@ -102,7 +109,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
     for kind, lines in blocks_of(text):
         lead = ""
         if kind is not Kind.TEXT and found and found[-1].read.endswith(":"):
-            lead = f"{found.pop().read} "
+            lead = f"{found.pop().read[-_LEAD:]} "
         own = _parts(text, kind, lines)
         found += (Part(part.span, lead + part.read) for part in own)
     return tuple(found)
@@ -140,6 +147,7 @@ def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:
         )
         if any(not _RULE.fullmatch(line) for line in lines[at + 1 : at + count]):
             return Kind.TABLE, count
+        return Kind.TEXT, count  # rules, which are not looked at once more each
     return Kind.TEXT, 1
 
 
@@ -170,15 +178,48 @@ def _parts(text: str, kind: Kind, lines: Sequence[Span]) -> Iterator[Part]:
 
 
 def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
-    """Yield the rows below the first, which holds the headings."""
-    headings, *rows = (
+    """Yield the rows, each cell behind its column's heading; a row of headings is none."""
+    rows = [
         [cell.within(text).strip().rstrip(".:") for cell in cell_spans(text, line)]
         for line in lines
-    )
-    for line, cells in zip(lines[1:], rows, strict=True):
+    ]
+    headings: list[str] = []
+    if has_headings(text, lines, rows):
+        headings, *rows = rows
+    for line, cells in zip(lines[len(lines) - len(rows) :], rows, strict=True):
         said = [cells[0]] + [
             f"{heading}: {cell}" if heading else cell
-            for heading, cell in zip(headings[1:], cells[1:], strict=False)
+            for heading, cell in zip_longest(headings[1:], cells[1:], fillvalue="")
             if cell
         ]
         yield Part(line, " ".join(f"{each}." for each in said if each))
+
+
+def has_headings(
+    text: str, lines: Sequence[Span], rows: Sequence[Sequence[str]]
+) -> bool:
+    """Tell whether a table's first row holds headings.
+
+    It does where a rule was typed below it. Else not if a cell of it says the like of one
+    below: "full price" over "half price", "40 mg" over "5 mg"; nor in the first column,
+    if both hold a number.
+    """
+    below = text[lines[0].end + 1 : lines[1].start].strip()
+    if _RULE.fullmatch(below):
+        return True
+    first, *others = rows
+    return not any(
+        _is_alike(first[at], row[at], is_name=at == 0)
+        for row in others
+        for at in range(min(len(first), len(row)))
+    )
+
+
+def _is_alike(one: str, other: str, *, is_name: bool) -> bool:
+    are_counted = bool(_DIGIT.search(one) and _DIGIT.search(other))
+    if is_name and not are_counted:
+        return False
+    words, others = (
+        set(_SAID.findall(each.lower())) - STOP_WORDS for each in (one, other)
+    )
+    return bool(words & others) and (are_counted or one == other or not words <= others)

@@ -30,6 +30,7 @@ from .reading import (
     Reader,
     Tokens,
     base_directory,
+    by_length,
     side_of,
     upper_layers,
 )
@@ -39,6 +40,7 @@ _CROSS: Final = "cross."  # before the names of the cross-encoder's weights
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_QUESTIONS: Final = 64
+_WINDOWS_AT_ONCE: Final = 128
 _Placed = tuple[str, str, str]  # place, question and text
 
 
@@ -192,7 +194,14 @@ class Verifier:
             tokens = self._question(question)
             windows = self._windows(entries)
             parts = [window for each in windows for window in each]
-            logits = self._network(side_of([tokens] * len(parts)), side_of(parts))
+            logits = by_length(
+                [len(part) for part in parts],
+                _WINDOWS_AT_ONCE,
+                lambda places: self._network(
+                    side_of([tokens] * len(places)),
+                    side_of([parts[at] for at in places]),
+                ),
+            )
         near = [_cosines(tokens, part) for part in parts]
         every = np.column_stack([logits.double().cpu().numpy(), near])
         return np.split(every, np.cumsum([len(each) for each in windows])[:-1])

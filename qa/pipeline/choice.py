@@ -75,7 +75,11 @@ class Verifier(Protocol):
 
 # How a question is read, by which thresholds are held to be current. A change that moves
 # odds gets a new number, and knowledge bases calibrate themselves again.
-READING: Final = "4"
+READING: Final = "5"
+_MOST_READ: Final = (
+    3  # times a text, by its parts; a table of short cells is twice as long
+)
+_SHORT: Final = 1_000  # characters of a text whose parts may be as long as those of one
 _ENDS: Final = " .!?\u2026"
 
 
@@ -184,10 +188,15 @@ def sentences_of(passage: Passage) -> list[Passage]:
     """Return each sentence of a passage, without its question; none of a long one.
 
     An item of a list and a row of a table count as one. Beside its question every sentence
-    seems to answer.
+    seems to answer. Nor any where they are much longer together than the text, whose
+    headings or lead are then read again and again.
     """
     parts = parts_of(passage.text)
     if len(parts) > MAX_SENTENCES or (len(parts) == 1 and not passage.question):
+        return []
+    if sum(len(part.read) for part in parts) > _MOST_READ * max(
+        len(passage.text), _SHORT
+    ):
         return []
     return [replace(passage, question="", text=part.read) for part in parts]
 

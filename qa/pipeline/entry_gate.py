@@ -194,15 +194,24 @@ def _is_beside(
     """Tell whether it says "lower" for "raise", or "Gold card" for "Platinum card".
 
     A verifier that goes by meaning takes opposites, things of one kind, years and places
-    in a row for alike. What an expert said is no answer is none either.
+    in a row for alike, and the question itself for its answer. What an expert said is no
+    answer is none either.
     """
     place = f"{piece.document_title}\n{piece.section}"
     said = _said(piece)
     return (
         is_denied(question.text, piece)
+        or _only_asks(piece)
         or is_reversed(question.text, f"{piece.question} {piece.text}")
         or is_of_another(asked, said, place)
         or is_of_another_turn(question.text, f"{place}\n{said}")
+    )
+
+
+def _only_asks(piece: Evidence) -> bool:
+    """Tell whether it is a question that has no answer: a heading that became an entry."""
+    return not piece.question and all(
+        part.read.endswith("?") for part in parts_of(piece.text)
     )
 
 

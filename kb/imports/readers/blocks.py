@@ -17,6 +17,12 @@ MAX_WHOLE = 4_000
 _HEADING_LIMIT = 300
 _MAX_DEPTH = 8
 _MARKS = "*-•◦▪·"
+# A paragraph that begins so says nothing without the one before: "Exception: ...".
+_EXCEPTS = re.compile(
+    r"(?:exceptions?|except|notes?|please note|however|otherwise|ausnahmen?|hinweis|achtung)"
+    r"\b(?=[:,]| (?:for|that|if|when|für|bei)\b)",
+    re.IGNORECASE,
+)
 # What programs leave in a text and no entry may hold.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udfff]")
 
@@ -57,7 +63,7 @@ def as_document(
     facts: list[Fact] = []
     left_out: list[Fact] = []
     first = ""
-    for block in _joined(_marked(blocks, language)):
+    for block in _joined(_with_exceptions(_marked(blocks, language))):
         if block.kind is Kind.HEADING:
             heading = _clean(" ".join(block.text.split()))[:_HEADING_LIMIT].strip()
             if not heading:
@@ -127,6 +133,28 @@ def _trimmed(
         if rest:
             yield replace(block, lines=rest)
             is_over = True
+
+
+def _with_exceptions(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield the blocks, each paragraph with those behind it that take something of it back."""
+    last: Block | None = None
+    for block in blocks:
+        if (
+            last is not None
+            and block.kind is Kind.PARAGRAPH
+            and _EXCEPTS.match(block.text)
+        ):
+            last = replace(last, lines=(*last.lines, *block.lines))
+            continue
+        if last is not None:
+            yield last
+            last = None
+        if block.kind is Kind.PARAGRAPH:
+            last = block
+        else:
+            yield block
+    if last is not None:
+        yield last
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -1,9 +1,10 @@
 """What of a text stands by itself, and a table written out for who reads no columns."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.text.layout import parts_of, written_out
+from kb.text.layout import Kind, blocks_of, parts_of, written_out
 from kb.text.words import sentences
 
 TABLE = (
@@ -77,6 +78,51 @@ def test_a_table_may_be_typed_with_bars_around_it_and_a_rule():
     assert written_out(typed) == "Print. Price: 2 euros.\nScan. Price: 5 euros."
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        "Refund within 14 days | full price\nRefund after 14 days | half price",
+        "Dose for adults | 40 mg twice a day\nDose for children | 5 mg once a day",
+        "Monday | closed\nTuesday | open\nWednesday | closed",
+        "Perch card | 72 euros a year\nTarn card | 31 euros a year",
+    ],
+)
+def test_a_table_without_headings_is_read_row_by_row(table):
+    rows = table.split("\n")
+
+    assert [part.read for part in parts_of(table)] == [
+        f"{row.replace(' | ', '. ')}." for row in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "Type of ticket | Price\nDay ticket | full price\nWeek ticket | 20 euros",
+        "Parcel | Up to 5 kg | Up to 20 kg\nInland | 4 euros | 9 euros",
+        "Site | Contact\nOak Hill | Ms Berger",
+        "Year | 2025 | 2026\nFee | 10 euros | 12 euros",
+    ],
+)
+def test_a_first_row_unlike_the_others_holds_the_headings(table):
+    first, *rows = table.split("\n")
+
+    assert len(parts_of(table)) == len(rows)
+    assert f"{first.split(' | ')[1]}: {rows[0].split(' | ')[1]}" in written_out(table)
+
+
+def test_what_introduces_a_list_is_read_up_to_its_length_with_each_item():
+    text = f"{'word ' * 1600}end:\n" + "\n".join(f"- item {n}" for n in range(31))
+
+    assert sum(len(part.read) for part in parts_of(text)) < len(text)
+
+
+def test_many_rules_are_looked_at_once():
+    text = "\n".join(["| -"] * 4000)
+
+    assert [kind for kind, _ in blocks_of(text)] == [Kind.TEXT]
+
+
 def test_one_line_makes_no_table_and_no_list():
     for text in ("Choose a | b.", "- alone", "3. May is a holiday. So is 1 May."):
         assert written_out(text) == text
@@ -110,8 +156,9 @@ def test_writing_out_a_table_keeps_every_cell_behind_its_heading(data, width):
     rest = st.lists(word | st.just(""), min_size=width - 1, max_size=width - 1)
     row = st.builds(lambda first, others: [first, *others], word, rest)
     headings, *rows = data.draw(st.lists(row, min_size=2, max_size=4))
+    table = [headings, ["---"] * width, *rows]
 
-    written = written_out("\n".join(" | ".join(each) for each in (headings, *rows)))
+    written = written_out("\n".join(" | ".join(each) for each in table))
 
     for cells, line in zip(rows, written.split("\n"), strict=True):
         said = [

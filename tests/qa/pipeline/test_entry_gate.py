@@ -187,6 +187,15 @@ def test_an_opposite_is_no_answer():
     assert outcome.reason is Reason.NOT_ANSWERED
 
 
+def test_a_question_that_became_an_entry_is_no_answer():
+    asked = "How do I open an account?"
+
+    heading = make_evidence(asked, distance=0.0, entry_id=7)
+    outcome = outcome_of([0.99, 0.9], heading, ONE, question=asked)
+
+    assert [citation.entry_id for citation in outcome.citations] == [1]
+
+
 def test_a_single_word_asks_nothing_that_an_entry_answers_by_itself():
     *_, outcome = run_pipeline(
         "PIN?",

@@ -291,3 +291,17 @@ Copyright law protects the photographs. Reviewed on 3 May 2026.
 )
 def test_what_only_begins_like_a_line_about_the_document_is_a_fact(said):
     assert [fact.text for fact in facts("a.md", said)] == [said]
+
+
+def test_an_exception_stays_with_the_rule_that_it_is_of():
+    rule = "Please cancel at least 24 hours before the visit, or we charge 25 euros."
+    exception = "Exception: For day procedures the fee is 80 euros."
+    text = (
+        f"# Visits\n\nCome early.\n\n{rule}\n\n{exception}\n\n# Fees\n\nNote: In cash."
+    )
+
+    assert [fact.text for fact in document("visits.md", text).facts] == [
+        "Come early.",
+        f"{rule} {exception}",
+        "Note: In cash.",
+    ]
