@@ -122,6 +122,7 @@ _ERRORS = {
 
 class RetrievalView(KnownQueryView, GenericAPIView[Any]):
     permission_classes = [IsAgent]
+    takes_idempotency_key = False  # it only reads
     throttle_scope = "ask"
     serializer_class = RecordsSerializer
 

@@ -22,11 +22,6 @@ class SynonymForm(ServiceForm):
 @admin.register(Synonym)
 class SynonymAdmin(InBaseAdmin, ServiceAdmin):
     form = SynonymForm
-    when_empty = (
-        "Words that people use and your entries don't, such as biro for pen: questions are "
-        "read with the entries' words. Add one where the words of a refused question are "
-        "the reason."
-    )
     list_display: ClassVar = [
         "word", "means", "knowledge_base", "added_by", "created_at",
     ]  # fmt: skip
