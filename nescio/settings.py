@@ -276,6 +276,8 @@ if env.bool("NESCIO_DATABASE_POOL", default=not _is_pooled):
         "max_size": env.int("NESCIO_DATABASE_POOL_SIZE", default=32),
         "timeout": 10,
     }
+    # `accounts.postgresql` looks whether a connection that it takes lives.
+    _database["CONN_HEALTH_CHECKS"] = False
 DATABASES = {"default": _database}
 if DATABASE_REPLICA_URL:
     _replica = env.db_url_config(DATABASE_REPLICA_URL)
@@ -286,6 +288,7 @@ if DATABASE_REPLICA_URL:
         "HOST": unquote(_replica["HOST"]),
         # No pool: what is away is noticed at once, and found again as soon as it is back.
         "CONN_MAX_AGE": 600,
+        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             **{k: v for k, v in _database["OPTIONS"].items() if k != "pool"},
             **_replica.get("OPTIONS", {}),

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.db.backends.postgresql import base
 from django.db.backends.utils import CursorWrapper
-from psycopg import errors, sql
+from psycopg import OperationalError, errors, sql
 from psycopg.pq import ExecStatus, TransactionStatus
 
 from accounts.acting import Reader, reader
@@ -34,6 +34,22 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # Django's
         super().__init__(*args, **kwargs)
         self.execute_wrappers.append(self._tell_and_execute)
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:  # noqa: ANN401  # the driver's
+        """Return a connection that lives; a pool that holds a dead one loses all such at once.
+
+        Left to itself the pool finds one after the other and waits longer after each: after
+        a restart of the database, for longer than a request does.
+        """
+        connection = super().get_new_connection(conn_params)
+        if pool := self.pool:
+            try:
+                pool.check_connection(connection)
+            except OperationalError:
+                pool.putconn(connection)
+                pool.check()
+                connection = super().get_new_connection(conn_params)
+        return connection
 
     def get_connection_params(self) -> dict[str, Any]:
         return {**super().get_connection_params(), "application_name": "nescio"}
