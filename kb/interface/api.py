@@ -191,7 +191,8 @@ class _SlugChoiceField(django_filters.fields.ModelChoiceField):
                 raise
             rows: Any = self.queryset
             said = no_such_row(rows, "slug", value)
-            raise forms.ValidationError(said) from error
+            # The library fills in what an error says by %.
+            raise forms.ValidationError("%(said)s", params={"said": said}) from error
 
 
 @extend_schema_field({"type": "string", "minLength": 1})

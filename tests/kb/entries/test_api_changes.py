@@ -181,7 +181,8 @@ def test_a_wrong_knowledge_base_is_named_with_those_that_there_are(api, slug):
     )
 
 
-def test_a_filter_that_names_no_row_says_which_there_are(api):
+@pytest.mark.parametrize("slug", ["x", "%", "100%s", "%(value)s"])
+def test_a_filter_that_names_no_row_says_which_there_are(api, slug):
     make_knowledge_base("cards")
     make_tag("gold")
     client = api(make_curator())
@@ -191,10 +192,10 @@ def test_a_filter_that_names_no_row_says_which_there_are(api):
         ("audience", "audience", "none yet"),
         ("product_line", "tag", "gold"),
     ):
-        refused = client.get(ENTRIES, {name: "x"})
+        refused = client.get(ENTRIES, {name: slug})
         assert refused.status_code == 400
         assert refused.json()["error"]["message"] == (
-            f"{name}: There is no {noun} 'x'; available: {known}."
+            f"{name}: There is no {noun} {slug!r}; available: {known}."
         )
 
 
