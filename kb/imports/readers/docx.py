@@ -23,7 +23,7 @@ from .formats import (
 
 _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,
-           NotImplementedError, OSError, EOFError)  # fmt: skip
+           NotImplementedError, OSError, EOFError, RecursionError)  # fmt: skip
 
 
 def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument:

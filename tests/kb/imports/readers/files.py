@@ -74,6 +74,17 @@ def make_docx() -> bytes:
     return out.getvalue()
 
 
+def make_merged_docx(rows: int) -> bytes:
+    """Return a document with a table of one cell, merged over all its rows."""
+    out = io.BytesIO()
+    word = docx.Document()
+    table = word.add_table(rows=rows, cols=1)
+    for number, cell in enumerate(table._tbl.iter_tcs()):
+        cell.vMerge = "continue" if number else "restart"
+    word.save(out)
+    return out.getvalue()
+
+
 def make_pdf(*pages: str) -> bytes:
     """Make a PDF with a line of text a page and an outline that names each page."""
     writer = PdfWriter()

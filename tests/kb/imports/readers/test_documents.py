@@ -1,6 +1,8 @@
 """Documents of every format: their headings, their facts, and where these stand."""
 
 import io
+import sys
+from contextlib import suppress
 
 import pytest
 
@@ -13,6 +15,7 @@ from tests.kb.imports.readers.files import (
     items,
     make_archive,
     make_docx,
+    make_merged_docx,
     make_pdf,
 )
 
@@ -140,6 +143,16 @@ def test_a_pdf_is_read_page_by_page_under_its_outline():
         ("A replacement card costs 12 euros.", "page 1, line 1", ("Chapter 1",)),
         ("A card lasts for four years.", "page 2, line 1", ("Chapter 2",)),
     ]
+
+
+def test_a_cell_merged_over_many_rows_is_read_or_refused():
+    content, limit = make_merged_docx(300), sys.getrecursionlimit()
+    sys.setrecursionlimit(300)  # the library looks at each row from within the last
+    try:
+        with suppress(ImportFileError):
+            document("a.docx", content)
+    finally:
+        sys.setrecursionlimit(limit)
 
 
 @pytest.mark.parametrize(
