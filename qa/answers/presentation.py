@@ -119,13 +119,14 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     is_verbatim = answered and answer.gate == Gate.VERBATIM
     is_entry = answered and answer.gate == Gate.ENTRY
     numbers = {piece.row.rank: piece.number for piece in shown.citations}
-    cited = _answer_pieces(
-        shown.text,
-        numbers,
-        # One entry's text is its author's; marks are ours where several are one answer.
-        reads_marks=answered
-        and not (is_verbatim or answer.is_unsourced)
-        and (len(shown.citations) > 1 or not is_entry),
+    cited = (
+        _joined_pieces(shown.text, shown.citations)
+        if is_entry
+        else _answer_pieces(
+            shown.text,
+            numbers,
+            reads_marks=answered and not (is_verbatim or answer.is_unsourced),
+        )
     )
     pieces = _emphasised(cited, shown.short_answer)
     after = _sources_after(pieces, numbers)
@@ -203,6 +204,19 @@ def _answer_pieces(
             pieces += [_citation(numbers[number]) for number in marked]
             end = mark.end()
     pieces.append(Piece(text[end:]))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _joined_pieces(text: str, cited: Sequence[ShownPiece]) -> tuple[Piece, ...]:
+    """Split what entries say together at the mark that ends each: all others are theirs."""
+    pieces: list[Piece] = []
+    for each in cited:
+        before, mark, after = text.partition(f"{each.text} [{each.row.rank}]")
+        if before.strip() or not mark:
+            break  # one entry alone has none, nor what is withheld
+        pieces += (Piece(f"{before}{each.text} "), _citation(each.number))
+        text = after
+    pieces.append(Piece(text))
     return tuple(piece for piece in pieces if piece.text)
 
 

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.answers import wording
-from qa.answers.presentation import _answer_pieces, _emphasised, _quoted, present
+from qa.answers.models import AnswerEvidence
+from qa.answers.presentation import (
+    _answer_pieces,
+    _emphasised,
+    _joined_pieces,
+    _quoted,
+    present,
+)
+from qa.answers.view import ShownPiece
 from qa.answers.wording import GATES
 from qa.desk.ask_pages import _event
 from qa.pipeline.gates import Gate, Reason, Signal
@@ -40,6 +48,22 @@ def test_brackets_of_a_word_for_word_answer_stay():
     pieces = _answer_pieces("See form [1].", {1: 1}, reads_marks=False)
 
     assert [piece.text for piece in pieces] == ["See form [1]."]
+
+
+def test_what_entries_say_in_brackets_leads_to_no_card():
+    said = ["Free, says the board [2].\n\nSee form [1]", "12 euros [1]."]
+    cited = [
+        ShownPiece(number, AnswerEvidence(rank=number), text=text)
+        for number, text in enumerate(said, start=1)
+    ]
+
+    pieces = _joined_pieces(f"{said[0]} [1]\n\n{said[1]} [2]", cited)
+    alone = _joined_pieces(said[0], cited[:1])
+
+    assert [(piece.text, piece.citation) for piece in pieces] == [
+        (f"{said[0]} ", None), ("[1]", 1), (f"\n\n{said[1]} ", None), ("[2]", 2),
+    ]  # fmt: skip
+    assert [(piece.text, piece.citation) for piece in alone] == [(said[0], None)]
 
 
 @given(TEXTS)
