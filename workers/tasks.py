@@ -28,6 +28,7 @@ from kb.archive.exports import prune_exports
 from kb.embedding import vector_index
 from kb.embedding.services import active_model
 from kb.embedding.switch import enqueue_where_stale
+from kb.imports.services import prune_plans
 from kb.sources import services as followed
 from kb.upkeep import reminders
 from kb.upkeep import services as upkeep
@@ -108,10 +109,14 @@ def sweep() -> None:
 
 @shared_task(name="workers.prune")
 def prune() -> None:
-    """Delete finished jobs, made archives, sent events and kept replies of long ago."""
+    """Delete finished jobs, unapplied plans, archives, sent events, kept replies of long ago."""
     deleted = prune_finished(settings.JOB_KEEP)
     if deleted:
         logger.info("Deleted %d old jobs.", deleted)
+    with unrestricted("plans that nobody applied"):
+        deleted = prune_plans(settings.JOB_KEEP)
+    if deleted:
+        logger.info("Deleted %d imports that were planned and never applied.", deleted)
     deleted = prune_exports(settings.EXPORT_KEEP)
     if deleted:
         logger.info("Deleted %d old archives.", deleted)

@@ -21,10 +21,10 @@ from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.imports.decisions import COUNTS, WRITTEN, Action
+from kb.imports.decisions import COUNTS, WRITTEN, Action, Example, examples_for
 from kb.imports.models import Import, PlannedEntry
 from kb.imports.readers.formats import SUFFIXES
-from kb.imports.services import Upload, enqueue_import, start_import
+from kb.imports.services import Upload, delete_import, enqueue_import, start_import
 from kb.interface.admin import (
     InBaseAdmin,
     WorkedOnAdmin,
@@ -120,6 +120,9 @@ class PlannedInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     ) -> bool:
         return True  # who is shown the import may see it: the page has checked that
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PlannedEntry]:
+        return PlannedEntry.objects.visible_to(request.user)
+
     @admin.display(description="entry")
     def said(self, row: PlannedEntry) -> str:
         return render_to_string("admin/kb/import/_planned.html", {"row": row})
@@ -156,6 +159,14 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Import]:
         return Import.objects.visible_to(request.user).order_by("-created_at", "-pk")
 
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Import | None:
+        row: Import | None = super().get_object(request, object_id, from_field)
+        if row is not None:
+            row.seen_examples = examples_for([row], request.user)[row.pk]
+        return row
+
     def get_inlines(self, request: HttpRequest, obj: Import | None) -> list[Any]:
         waits = obj is not None and obj.state == Import.State.PLANNED
         return [PlannedInline] if obj and waits and obj.planned.exists() else []
@@ -176,8 +187,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         return [] if row and row.is_unreadable else found
 
     def delete_model(self, request: HttpRequest, obj: Import) -> None:
-        obj.file.delete(save=False)
-        obj.delete()
+        delete_import(obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Import]) -> None:
         for row in queryset:
@@ -243,7 +253,8 @@ def _counted(row: Import) -> list[tuple[str, int]]:
     return [(name, n) for name, n in known.items() if n or name == "read"]
 
 
-def _examples(row: Import) -> dict[str, list[dict[str, str]]]:
+def _examples(row: Import) -> dict[str, list[Example]]:
     """Return the examples of what is not listed below, one by one."""
     listed = {*WRITTEN, Action.RETIRED} if row.planned.exists() else set()
-    return {name: some for name, some in row.examples.items() if name not in listed}
+    examples = row.seen_examples.items()
+    return {name: some for name, some in examples if name not in listed}

@@ -2,7 +2,12 @@ from typing import Any
 
 import django_filters
 from django.db import transaction
-from drf_spectacular.utils import extend_schema, extend_schema_view
+from django.utils.functional import cached_property
+from drf_spectacular.utils import (
+    extend_schema,
+    extend_schema_field,
+    extend_schema_view,
+)
 from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
@@ -14,6 +19,7 @@ from accounts.pagination import NewestFirstPagination
 from accounts.rest import RowViewSet, StrictFilterSet, StrictSerializer
 from accounts.roles import IsCuratorSomewhere, caller
 from kb.exceptions import ImportNotFoundError
+from kb.imports.decisions import Example, examples_for
 from kb.imports.models import Import, ImportQuerySet, PlannedEntry
 from kb.imports.services import Upload, enqueue_import, start_import
 from kb.interface.api import (
@@ -45,7 +51,7 @@ class PlannedEntrySerializer(serializers.ModelSerializer[PlannedEntry]):
         model = PlannedEntry
         fields = [
             "action", "place", "entry", "own_key", "question", "text", "also_asked",
-            "before",
+            "before", "is_edited",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -78,15 +84,13 @@ class ImportSerializer(ReferringSerializer):
         read_only=True,
         help_text="read, created, changed, restored, retired, unchanged, repeated, bad.",
     )
-    examples = serializers.DictField(
-        child=ExampleSerializer(many=True), read_only=True, help_text="By count."
-    )
+    examples = serializers.SerializerMethodField(help_text="By count.")
     bad_rows = BadRowSerializer(many=True, read_only=True, help_text="The first 100.")
     notes = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,
-        help_text="What is said of the file as a whole: columns that are not read, or why "
-        "nothing was retired.",
+        help_text="What is said of the file as a whole: columns that are not read, why "
+        "nothing was retired, what becomes of entries that people edited.",
     )
 
     class Meta:
@@ -100,6 +104,20 @@ class ImportSerializer(ReferringSerializer):
 
     def get_verify(self, row: Import) -> bool:
         return row.verify_as_id is not None
+
+    @extend_schema_field(serializers.DictField(child=ExampleSerializer(many=True)))
+    def get_examples(self, row: Import) -> dict[str, object]:
+        return {
+            action: [ExampleSerializer(each).data for each in some]
+            for action, some in self._examples[row.pk].items()
+        }
+
+    @cached_property
+    def _examples(self) -> dict[int, dict[str, list[Example]]]:
+        """Those of all rows that are shown: one look at the entries serves them."""
+        shown: Any = self.root.instance  # the list's, or its own
+        rows = [shown] if isinstance(shown, Import) else shown
+        return examples_for(rows, self.context["request"].user)
 
 
 class NewImportSerializer(StrictSerializer):
@@ -197,7 +215,9 @@ class ImportViewSet(RetrieveModelMixin, RowViewSet[Import]):
     def entries(self, request: Request, import_id: int) -> Response:
         """List every entry that it would make, change, restore or retire, in full.
 
-        Empty once the import is applied: what came of it is in the entries.
+        Empty once the import is applied: what came of it is in the entries. Without
+        entries that you may not see any more.
         """
-        page = self.paginate_queryset(self.get_object().planned.all())  # type: ignore[arg-type]  # planned entries here
+        rows = self.get_object().planned.visible_to(request.user)
+        page = self.paginate_queryset(rows)  # type: ignore[arg-type]  # planned entries here
         return self.get_paginated_response(self.get_serializer(page, many=True).data)

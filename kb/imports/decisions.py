@@ -1,10 +1,12 @@
 """What an import does about each fact, and how that is counted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import islice
+from typing import Any
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db.models import Prefetch, QuerySet
 
 from kb.audiences.models import Audience
@@ -192,6 +194,9 @@ MAX_EXAMPLES = 5
 MAX_BAD_ROWS = 100
 _EXAMPLE_CHARACTERS = 300
 
+Example = dict[str, Any]
+"""Texts of one fact, and the id of the entry that it quotes or is to change."""
+
 COUNTS = ("read", *(action.value for action in Action))
 
 
@@ -206,7 +211,7 @@ def add(
     counts: dict[str, int] = {**dict.fromkeys(COUNTS, 0), **to.counts}
     counts["read"] += read
     counts[Action.BAD] += len(bad)
-    examples: dict[str, list[dict[str, str]]] = {**to.examples}
+    examples: dict[str, list[Example]] = {**to.examples}
     for each in decided:
         action = str(each.action)
         counts[action] += 1
@@ -221,28 +226,51 @@ def add(
     to.counts, to.examples = counts, examples
 
 
-def add_retired(to: Import, number: int, texts: Sequence[str]) -> None:
+def edit_notes(overwritten: int, kept: int) -> list[str]:
+    """Say what becomes of entries that people edited since they were last imported."""
+    notes = []
+    if overwritten:
+        notes.append(
+            f"Changed, although edited by people: {overwritten}. The file's words take the "
+            "place of theirs, which the entries' histories keep."
+        )
+    if kept:
+        notes.append(
+            f"Unchanged and edited by people: {kept}. These stay as they are, for the "
+            "file says what it said before."
+        )
+    return notes
+
+
+def add_retired(to: Import, number: int, some: Mapping[int, str]) -> None:
+    """Count entries that are retired, with the texts of some, by their ids."""
     counts: dict[str, int] = to.counts
     to.counts = {**counts, Action.RETIRED: counts[Action.RETIRED] + number}
     kept = to.examples.get(Action.RETIRED, [])
     room = max(MAX_EXAMPLES - len(kept), 0)
-    shown = [{"text": text[:_EXAMPLE_CHARACTERS]} for text in texts[:room]]
+    shown = [
+        {"text": text[:_EXAMPLE_CHARACTERS], "entry": entry_id}
+        for entry_id, text in islice(some.items(), room)
+    ]
     to.examples = {**to.examples, Action.RETIRED: [*kept, *shown]}
 
 
-def planned(of: Import, decided: Sequence[Piece]) -> list[PlannedEntry]:
+def planned(
+    of: Import, decided: Sequence[Piece], edited: Collection[int]
+) -> list[PlannedEntry]:
     """Return what would be written, all of each."""
     return [
         PlannedEntry(
             import_run=of,
+            entry=each.entry,
             action=each.action,
             place=each.fact.place,
-            entry=each.entry,
             own_key=each.fact.id,
             question=each.fact.question,
             text=each.fact.text,
             also_asked="\n".join(each.fact.wordings),
             before=_before(each),
+            is_edited=each.entry is not None and each.entry.pk in edited,
         )
         for each in decided
         if each.action in WRITTEN
@@ -254,13 +282,52 @@ def _before(piece: Piece) -> str:
     return piece.entry.text if is_changed and piece.entry else ""
 
 
-def _example(piece: Piece) -> dict[str, str]:
+def _example(piece: Piece) -> Example:
     fact = piece.fact
-    shown = {"place": fact.place, "text": fact.text[:_EXAMPLE_CHARACTERS]}
+    shown: Example = {"place": fact.place, "text": fact.text[:_EXAMPLE_CHARACTERS]}
     if fact.question:
         shown["question"] = fact.question[:_EXAMPLE_CHARACTERS]
     if fact.wordings:
         shown["also_asked"] = "; ".join(fact.wordings)[:_EXAMPLE_CHARACTERS]
     if before := _before(piece):
         shown["before"] = before[:_EXAMPLE_CHARACTERS]
+    if piece.entry:
+        shown["entry"] = piece.entry.pk
     return shown
+
+
+def examples_for(
+    rows: Sequence[Import], user: AbstractBaseUser | AnonymousUser
+) -> dict[int, dict[str, list[Example]]]:
+    """Return the examples of imports by their ids, without texts of entries hidden now.
+
+    What the file says is its reader's; what an entry said is seen with the entry.
+    """
+    all_of_them = (
+        each for row in rows for some in row.examples.values() for each in some
+    )
+    ids = {each["entry"] for each in all_of_them if "entry" in each}
+    entries = Entry.objects.visible_to(user).filter(pk__in=ids)
+    seen = frozenset(entries.values_list("pk", flat=True)) if ids else frozenset()
+    return {
+        row.pk: {
+            action: _without_hidden(action, some, seen)
+            for action, some in row.examples.items()
+        }
+        for row in rows
+    }
+
+
+def _without_hidden(
+    action: str, some: Sequence[Example], seen: Collection[int]
+) -> list[Example]:
+    if action == Action.RETIRED:
+        return [each for each in some if each.get("entry") in seen]
+    return [
+        {
+            name: value
+            for name, value in each.items()
+            if name != "before" or each.get("entry") in seen
+        }
+        for each in some
+    ]

@@ -1,15 +1,16 @@
-from typing import Self
+from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.core.files.storage import Storage, storages
 from django.db import models
+from django.db.models import Q
 
 from accounts.models import optional_row, optional_user
 from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
-from kb.entries.models import Entry
+from kb.entries.models import Entry, Revision
 from kb.imports.readers.formats import Format
 from kb.tags.models import Tag, tag_of
 
@@ -104,9 +105,14 @@ class Import(models.Model):
     error = models.TextField(blank=True, help_text="Why the file could not be read.")
     notes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
+    planned_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its plan was begun."
+    )
     applied_at = models.DateTimeField(null=True, blank=True)
 
     objects = ImportQuerySet.as_manager()
+
+    seen_examples: dict[str, list[dict[str, Any]]]  # of `decisions.examples_for`
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -119,6 +125,27 @@ class Import(models.Model):
         """Whether it is planned and none of its rows is any good: nothing would come of it."""
         is_planned = self.state == self.State.PLANNED
         return is_planned and self.counts.get("read") == self.counts.get("bad", 0)
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether its document was imported, or what it would change was, since its plan.
+
+        Applied, it would do something else than the plan says.
+        """
+        if self.state != self.State.PLANNED:
+            return False
+        if self.planned_at is None:  # by a version that did not note when
+            return True
+        imports = Import.objects.filter(
+            knowledge_base=self.knowledge_base_id,
+            audience=self.audience_id,
+            source=self.source,
+            applied_at__gt=self.planned_at,
+        )
+        changes = Revision.objects.filter(
+            entry__in=self.planned.values("entry"), created_at__gt=self.planned_at
+        )
+        return imports.exists() or changes.exists()
 
 
 class ImportedKey(models.Model):
@@ -146,25 +173,32 @@ class ImportedKey(models.Model):
         return f"{self.source} {self.key[:12]}"
 
 
+# By the database, too: who deletes one may not see all that is planned with it.
+_GOES_WITH_IT: dict[str, Any] = {
+    "on_delete": models.CASCADE,
+    "db_constraint": False,
+}
+
+
+class PlannedEntryQuerySet(models.QuerySet["PlannedEntry"]):
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Those of entries that the user may see now: they say what these say."""
+        return self.filter(Q(entry=None) | Q(entry__in=Entry.objects.visible_to(user)))
+
+
 class PlannedEntry(models.Model):
     """What a planned import would do to one entry, kept until it is applied.
 
-    Shows a person all of it; `Import.examples` are the first few of each kind.
+    Shows a person all of it; `Import.examples` are the first few of each kind. A policy
+    of the database shows it with the entry alone.
     """
 
-    import_run = models.ForeignKey(
-        Import, on_delete=models.CASCADE, related_name="planned"
+    import_run = models.ForeignKey(Import, related_name="planned", **_GOES_WITH_IT)
+    entry = optional_row(
+        Entry, "+", "None where it would be made.", blank=True, **_GOES_WITH_IT
     )
     action = models.CharField(max_length=16)
     place = models.CharField(max_length=200, blank=True)
-    entry = optional_row(
-        Entry,
-        "+",
-        "The one that is there already.",
-        on_delete=models.DO_NOTHING,
-        db_constraint=False,
-        db_index=False,
-    )
     own_key = models.CharField(max_length=200, blank=True, db_default="")
     question = models.TextField(blank=True)
     text = models.TextField()
@@ -172,6 +206,14 @@ class PlannedEntry(models.Model):
     before = models.TextField(
         blank=True, help_text="What the entry says now, where it is to be changed."
     )
+
+    is_edited = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Whether a person wrote that, since the entry was last imported.",
+    )
+
+    objects = PlannedEntryQuerySet.as_manager()
 
     class Meta:
         ordering = ["pk"]

@@ -42,7 +42,7 @@ from .decisions import (
     visible_audiences,
 )
 from .pieces import batches, pieces
-from .writing import carry_out, find_document
+from .writing import carry_out, edited_by_people, find_document
 
 BATCH = 256
 """Facts that are written in one transaction: what a killed worker does again."""
@@ -111,6 +111,8 @@ def _begin(import_id: int, *, apply: bool, total: int | None) -> Import:
     mode = "apply" if apply else "plan"
     if row.state == Import.State.APPLYING and not apply:
         raise ConflictError(f"Import {row.pk} is being applied.")
+    if apply:
+        refuse_overtaken(row)
     if row.cursor.get("mode") != mode:
         row.keys.all().delete()
         row.planned.all().delete()
@@ -118,10 +120,20 @@ def _begin(import_id: int, *, apply: bool, total: int | None) -> Import:
         row.counts, row.examples, row.bad_rows, row.notes = {}, {}, [], []
         row.error = ""
         tally.add(row)
+        row.planned_at = None if apply else timezone.now()
     if apply:
         row.state = Import.State.APPLYING
     row.save()
     return row
+
+
+def refuse_overtaken(row: Import) -> None:
+    if row.is_overtaken:
+        raise ConflictError(
+            f"Entries of {row.source!r} were changed after import {row.pk} was checked, so "
+            "that applying it would do something else than its plan says; upload "
+            f"{row.file_name} again to check it again."
+        )
 
 
 def _locked(import_id: int) -> Import:
@@ -225,14 +237,22 @@ def _write(
         if step.applies:
             active_model(for_share=True)
         decided, unfit = _decide(row, batch, step)
+        met = {each.entry: each.action for each in decided if each.entry}
+        edited = edited_by_people(met)
         if step.applies:
             carry_out(row, decided, prepared)
         else:
-            PlannedEntry.objects.bulk_create(tally.planned(row, decided))
+            PlannedEntry.objects.bulk_create(tally.planned(row, decided, edited))
         # An entry that was found by its words may have been found by its key, too.
         ImportedKey.objects.bulk_create(_keys(row, decided), ignore_conflicts=True)
         tally.add(row, read=len(batch), decided=decided, bad=[*bad, *unfit])
-        row.cursor = {**row.cursor, "taken": after}
+        lost = sum(met[entry] is Action.CHANGED for entry in met if entry.pk in edited)
+        row.cursor = {
+            **row.cursor,
+            "taken": after,
+            "overwritten": row.cursor.get("overwritten", 0) + lost,
+            "kept": row.cursor.get("kept", 0) + len(edited) - lost,
+        }
         row.save(update_fields=["cursor", "counts", "examples", "bad_rows"])
     return after
 
@@ -257,7 +277,9 @@ def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
         pass
     with step.writing(taken, taken):
         row = _own(step, taken)
-        row.notes = list(notes)
+        overwritten = row.cursor.get("overwritten", 0)
+        edit_notes = tally.edit_notes(overwritten, row.cursor.get("kept", 0))
+        row.notes = [*notes, *edit_notes]
         gone = _gone(row, step.audiences)
         if row.counts[Action.BAD] and gone.exists():
             row.notes.append(
@@ -288,7 +310,8 @@ def _plan_retirement(row: Import, gone: EntryQuerySet) -> None:
     )
     while some := list(islice(rows, BATCH)):
         PlannedEntry.objects.bulk_create(some)
-        tally.add_retired(row, len(some), [each.text for each in some])
+        said = {each.entry_id: each.text for each in some if each.entry_id is not None}
+        tally.add_retired(row, len(some), said)
 
 
 def _retire(step: _Step, taken: int) -> bool:
@@ -313,7 +336,7 @@ def _retire(step: _Step, taken: int) -> bool:
                 reason=f"No longer in {row.file_name}: import {row.pk}"[:300],
             )
         Entry.objects.filter(pk__in=some).update(source_digest="")
-        tally.add_retired(row, len(some), list(some.values()))
+        tally.add_retired(row, len(some), some)
         row.save(update_fields=["counts", "examples"])
     return bool(some)
 
@@ -326,7 +349,7 @@ def _propose(row: Import, audiences: frozenset[int] | None, followed_id: int) ->
     withdraw_retirement(there, source_id=followed_id)
     note = f"No longer in {row.source}. Retire it, unless it is still true."
     number = propose_retirement(gone, source_id=followed_id, note=note)
-    tally.add_retired(row, number, ())
+    tally.add_retired(row, number, {})
     row.save(update_fields=["counts", "examples"])
 
 

@@ -5,12 +5,14 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import PurePath
 from typing import IO, Any
 
 from django.contrib.auth.models import User
 from django.core.files import File
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.exceptions import ConflictError, NotFoundError
 from accounts.roles import Role, has_role_in, refuse_elsewhere
@@ -28,7 +30,7 @@ from kb.tags.models import Tag
 from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT, clean_line
 
 from .pieces import check_audience, limits
-from .running import run_import
+from .running import refuse_overtaken, run_import
 
 _NAME_LIMIT = 200
 
@@ -140,6 +142,26 @@ def _check_appliable(row: Import) -> None:
             f"Import {row.pk} has no row that could be read; correct {row.file_name} and "
             "upload it again."
         )
+    refuse_overtaken(now)
+
+
+def delete_import(row: Import) -> None:
+    row.file.delete(save=False)
+    row.delete()
+
+
+def prune_plans(older_than: timedelta) -> int:
+    """Delete imports that were planned long ago and never applied, with their files."""
+    old = Import.objects.filter(
+        state=Import.State.PLANNED, created_at__lt=timezone.now() - older_than
+    )
+    ids = list(old.values_list("pk", flat=True))
+    for import_id in ids:
+        with transaction.atomic():
+            rows = old.select_for_update(of=("self",), skip_locked=True)
+            if row := rows.filter(pk=import_id).first():
+                delete_import(row)
+    return len(ids)
 
 
 def import_in_background(run: JobRun) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """Writing what an import decided: documents with their sections, and entries."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from django.utils import timezone
@@ -13,7 +13,7 @@ from kb.documents.services import (
     section_tree,
 )
 from kb.embedding.services import PreparedVectors
-from kb.entries.models import Entry
+from kb.entries.models import Entry, Revision
 from kb.entries.revisions import lock_all, record
 from kb.entries.services import create_entries, edit_entry
 from kb.entries.states import restore_entry, verify_entry
@@ -256,6 +256,25 @@ def _place(piece: Piece, entry: Entry, sections: Sections) -> dict[str, Any]:
 
 def _section(piece: Piece, sections: Sections) -> Section | None:
     return sections[piece.source.name].get(piece.fact.headings)
+
+
+def edited_by_people(entries: Collection[Entry]) -> frozenset[int]:
+    """Return those that say something else than the import left that wrote them last."""
+    left = (
+        Revision.objects.filter(entry__in=entries, reason__regex=_BY_IMPORT)
+        .order_by("entry_id", "-number")
+        .distinct("entry_id")
+        .values_list("entry_id", "question", "text")
+    )
+    said = {entry_id: (question, text) for entry_id, question, text in left}
+    return frozenset(
+        entry.pk
+        for entry in entries
+        if entry.pk in said and said[entry.pk] != (entry.question, entry.text)
+    )
+
+
+_BY_IMPORT = r"^(Import \d+ of|Followed source) "
 
 
 def _reason(of: Import) -> str:

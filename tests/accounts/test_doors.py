@@ -36,6 +36,7 @@ DOORS = {
     ("workers/tasks.py", "filled gaps"),
     ("workers/tasks.py", "entries that were voted down"),
     ("workers/tasks.py", "followed sources"),
+    ("workers/tasks.py", "plans that nobody applied"),
     # A section goes with whoever stands in it; nothing of them is told.
     ("kb/documents/services.py", "sections that go"),
     # It goes whole, also what its eraser was never to read of it.

@@ -115,7 +115,8 @@ class Command(BaseCommand):
             self.style.SUCCESS(f"{done.file_name}: {what}{counts} ({seconds:.1f} s)")
         )
         for each in done.planned.iterator():
-            was = f"\n      was: {each.before}" if each.before else ""
+            by = ", edited by a person" if each.is_edited else ""
+            was = f"\n      was{by}: {each.before}" if each.before else ""
             text = " ".join(filter(None, (each.question, each.text)))
             self.stdout.write(f"  {each.action} {each.place}: {text}{was}")
         for row in done.bad_rows:

@@ -1,22 +1,29 @@
 """Imports by REST, in the admin, from the command line and as a job."""
 
 import json
+from datetime import timedelta
 from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import Group
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
+from accounts.acting import acting_for
+from accounts.exceptions import ConflictError
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
+from kb.entries.services import edit_entry
 from kb.imports.readers import ImportFileError
-from kb.models import Entry, Import
+from kb.imports.services import delete_import
+from kb.models import Entry, Import, PlannedEntry
 from tests.clients import page_client, rest_client
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 from workers.registry import HANDLERS
+from workers.tasks import prune
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -210,6 +217,149 @@ def test_all_that_a_plan_would_do_is_listed_before_it_is_applied():
     work()
     assert not row.planned.exists()
     assert "what it would do" not in client.get(page).text.lower()
+
+
+TWO = "id,text\n1,The line opens at eight.\n2,The branch closes at four.\n"
+
+
+def planned_again(curator, content: str) -> int:
+    post(curator, content.encode(), dry_run="true")
+    work()
+    return Import.objects.latest("pk").pk
+
+
+def test_a_plan_shows_nothing_of_entries_that_its_importer_lost():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    group = Group.objects.create(name="fraud")
+    curator.groups.add(group)
+    post(curator, TWO.encode())
+    work()
+    for entry in Entry.objects.all():
+        secret = make_audience("fraud", groups=["fraud"])
+        said = f"SECRET {entry.pk}"
+        edit_entry(
+            entry_id=entry.pk, author=curator, may_verify=False, audience=secret,
+            text=said,
+        )  # fmt: skip
+    plan = planned_again(curator, "id,text\n1,The line opens at nine.\n3,It is new.\n")
+    client = rest_client(curator)
+    addresses = [f"/api/v1/imports/{plan}{tail}" for tail in ("/entries", "")]
+    addresses += ["/api/v1/imports"]
+    page = f"/admin/kb/import/{plan}/change/"
+
+    before = [client.get(each).text for each in addresses]
+    before += [page_client(curator).get(page).text]
+    curator.groups.remove(group)
+    after = [client.get(each).text for each in addresses]
+    after += [page_client(curator).get(page).text]
+
+    assert [text.count("SECRET") for text in before] == [2, 2, 2, 2]
+    assert [text.count("SECRET") for text in after] == [0, 0, 0, 0]
+    assert all("It is new." in text for text in after)
+    examples = client.get(addresses[1]).json()["examples"]
+    assert examples["retired"] == []
+    assert [sorted(each) for each in examples["changed"]] == [["place", "text"]]
+    with acting_for(curator):
+        assert [each.text for each in PlannedEntry.objects.all()] == ["It is new."]
+        delete_import(Import.objects.get(pk=plan))
+    assert not PlannedEntry.objects.exists()
+
+
+def test_a_plan_says_what_people_edited_and_what_becomes_of_it():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    post(curator, TWO.encode())
+    work()
+    for entry in Entry.objects.all():
+        said = f"{entry.text} Ask Carla."
+        edit_entry(entry_id=entry.pk, author=curator, may_verify=False, text=said)
+    plan = planned_again(curator, TWO.replace("eight", "nine"))
+    address = f"/api/v1/imports/{plan}"
+    client = rest_client(curator)
+
+    row = client.get(address).json()
+    (changed,) = client.get(f"{address}/entries").json()["results"]
+    page = page_client(curator).get(f"/admin/kb/import/{plan}/change/").text
+    client.post(f"{address}/apply")
+    work()
+    again = client.get(f"/api/v1/imports/{planned_again(curator, TWO)}").json()
+
+    assert row["notes"] == client.get(address).json()["notes"]
+    assert [note.partition(".")[0] for note in row["notes"]] == [
+        "Changed, although edited by people: 1",
+        "Unchanged and edited by people: 1",
+    ]
+    assert (changed["before"], changed["is_edited"]) == (
+        "The line opens at eight. Ask Carla.", True,
+    )  # fmt: skip
+    assert "before, edited by a person:" in page
+    assert {*Entry.objects.values_list("text", flat=True)} == {
+        "The line opens at nine.", "The branch closes at four. Ask Carla.",
+    }  # fmt: skip
+    assert [note.partition(".")[0] for note in again["notes"]] == [
+        "Unchanged and edited by people: 1"
+    ]
+
+
+def by_a_newer_file(curator):
+    post(curator, f"{TWO}3,It costs 2 euros.\n".encode())
+    work()
+
+
+def by_a_person(curator):
+    entry = Entry.objects.get(text="The line opens at eight.")
+    said = "The line opens at ten."
+    edit_entry(entry_id=entry.pk, author=curator, may_verify=False, text=said)
+
+
+@pytest.mark.parametrize("overtake", [by_a_newer_file, by_a_person])
+def test_a_plan_that_was_overtaken_is_not_applied(overtake):
+    curator = make_curator()
+    post(curator, TWO.encode())
+    work()
+    new = TWO.replace("eight", "nine")
+    plan = planned_again(curator, new)
+    enqueued = planned_again(curator, new)
+    apply = f"/api/v1/imports/{enqueued}/apply"
+    assert rest_client(curator).post(apply).status_code == 202
+    waiting = Job.objects.latest("created_at")
+    overtake(curator)
+    said = dict(Entry.objects.values_list("pk", "text"))
+
+    refused = rest_client(curator).post(f"/api/v1/imports/{plan}/apply")
+    with pytest.raises(ConflictError, match="check it again"):
+        run_job(waiting.pk, HANDLERS)
+
+    assert refused.status_code == 409
+    assert "check it again" in refused.json()["error"]["message"]
+    assert dict(Entry.objects.values_list("pk", "text")) == said
+    again = planned_again(curator, new)
+    assert (
+        rest_client(curator).post(f"/api/v1/imports/{again}/apply").status_code == 202
+    )
+    work()
+    assert Entry.objects.filter(text="The line opens at nine.").exists()
+
+
+def test_a_plan_that_nobody_applies_ends_with_its_file(settings):
+    curator = make_curator()
+    post(curator, TWO.encode())
+    work()
+    plan = planned_again(curator, TWO.replace("eight", "nine"))
+    file = Path(Import.objects.get(pk=plan).file.path)
+    assert file.exists()
+
+    prune()
+    assert Import.objects.filter(pk=plan).exists()
+    settings.JOB_KEEP = timedelta(0)
+    prune()
+
+    assert [each.state for each in Import.objects.all()] == ["applied"]
+    assert not file.exists()
+    assert not PlannedEntry.objects.exists()
 
 
 @pytest.mark.parametrize("rows", [b"id,text\n1,\n2,\n", b"id,text\n"])
