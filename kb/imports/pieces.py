@@ -1,10 +1,12 @@
 """A file taken apart: its facts, with their document and the entries they reword."""
 
+import time
 from collections import Counter
 from collections.abc import (
     Callable,
     Collection,
     Generator,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -26,7 +28,7 @@ from kb.entries.models import Entry
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.imports.models import Import
 from kb.imports.readers import BadRow, Fact, Limits, SourceDocument, UnreadColumns
-from kb.imports.readers.child import read_in_child
+from kb.imports.readers.child import CHECK_SECONDS, read_in_child
 from kb.text.facts import leans, sentences_of
 
 from .decisions import Piece, Source, visible_audiences
@@ -41,6 +43,9 @@ _MAX_NAMED = 20
 
 _MAX_LEFT_OUT = 5
 """Lines about the document itself that a note quotes."""
+
+_MAX_RUN = 40
+"""Sentences of a run; a longer piece of a fact was no entry, by whatever rules it was cut."""
 
 MAX_COMPARISONS = 250_000
 """Beyond it nothing is paired: so different a document is a new one."""
@@ -94,7 +99,10 @@ def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
 
 
 def as_it_stands(
-    read: SourceDocument, document: Document, language: str
+    read: SourceDocument,
+    document: Document,
+    language: str,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
     """Return the facts of a new version, cut as the entries are that stand already.
 
@@ -107,15 +115,24 @@ def as_it_stands(
     rows = rows.exclude(source_digest="")
     standing = frozenset(rows.values_list("source_key", flat=True))
     facts: list[Fact] = []
-    for fact in read.facts:
+    for fact in _checking(read.facts, check):
         is_prose = "\n" not in fact.text
         runs = _runs(fact, standing, language) if is_prose else [fact]
         facts += runs if _stays_cut(runs, standing, language) else [fact]
     left_out: list[Fact] = []
-    for fact in read.left_out:
+    for fact in _checking(read.left_out, check):
         for run in _runs(fact, standing, language):
             (facts if run.key in standing else left_out).append(run)
     return tuple(facts), tuple(left_out)
+
+
+def _checking(facts: Iterable[Fact], check: Callable[[], None]) -> Iterator[Fact]:
+    checked = time.monotonic()
+    for fact in facts:
+        if time.monotonic() - checked >= CHECK_SECONDS:
+            check()
+            checked = time.monotonic()
+        yield fact
 
 
 def _runs(fact: Fact, standing: Collection[str], language: str) -> list[Fact]:
@@ -126,7 +143,7 @@ def _runs(fact: Fact, standing: Collection[str], language: str) -> list[Fact]:
     found: list[Fact] = []
     at = 0
     while at < len(said):
-        ends = range(len(said), at, -1)
+        ends = range(min(at + _MAX_RUN, len(said)), at, -1)
         runs = ((end, replace(fact, text=" ".join(said[at:end]))) for end in ends)
         alone = at + 1, replace(fact, text=said[at])
         at, run = next((each for each in runs if each[1].key in standing), alone)
@@ -166,7 +183,7 @@ def pieces(
             if isinstance(item, Fact):
                 yield Piece(rows, item)
             elif isinstance(item, SourceDocument):
-                yield from _of_document(of, item, rows, met, left_out)
+                yield from _of_document(of, item, rows, met, left_out, check)
             elif isinstance(item, UnreadColumns):
                 note(_left_out(item.names, of.audience))
             else:
@@ -197,6 +214,7 @@ def _of_document(
     rows: Source,
     met: set[str],
     left_out: list[str],
+    check: Callable[[], None],
 ) -> Iterator[Piece | BadRow]:
     name = item.source or rows.name
     if name in met:
@@ -225,7 +243,7 @@ def _of_document(
     audiences = visible_audiences(of.created_by)
     facts, gone, pairs = item.facts, item.left_out, dict[str, int]()
     if document:
-        facts, gone = as_it_stands(item, document, of.knowledge_base.language)
+        facts, gone = as_it_stands(item, document, of.knowledge_base.language, check)
         pairs = reworded(facts, document, audiences)
     source = Source(name=name, title=title, headings=item.headings, pairs=pairs)
     left_out += (line for fact in gone for line in fact.text.splitlines())

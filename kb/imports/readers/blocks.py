@@ -77,7 +77,7 @@ def as_document(
         else:
             headings = tuple(name for _, name in path)
             is_furniture = block.kind is Kind.FURNITURE
-            texts = [block.text] if is_furniture else _texts(block, language)
+            texts = _texts(block, language)
             (left_out if is_furniture else facts).extend(
                 Fact(text, block.place, headings=headings)
                 for text in map(_clean, texts)
@@ -180,7 +180,9 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _texts(block: Block, language: str) -> Iterator[str]:
-    if block.kind is Kind.PARAGRAPH:
+    if block.kind is Kind.FURNITURE:
+        yield from _cut(block.lines, joint="\n", head="")
+    elif block.kind is Kind.PARAGRAPH:
         for text in split_into_facts(block.text, language):
             yield from _cut(text.split(" "), joint=" ", head="")
     else:

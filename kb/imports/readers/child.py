@@ -32,7 +32,7 @@ from .formats import (
 )
 
 _ROOT = Path(__file__).resolve().parents[3]
-_CHECK_SECONDS = 0.5
+CHECK_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +90,10 @@ def _lines(
     parts: list[bytes] = []
     while True:
         began = time.monotonic()
-        ready, _, _ = select.select([output], [], [], _CHECK_SECONDS)
+        ready, _, _ = select.select([output], [], [], CHECK_SECONDS)
         now = time.monotonic()
         waited += now - began
-        if now - checked >= _CHECK_SECONDS:
+        if now - checked >= CHECK_SECONDS:
             check()
             checked = now
         if waited > limits.seconds:

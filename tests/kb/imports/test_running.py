@@ -3,6 +3,7 @@
 import io
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -23,7 +24,7 @@ from kb.entries.states import retire_entry
 from kb.entries.wordings import Wording, add_wordings
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports import pieces, running
-from kb.imports.readers import ImportFileError
+from kb.imports.readers import Fact, ImportFileError, SourceDocument
 from kb.imports.running import run_import
 from kb.imports.services import (
     Upload,
@@ -31,7 +32,7 @@ from kb.imports.services import (
     import_in_background,
     start_import,
 )
-from kb.models import Entry, EntryEmbedding, Import, ImportedKey, Section
+from kb.models import Document, Entry, EntryEmbedding, Import, ImportedKey, Section
 from kb.text.cleaning import MOST_WORDINGS
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 
@@ -143,6 +144,32 @@ def test_a_new_version_changes_only_what_changed():
     changed = Entry.objects.get(text__contains="15 euros")
     assert changed.pk == ids["A replacement card costs 12 euros."]
     assert changed.revisions.count() == 2
+
+
+def test_thousands_of_short_sentences_are_soon_compared_with_what_stands():
+    base = "The desk opens at nine on weekdays and closes at five.\n"
+    bring(base, "desk.txt")
+    began = time.monotonic()
+
+    pages = "Page 1.\n" * 4000
+    again = f"{base}\n{pages}\n{'Go! ' * 1000}\n"
+    plan = bring(again, "desk.txt", apply=False)
+
+    assert plan.counts["unchanged"] == 1
+    assert time.monotonic() - began < 30
+
+
+def test_the_comparison_with_what_stands_can_be_ended(monkeypatch):
+    bring(TEXT)
+    monkeypatch.setattr(pieces, "CHECK_SECONDS", 0)
+    facts = (Fact("It is new.", "line 1"),)
+    read = SourceDocument(title="", source="", headings=(), facts=facts)
+
+    def end() -> None:
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        pieces.as_it_stands(read, Document.objects.get(), "en", check=end)
 
 
 def test_what_has_expired_is_changed_and_not_verified():
