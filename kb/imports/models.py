@@ -195,7 +195,12 @@ class PlannedEntry(models.Model):
 
     import_run = models.ForeignKey(Import, related_name="planned", **_GOES_WITH_IT)
     entry = optional_row(
-        Entry, "+", "None where it would be made.", blank=True, **_GOES_WITH_IT
+        Entry,
+        "+",
+        "None where it would be made.",
+        blank=True,
+        db_index=False,  # `planned_entry_by_entry` serves it
+        **_GOES_WITH_IT,
     )
     action = models.CharField(max_length=16)
     place = models.CharField(max_length=200, blank=True)
@@ -218,6 +223,7 @@ class PlannedEntry(models.Model):
     class Meta:
         ordering = ["pk"]
         verbose_name_plural = "planned entries"
+        indexes = [models.Index(fields=["entry"], name="planned_entry_by_entry")]
 
     def __str__(self) -> str:
         return f"{self.action} {self.place}".strip()

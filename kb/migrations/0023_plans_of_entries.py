@@ -28,6 +28,7 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(
                 blank=True,
                 db_constraint=False,
+                db_index=False,
                 help_text="None where it would be made.",
                 null=True,
                 on_delete=django.db.models.deletion.CASCADE,
