@@ -4,6 +4,7 @@ They are no interface for others: script and addresses change together. No cooki
 the `Origin` of every request is checked here, whatever the browser makes of the headers.
 """
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -33,7 +34,7 @@ from integrations.widget.tokens import (
     user_of_token,
 )
 from qa.answers import asking
-from qa.answers.layout import laid_out
+from qa.answers.layout import Block, laid_out
 from qa.answers.models import Answer
 from qa.answers.serializers import as_seen_by
 from qa.policies.wording import words_around
@@ -201,7 +202,7 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
     }
     return {
         **{name: shown[name] for name in names},
-        "blocks": _blocks(shown["text"]),
+        "blocks": _blocks(laid_out(shown["text"])),
         "title": words.reasons[reason].title if reason else "",
         "entry_language": entry_language,
         "words": {"language": words.language}
@@ -209,7 +210,7 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
         **{
             kind: [
                 {name: piece[name] for name in _PIECE}
-                | {"blocks": _blocks(piece["text"] or piece["quote"])}
+                | {"blocks": _blocks(laid_out(piece["text"] or piece["quote"]))}
                 for piece in found
                 if not piece["withheld"]
             ]
@@ -226,8 +227,8 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
     }
 
 
-def _blocks(text: str) -> list[dict[str, Any]]:
-    """Return a text as its paragraphs, lists and tables, which the script makes elements of."""
+def _blocks(blocks: Iterable[Block]) -> list[dict[str, Any]]:
+    """Return the paragraphs, lists and tables of a text, which the script makes elements of."""
     return [
         {
             "kind": block.kind,
@@ -237,5 +238,6 @@ def _blocks(text: str) -> list[dict[str, Any]]:
                 for row in block.rows
             ],
         }
-        for block in laid_out(text)
+        | ({"below": [*map(_blocks, block.below)]} if any(block.below) else {})
+        for block in blocks
     ]

@@ -1,14 +1,15 @@
 """A text's paragraphs, lists and tables, and what of them stands by itself.
 
 Only the shape of lines counts, as imports write and people type them: two neighbours or
-more that begin with the same bullet, or with numbers that go on, are a list; such with
-` | ` between their cells are a table, whose first row holds its headings if a rule stands
-below it, or if it looks unlike the rows below.
+more that begin with the same bullet, or with numbers that go on, are a list, below whose
+items others stand that are indented further; such with ` | ` between their cells are a
+table, whose first row holds its headings if a rule stands below it, or if it looks unlike
+the rows below.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import accumulate, islice, takewhile, zip_longest
 from typing import Final
@@ -21,9 +22,8 @@ _NUMBER: Final = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]+(?=\S)")
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\S)\|(?!\S)")
 _DIGIT: Final = re.compile(r"\d")
 _SAID: Final = re.compile(r"[^\W\d_]+")
-_LEAD: Final = (
-    200  # characters of what introduces an item; more would be read again for each
-)
+_LEAD: Final = 200  # characters of what introduces an item, which is read with each
+_DEEPEST: Final = 40  # characters of an indent
 _RULE: Final = re.compile(r"(?=.*-)(?=.*\|)[|: \t-]+")  # below a typed table's headings
 
 
@@ -35,13 +35,27 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """A line of a list, and the lists that stand below it."""
+
+    line: Span
+    below: tuple["Listed", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    kind: Kind
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Part:
     """A sentence, an item or a row.
 
     Attributes:
         span: Where it is in the text, without an item's bullet or number.
-        read: What it says by itself: a row with its columns' headings, both with the line
-            that introduces them.
+        read: What it says by itself: a row with its columns' headings, an item with the
+            one that it stands below, all with the line that introduces them.
     """
 
     span: Span
@@ -79,6 +93,12 @@ def blocks_of(text: str) -> Iterator[tuple[Kind, Sequence[Span]]]:
         yield Kind.TEXT, lines[loose:]
 
 
+def items_of(text: str, lines: Sequence[Span]) -> tuple[Item, ...]:
+    """Return the items of a list, each with what is below it."""
+    found, _ = _listed([line.within(text) for line in lines], lines, 0)
+    return found.items
+
+
 def item_span(text: str, line: Span) -> Span:
     """Return an item without its bullet or number."""
     said = line.within(text)
@@ -104,7 +124,7 @@ def cell_spans(text: str, line: Span) -> list[Span]:
 
 
 def parts_of(text: str) -> tuple[Part, ...]:
-    """Return what of a text stands by itself; a table's headings and a list's lead don't."""
+    """Return what of a text stands by itself; headings of a table and what leads don't."""
     found: list[Part] = []
     for kind, lines in blocks_of(text):
         lead = ""
@@ -130,14 +150,10 @@ def written_out(text: str) -> str:
 
 def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:
     """Return what begins with the line at this place, and how many lines it takes."""
-    if bullet := _bullet_of(lines[at]):
-        marks = map(_bullet_of, islice(lines, at, None))
-        if (count := _count(mark == bullet for mark in marks)) > 1:
-            return Kind.BULLETS, count
-    if (first := number_of(lines[at])) is not None:
-        numbers = enumerate(map(number_of, islice(lines, at, None)), first)
-        if (count := _count(due == number for due, number in numbers)) > 1:
-            return Kind.NUMBERS, count
+    if _is_item(lines[at]):
+        found, end = _listed(lines, (), at)
+        if end - at > 1:
+            return found.kind, end - at
     width = _width(lines[at])
     if width > 1:
         below = islice(lines, at + 1, None)
@@ -149,6 +165,40 @@ def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:
             return Kind.TABLE, count
         return Kind.TEXT, count  # rules, which are not looked at once more each
     return Kind.TEXT, 1
+
+
+def _listed(
+    said: Sequence[str], lines: Sequence[Span], at: int, above: int = -1
+) -> tuple[Listed, int]:
+    """Return the list that begins with a line, and where it ends; without `lines` its kind.
+
+    It goes on with the same bullet or the next number, whatever is below its items, as
+    long as it is indented further than the item above it.
+    """
+    bullet, number = _bullet_of(said[at]), number_of(said[at])
+    indent = _indent(said[at])
+    items: list[Item] = []
+    while at < len(said) and _is_item(said[at]) and _indent(said[at]) > above:
+        if items and _indent(said[at]) > indent:
+            below, at = _listed(said, lines, at, indent)
+            items[-1] = replace(items[-1], below=(*items[-1].below, below))
+            continue
+        due = None if number is None else number + len(items)
+        if (_bullet_of(said[at]), number_of(said[at])) != (bullet, due):
+            break
+        items.append(Item(lines[at] if lines else Span(0, 0)))
+        at += 1
+    kind = Kind.BULLETS if number is None else Kind.NUMBERS
+    return Listed(kind, tuple(items)), at
+
+
+def _is_item(line: str) -> bool:
+    return _bullet_of(line) != "" or number_of(line) is not None
+
+
+def _indent(line: str) -> int:
+    spread = line.expandtabs(4)
+    return min(len(spread) - len(spread.lstrip()), _DEEPEST)
 
 
 def _count(holds: Iterator[bool]) -> int:
@@ -173,8 +223,20 @@ def _parts(text: str, kind: Kind, lines: Sequence[Span]) -> Iterator[Part]:
             span = Span(start + each.start, start + each.end)
             yield Part(span, span.within(text).strip())
     else:
-        for span in (item_span(text, line) for line in lines):
-            yield Part(span, span.within(text).strip())
+        yield from _items(text, items_of(text, lines))
+
+
+def _items(text: str, items: Sequence[Item]) -> Iterator[Part]:
+    """Yield the items, each that is below another with it; what only leads has no part."""
+    for item in items:
+        span = item_span(text, item.line)
+        said = span.within(text).strip()
+        if not (item.below and said.endswith(":")):
+            yield Part(span, said)
+        lead = f"{said.rstrip(' .,;:')}:"
+        for each in item.below:
+            for part in _items(text, each.items):
+                yield Part(part.span, f"{lead} {part.read}")
 
 
 def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:

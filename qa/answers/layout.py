@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from django import template
 
-from kb.text.layout import Kind, blocks_of, cell_spans, item_span, number_of
+from kb.text.layout import (
+    Item,
+    Kind,
+    blocks_of,
+    cell_spans,
+    item_span,
+    items_of,
+    number_of,
+)
 from kb.text.words import Span
 
 register = template.Library()  # a built-in of all templates, by the settings
@@ -33,11 +41,16 @@ class Block:
     kind: Kind
     rows: tuple[tuple[Cell, ...], ...]  # of one cell but in a table
     first: int = 1  # number of a list's first item
+    below: tuple[tuple["Block", ...], ...] = ()  # of a list: what is below each item
 
     @property
     def cells(self) -> list[Cell]:
         """The paragraph, or the items of a list."""
         return [row[0] for row in self.rows]
+
+    @property
+    def items(self) -> list[tuple[Cell, tuple["Block", ...]]]:
+        return list(zip(self.cells, self.below, strict=True))
 
 
 @register.filter
@@ -52,8 +65,10 @@ def laid_out(said: str | Sequence[Piece]) -> tuple[Block, ...]:
     for kind, lines in blocks_of(text):
         if kind is Kind.TEXT:
             blocks += _paragraph(pieces, text, lines)
+        elif kind is Kind.TABLE:
+            blocks.append(_table(pieces, text, lines))
         else:
-            blocks.append(_block(pieces, text, kind, lines))
+            blocks.append(_list(pieces, text, kind, items_of(text, lines)))
     return tuple(blocks)
 
 
@@ -77,18 +92,26 @@ def _paragraph(
         yield Block(Kind.TEXT, ((cell,),))
 
 
-def _block(
-    pieces: Sequence[Piece], text: str, kind: Kind, lines: Sequence[Span]
+def _table(pieces: Sequence[Piece], text: str, lines: Sequence[Span]) -> Block:
+    rows = (
+        tuple(_cut(pieces, cell, cell) for cell in cell_spans(text, line))
+        for line in lines
+    )
+    return Block(Kind.TABLE, tuple(rows))
+
+
+def _list(
+    pieces: Sequence[Piece], text: str, kind: Kind, items: Sequence[Item]
 ) -> Block:
-    if kind is Kind.TABLE:
-        rows = [[(cell, cell) for cell in cell_spans(text, line)] for line in lines]
-    else:
-        rows = [[(item_span(text, line), line)] for line in lines]
-    first = number_of(lines[0].within(text)) if kind is Kind.NUMBERS else None
+    lines = [item.line for item in items]
     return Block(
         kind,
-        tuple(tuple(_cut(pieces, *cell) for cell in row) for row in rows),
-        1 if first is None else first,
+        tuple((_cut(pieces, item_span(text, line), line),) for line in lines),
+        1 if (first := number_of(lines[0].within(text))) is None else first,
+        tuple(
+            tuple(_list(pieces, text, each.kind, each.items) for each in item.below)
+            for item in items
+        ),
     )
 
 

@@ -120,7 +120,8 @@
 
   /** Make the paragraphs, lists and tables of a text, of which nothing is markup. */
   function said(blocks, attributes) {
-    const items = ({ rows }) => rows.map(([text]) => make("li", {}, text));
+    const items = ({ rows, below = [] }) => rows.map(([text], n) => make("li", {}, text, ...(below[n] || []).map(element)));
+    const element = (block) => kinds[block.kind](block);
     const row = (cells, name, attributes = {}) => make("tr", {}, ...cells.map((text) => make(name, attributes, text)));
     const kinds = {
       text: ({ rows }) => make("p", {}, rows[0][0]),
@@ -133,7 +134,7 @@
           make("table", {}, make("thead", {}, row(head, "th", { scope: "col" })), make("tbody", {}, ...rows.map((cells) => row(cells, "td")))),
         ),
     };
-    return make("div", attributes, ...blocks.map((block) => kinds[block.kind](block)));
+    return make("div", attributes, ...blocks.map(element));
   }
 
   function piece(shown, language, words) {

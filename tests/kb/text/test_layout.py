@@ -25,7 +25,8 @@ LIST = (
 LINES = st.lists(
     st.sampled_from(
         ["", "A sentence. And another.", "These:", "- an item", "1. a step", "a | b",
-         "c | d", "one | two | three", " | ", "|", "- x | y", "Yes - no."]
+         "c | d", "one | two | three", " | ", "|", "- x | y", "Yes - no.",
+         "  - below:", "    - deeper", "  2. a step"]
     ),
     max_size=8,
 )  # fmt: skip
@@ -53,6 +54,36 @@ def test_an_item_is_read_whole_with_the_line_above_the_list():
         "Nothing else is.",
     ]
     assert parts[2].span.within(LIST) == "a laptop. Its case stays outside."
+
+
+def test_an_item_below_another_is_read_with_it():
+    text = (
+        "You can book these yourself:\n- blood tests, except:\n"
+        "  - glucose tests\n  - tests for children\n"
+        "- Millfield.\n    1. on weekdays\n    2. at weekends\nAll others by telephone."
+    )
+
+    parts = parts_of(text)
+
+    assert [part.read for part in parts] == [
+        "You can book these yourself: blood tests, except: glucose tests",
+        "You can book these yourself: blood tests, except: tests for children",
+        "You can book these yourself: Millfield.",
+        "You can book these yourself: Millfield: on weekdays",
+        "You can book these yourself: Millfield: at weekends",
+        "All others by telephone.",
+    ]
+    assert parts[0].span.within(text) == "glucose tests"
+
+
+def test_numbers_go_on_around_what_is_below_one():
+    text = (
+        "1. Eat nothing.\n2. Tell us of:\n  - insulin\n3. Come.\n5. May is a holiday."
+    )
+
+    assert [part.read for part in parts_of(text)] == [
+        "Eat nothing.", "Tell us of: insulin", "Come.", "5. May is a holiday.",
+    ]  # fmt: skip
 
 
 def test_a_table_is_written_out_and_what_is_around_it_stays():

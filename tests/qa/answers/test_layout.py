@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kb.text.layout import Kind
-from qa.answers.layout import Piece, followed_by, laid_out
+from qa.answers.layout import Block, Piece, followed_by, laid_out
 
 PRICES = """\
 Prices:
@@ -51,6 +51,15 @@ def rows_of(text: str) -> list[list[list[str]]]:
     return [
         [[said(cell) for cell in row] for row in each.rows] for each in laid_out(text)
     ]
+
+
+def cells_of(block: Block):
+    """Yield the cells of a block in the text's order."""
+    for number, row in enumerate(block.rows):
+        yield from row
+        for below in block.below[number : number + 1]:
+            for each in below:
+                yield from cells_of(each)
 
 
 def rendered(said) -> str:
@@ -108,6 +117,21 @@ def test_what_is_not_surely_a_list_or_table_stays_a_paragraph(text):
     assert said(block.cells[0]) == text
 
 
+def test_what_is_below_an_item_is_a_list_of_its_own_within_it():
+    html = rendered(
+        [
+            Piece("1. Eat nothing\n2. Tell us of\n  - insulin\n  - "),
+            Piece("iron", is_short=True),
+            Piece("\n3. Come"),
+        ]
+    )
+
+    assert html.removeprefix('<div class="card-text said" lang="en">') == (
+        '<ol start="1"><li>Eat nothing</li><li>Tell us of<ul><li>insulin</li>'
+        "<li><mark>iron</mark></li></ul></li><li>Come</li></ol></div>"
+    )
+
+
 def test_a_list_goes_on_with_its_own_numbers():
     assert '<ol start="3"><li>Open' in rendered("3. Open\n4. Close")
 
@@ -148,9 +172,7 @@ def test_what_follows_a_text_is_in_no_cell_and_no_item(text, last):
 
 @given(TEXTS)
 def test_nothing_is_lost_but_what_makes_the_shape(text):
-    shown = "".join(
-        said(cell) for block in laid_out(text) for row in block.rows for cell in row
-    )
+    shown = "".join(said(cell) for block in laid_out(text) for cell in cells_of(block))
 
     assert _letters(shown) == _letters(text)
 
@@ -159,7 +181,7 @@ def test_nothing_is_lost_but_what_makes_the_shape(text):
 def test_marks_stay_where_they_were_and_each_citation_once(pieces):
     blocks = laid_out(pieces)
 
-    shown = [piece for b in blocks for row in b.rows for cell in row for piece in cell]
+    shown = [piece for b in blocks for cell in cells_of(b) for piece in cell]
     cited = [piece.citation for piece in shown if piece.citation]
     assert cited == [piece.citation for piece in pieces if piece.citation]
     for is_short in (True, False):
