@@ -185,7 +185,10 @@ def pieces(
             elif isinstance(item, SourceDocument):
                 yield from _of_document(of, item, rows, met, left_out, check)
             elif isinstance(item, UnreadColumns):
-                note(_left_out(item.names, of.audience))
+                if item.understood:
+                    note(f"Columns read by other names: {', '.join(item.understood)}.")
+                if item.names:
+                    note(_left_out(item.names, of.audience))
             else:
                 yield item
     if left_out:
@@ -194,8 +197,11 @@ def pieces(
 
 def _about_itself(left_out: Sequence[str]) -> str:
     named = first_of([f"{line!r}" for line in left_out], _MAX_LEFT_OUT)
-    what = "line that tells" if len(left_out) == 1 else "lines that tell"
-    return f"{len(left_out)} {what} about the document itself made no entry: {named}."
+    what = "line" if len(left_out) == 1 else "lines"
+    return (
+        f"{len(left_out)} {what} about the document itself, or beside its text, made no "
+        f"entry: {named}."
+    )
 
 
 def _left_out(names: Sequence[str], audience: Audience) -> str:

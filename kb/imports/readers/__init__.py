@@ -65,5 +65,9 @@ def _items(
         from .docx import read_docx  # noqa: PLC0415  # likewise
 
         yield read_docx(stream, language, limits)
+    elif file_format == Format.XLSX:
+        from .excel import read_excel  # noqa: PLC0415  # likewise
+
+        yield from read_excel(stream, limits)
     else:
         yield read_text(stream, language)

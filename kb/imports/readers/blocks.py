@@ -2,9 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import takewhile, zip_longest
 
 from kb.text.facts import split_into_facts
 
@@ -23,6 +24,7 @@ _EXCEPTS = re.compile(
     r"\b(?=[:,]| (?:for|that|if|when|für|bei)\b)",
     re.IGNORECASE,
 )
+_CAPTION = re.compile(r"(?:table|tabelle|tab\.) ?\d[\d.]{0,5}\b", re.IGNORECASE)
 # What programs leave in a text and no entry may hold.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udfff]")
 
@@ -33,6 +35,8 @@ class Kind(StrEnum):
     LIST = "list"
     TABLE = "table"
     CODE = "code"
+    PAIR = "pair"  # a question or a term, and all that is said to it
+    CAPTION = "caption"  # of the table below it
     FURNITURE = "furniture"  # lines that tell about the document itself
 
 
@@ -44,6 +48,7 @@ class Block:
     lines: tuple[str, ...]  # of a paragraph, a list's items, a table's rows
     place: str
     level: int = 1  # of a heading, from 1
+    question: str = ""  # that a pair answers
 
     @property
     def text(self) -> str:
@@ -55,31 +60,37 @@ def as_document(
 ) -> SourceDocument:
     """Make a document of blocks: headings its tree, the rest its facts.
 
-    A list or table takes the sentence along that leads to it by a colon. What tells about
-    the document itself is left out.
+    A list or table takes the sentence along that leads to it by a colon, a table also its
+    caption. A heading without words ends those of its level. What tells about the document
+    itself is left out.
     """
     path: list[tuple[int, str]] = []
     paths: list[tuple[str, ...]] = []
     facts: list[Fact] = []
     left_out: list[Fact] = []
     first = ""
+    asked: dict[str, str] = {}
     for block in _joined(_with_exceptions(_marked(blocks, language))):
         if block.kind is Kind.HEADING:
             heading = _clean(" ".join(block.text.split()))[:_HEADING_LIMIT].strip()
+            while path and path[-1][0] >= block.level:
+                path.pop()
             if not heading:
                 continue
             first = first or heading
-            while path and path[-1][0] >= block.level:
-                path.pop()
             path.append((block.level, heading))
             del path[_MAX_DEPTH:]
             paths.append(tuple(name for _, name in path))
         else:
             headings = tuple(name for _, name in path)
             is_furniture = block.kind is Kind.FURNITURE
-            texts = _texts(block, language)
+            texts: Iterable[str] = _texts(block, language)
+            question = _clean(" ".join(block.question.split()))
+            # Two entries to one question contradict each other: the second is a text.
+            if question and asked.setdefault(question, block.text) != block.text:
+                texts, question = [f"{question}\n{block.text}"], ""
             (left_out if is_furniture else facts).extend(
-                Fact(text, block.place, headings=headings)
+                Fact(text, block.place, question=question, headings=headings)
                 for text in map(_clean, texts)
                 if any(map(str.isalnum, text))
             )
@@ -98,6 +109,53 @@ def bullet(item: str) -> str:
 
 def table_row(cells: Iterable[str]) -> str:
     return " | ".join(" ".join(cell.split()) for cell in cells)
+
+
+Cell = tuple[object, str]
+"""What tells a cell from others, and its text: a merged one stands in all its places."""
+
+
+def table_rows(rows: Iterable[Sequence[Cell]]) -> tuple[str, ...]:
+    """Return the rows of a table with one row of headings, each above its own column.
+
+    A heading over several columns is put before each of those below it. A first row of
+    one cell introduces the table; such a cell further below is none of every column.
+    """
+    grid = [list(row) for row in rows if any(text.strip() for _, text in row)]
+    lead: tuple[str, ...] = ()
+    if len(grid) > 2 and _is_one(grid[0]):
+        lead, grid = (as_lead(grid[0][0][1]),), grid[1:]
+    heads = 1
+    while heads + 1 < len(grid) and _goes_on(grid[heads - 1], grid[heads]):
+        heads += 1
+    columns = zip_longest(*grid[:heads], fillvalue=(None, ""))
+    heading = [
+        " ".join(dict.fromkeys(text for _, text in column if text.strip()))
+        for column in columns
+    ]
+    body = [
+        [row[0][1], *[""] * (len(row) - 1)]
+        if _is_one(row)
+        else [text for _, text in row]
+        for row in grid[heads:]
+    ]
+    return *lead, *map(table_row, [heading, *body][: len(grid)])
+
+
+def _is_one(row: Sequence[Cell]) -> bool:
+    return len(row) > 1 and len({cell for cell, _ in row}) == 1
+
+
+def _goes_on(upper: Sequence[Cell], lower: Sequence[Cell]) -> bool:
+    """Tell whether the lower row has headings below those that span columns above it."""
+    cells = [cell for cell, _ in upper]
+    spans = [cells.count(cell) > 1 for cell in cells]
+    in_both = lower[0][0] == cells[0] or not lower[0][1].strip()
+    return any(spans) and not _is_one(lower) and (in_both or all(spans))
+
+
+def as_lead(text: str) -> str:
+    return f"{' '.join(text.split()).rstrip('.:')}:"
 
 
 def _clean(text: str) -> str:
@@ -160,23 +218,33 @@ def _with_exceptions(blocks: Iterable[Block]) -> Iterator[Block]:
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
     lead: Block | None = None
     for block in blocks:
-        whole = block.kind in (Kind.LIST, Kind.TABLE)
+        whole = block.kind is Kind.TABLE or (
+            block.kind is Kind.LIST
+            and lead is not None
+            and lead.kind is not Kind.CAPTION
+        )
         if lead is not None and whole:
             *before, last = lead.text.rsplit(". ", 1)
+            if lead.kind is Kind.CAPTION:
+                before, last = [], as_lead(lead.text)
             if before:
                 yield Block(lead.kind, (f"{before[0]}.",), lead.place)
             yield Block(block.kind, (last, *block.lines), lead.place)
             lead = None
             continue
         if lead is not None:
-            yield lead
+            yield replace(lead, kind=Kind.PARAGRAPH)
             lead = None
-        if block.kind is Kind.PARAGRAPH and block.text.rstrip().endswith(":"):
+        if block.kind is Kind.PARAGRAPH and _CAPTION.match(block.text):
+            block = replace(block, kind=Kind.CAPTION)
+        if block.kind is Kind.CAPTION or (
+            block.kind is Kind.PARAGRAPH and block.text.rstrip().endswith(":")
+        ):
             lead = block
         else:
             yield block
     if lead is not None:
-        yield lead
+        yield replace(lead, kind=Kind.PARAGRAPH)
 
 
 def _texts(block: Block, language: str) -> Iterator[str]:
@@ -186,13 +254,16 @@ def _texts(block: Block, language: str) -> Iterator[str]:
         for text in split_into_facts(block.text, language):
             yield from _cut(text.split(" "), joint=" ", head="")
     else:
-        head = block.lines[0] if len(block.lines) > 1 else ""
-        is_lead = head.rstrip().endswith(":")
-        if block.kind is Kind.LIST and not is_lead:
-            head = ""
-        elif block.kind is Kind.TABLE and is_lead:  # the columns' headings are below it
-            head = "\n".join(block.lines[:2])
+        leads = len([*takewhile(_is_lead, block.lines)])
+        if block.kind in (Kind.TABLE, Kind.CODE):  # the columns' headings are below it
+            leads += 1
+        is_whole = block.kind is Kind.PAIR or leads >= len(block.lines)
+        head = "" if is_whole else "\n".join(block.lines[:leads])
         yield from _cut(block.lines, joint="\n", head=head)
+
+
+def _is_lead(line: str) -> bool:
+    return line.rstrip().endswith(":") and " | " not in line
 
 
 def _cut(parts: Iterable[str], *, joint: str, head: str) -> Iterator[str]:

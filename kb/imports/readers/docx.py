@@ -1,6 +1,7 @@
 """DOCX: paragraphs, headings by their style, lists and tables, in the document's order."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import IO
 from zipfile import BadZipFile
@@ -8,11 +9,12 @@ from zipfile import BadZipFile
 import docx
 from docx.document import Document
 from docx.opc.exceptions import OpcError
+from docx.oxml.ns import qn
 from docx.table import Table
 from docx.text.paragraph import Paragraph
-from lxml.etree import LxmlError
+from lxml.etree import LxmlError, _Element
 
-from .blocks import Block, Kind, as_document, bullet, table_row
+from .blocks import Block, Kind, as_document, as_lead, bullet, table_rows
 from .formats import (
     ImportFileError,
     Limits,
@@ -22,13 +24,16 @@ from .formats import (
 )
 
 _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
+_HEADING_NUMBER = re.compile(r"(?:\d+\.)*\d+\.?\s+")
+_DEEPEST = 8  # Word itself knows nine levels of a list
+_MOST_COUNTED = 999  # a number of more digits begins no line of a list
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,
            NotImplementedError, OSError, EOFError, RecursionError)  # fmt: skip
 
 
 def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument:
     """Read a Word document; pictures, comments and headers are left out."""
-    check_archive(stream, limits)
+    check_archive(stream, limits, "word/document.xml", "DOCX")
     try:
         opened = docx.Document(stream)
         # Counted before any of them is looked at: the library makes an object of each.
@@ -44,32 +49,103 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
 
 
 def _blocks(opened: Document) -> Iterator[Block]:
+    """Yield what stands in the document; a list below a heading is introduced by it."""
+    numbering = _Numbering(opened)
     items: list[str] = []
-    begin = ""
-    number = 0
-    for part in opened.iter_inner_content():
-        number += 1
+    begin = heading = ""
+    for number, part in enumerate(opened.iter_inner_content(), start=1):
         place = f"paragraph {number}"
         item = isinstance(part, Paragraph) and _is_item(part)
+        before, heading = heading, ""
         if items and not item:
             yield Block(Kind.LIST, tuple(items), begin)
             items = []
         if isinstance(part, Table):
-            rows = tuple(
-                table_row(cells) for row in part.rows if (cells := _cells(row))
+            rows = table_rows(
+                [(cell._tc, cell.text) for cell in row.cells] for row in part.rows
             )
             yield Block(Kind.TABLE, rows, place)
         elif not part.text.strip():
-            continue
+            heading = before
         elif item:
-            begin = begin if items else place
-            items.append(bullet(part.text))
+            if not items:
+                begin = place
+                items = [as_lead(before)] if before else []
+            items.append(numbering.item(part))
         elif level := _level(part):
             yield Block(Kind.HEADING, (part.text,), place, level)
+            heading = _HEADING_NUMBER.sub("", part.text, count=1)
         else:
-            yield Block(Kind.PARAGRAPH, (part.text,), place)
+            kind = Kind.CAPTION if _style(part) == "Caption" else Kind.PARAGRAPH
+            yield Block(kind, (part.text,), place)
     if items:
         yield Block(Kind.LIST, tuple(items), begin)
+
+
+class _Numbering:
+    """The document's lists, and how far each was counted."""
+
+    def __init__(self, opened: Document) -> None:
+        self._formats: dict[tuple[str, int], tuple[bool, int]] = {}
+        self._counted: Counter[tuple[str, int]] = Counter()
+        try:
+            lists = opened.part.numbering_part.element
+        except (KeyError, NotImplementedError):  # there are none
+            return
+        abstract = {
+            each.get(qn("w:abstractNumId")): each
+            for each in lists.iterchildren(qn("w:abstractNum"))
+        }
+        for each in lists.iterchildren(qn("w:num")):
+            name = each.get(qn("w:numId"), "")
+            shape = abstract.get(_value(each, "w:abstractNumId"))
+            for level in () if shape is None else shape.iterchildren(qn("w:lvl")):
+                depth = level.get(qn("w:ilvl"), "0")
+                start = _value(level, "w:start")
+                self._formats[name, int(depth)] = (
+                    _value(level, "w:numFmt") == "decimal",
+                    int(start) if start.isdecimal() else 1,
+                )
+            for level in each.iterchildren(qn("w:lvlOverride")):
+                start = _value(level, "w:startOverride")
+                at = name, int(level.get(qn("w:ilvl"), "0"))
+                if at in self._formats and start.isdecimal():
+                    self._formats[at] = self._formats[at][0], int(start)
+
+    def item(self, paragraph: Paragraph) -> str:
+        """Return an item indented by its level, with its number where it has one."""
+        name, level = _list_of(paragraph)
+        is_numbered, start = self._formats.get((name, level), (False, 1))
+        style = _style(paragraph)
+        depth = level or (int(style[-1]) - 1 if style[-1:] in set("23456789") else 0)
+        text = bullet(paragraph.text)
+        self._counted[name, level] += 1
+        for deeper in range(level + 1, _DEEPEST + 1):  # they begin again below it
+            self._counted.pop((name, deeper), None)
+        number = start + self._counted[name, level] - 1
+        if is_numbered and number <= _MOST_COUNTED:
+            text = f"{number}. {text.removeprefix('- ')}"
+        return "  " * min(depth, _DEEPEST) + text
+
+
+def _value(element: _Element, child: str) -> str:
+    found = element.find(qn(child))
+    return found.get(qn("w:val"), "") if found is not None else ""
+
+
+def _list_of(paragraph: Paragraph) -> tuple[str, int]:
+    """Return which list a paragraph is of and at which level, itself or by its style."""
+    styles = [paragraph._p.pPr]
+    style = paragraph.style
+    while style is not None and len(styles) < _DEEPEST:
+        styles.append(style.element.find(qn("w:pPr")))
+        style = style.base_style
+    for properties in styles:
+        found = properties.find(qn("w:numPr")) if properties is not None else None
+        if found is not None:
+            level = _value(found, "w:ilvl")
+            return _value(found, "w:numId"), int(level) if level.isdecimal() else 0
+    return "", 0
 
 
 def _style(paragraph: Paragraph) -> str:
@@ -91,14 +167,3 @@ def _is_item(paragraph: Paragraph) -> bool:
     properties = paragraph._p.pPr
     numbered = properties is not None and properties.numPr is not None
     return numbered or _style(paragraph).startswith("List ")
-
-
-def _cells(row: object) -> list[str]:
-    """Return the texts of a row; a cell over several columns counts once."""
-    cells: list[str] = []
-    last = None
-    for cell in row.cells:  # type: ignore[attr-defined]  # a row of the library's
-        if cell._tc is not last:
-            cells.append(cell.text)
-        last = cell._tc
-    return cells if any(cell.strip() for cell in cells) else []

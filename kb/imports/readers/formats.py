@@ -76,9 +76,15 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class UnreadColumns:
-    """Columns, or names in JSON objects, that no reader reads: what they say is lost."""
+    """Columns, or names in JSON objects, that no reader reads: what they say is lost.
 
-    names: tuple[str, ...]  # printable, 60 characters each at most
+    Attributes:
+        names: Printable, 60 characters each at most.
+        understood: What is read by another name, such as "'patients ask' as question".
+    """
+
+    names: tuple[str, ...]
+    understood: tuple[str, ...] = ()
 
 
 FileItem = Fact | SourceDocument | BadRow | UnreadColumns
@@ -94,6 +100,7 @@ class Format(models.TextChoices):
     TEXT = "text", "plain text"
     PDF = "pdf", "PDF"
     DOCX = "docx", "DOCX"
+    XLSX = "xlsx", "Excel"
 
 
 HEAD_BYTES = 4096
@@ -112,10 +119,12 @@ _BY_SUFFIX = {
     ".text": Format.TEXT,
     ".pdf": Format.PDF,
     ".docx": Format.DOCX,
+    ".xlsx": Format.XLSX,
 }
 SUFFIXES = tuple(_BY_SUFFIX)  # the endings of file names that are understood
 
-_PACKED = {Format.PDF, Format.DOCX}
+_ARCHIVES = (Format.DOCX, Format.XLSX)
+_PACKED = {Format.PDF, *_ARCHIVES}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # What a text may hold below the space: tab, line ends, form feed, escape of old terminals.
 _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
@@ -141,7 +150,7 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
             f"{name!r} ends in {suffix or 'nothing'}, which is not read; take one of "
             f"{', '.join(SUFFIXES)}."
         )
-    found = _packed_format(head)
+    found = _packed_format(head, named)
     if found is not None or named in _PACKED:
         if found is not named:
             raise ImportFileError(
@@ -153,8 +162,8 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
     return named
 
 
-def check_archive(stream: IO[bytes], limits: Limits) -> None:
-    """Refuse an archive that is no DOCX or unpacks to too much; unpacks nothing.
+def check_archive(stream: IO[bytes], limits: Limits, member: str, what: str) -> None:
+    """Refuse an archive that lacks a member or unpacks to too much; unpacks nothing.
 
     The sizes that the archive declares are also the most that is ever read of it.
     """
@@ -165,15 +174,15 @@ def check_archive(stream: IO[bytes], limits: Limits) -> None:
         raise ImportFileError(f"The file is damaged: {error}.") from error
     finally:
         stream.seek(0)
-    total = sum(member.file_size for member in members)
+    total = sum(each.file_size for each in members)
     if total > limits.unpacked_bytes or len(members) > _MAX_MEMBERS:
         raise ImportFileError(
             f"The file unpacks to {total:,} bytes in {len(members):,} parts and may to "
             f"{limits.unpacked_bytes:,} in {_MAX_MEMBERS:,}; split it, or raise "
             "NESCIO_IMPORT_MAX_UNPACKED_MIB."
         )
-    if "word/document.xml" not in {member.filename for member in members}:
-        raise ImportFileError("The file is an archive, but no DOCX.")
+    if member not in {each.filename for each in members}:
+        raise ImportFileError(f"The file is an archive, but no {what}.")
 
 
 def check_paragraphs(count: int, limits: Limits) -> None:
@@ -196,7 +205,7 @@ def _check_size(stream: IO[bytes], limits: Limits) -> None:
         )
 
 
-def _packed_format(head: bytes) -> Format | None:
-    if head.startswith(b"PK\x03\x04"):
-        return Format.DOCX
+def _packed_format(head: bytes, named: Format) -> Format | None:
+    if head.startswith(b"PK\x03\x04"):  # which archive it is, its members tell
+        return named if named in _ARCHIVES else Format.DOCX
     return Format.PDF if b"%PDF-" in head[:1024] else None

@@ -1,16 +1,34 @@
-"""HTML: what a reader of the page sees; scripts, styles and navigation are left out."""
+"""HTML: what a reader of the page sees; scripts, styles and navigation are left out.
+
+What opens below a question (`details`, an accordion) and what a list of definitions says
+to each of its terms is one fact each. What stands beside the text (a cookie banner, the way
+to the page, related pages, a box for feedback) makes none.
+"""
 
 import io
-from collections.abc import Iterator
-from typing import IO
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import IO, Self
 
 from lxml import etree, html
 
-from .blocks import Block, Kind, as_document, bullet, table_row
+from .blocks import (
+    MAX_WHOLE,
+    Block,
+    Cell,
+    Kind,
+    as_document,
+    as_lead,
+    bullet,
+    table_rows,
+)
 from .formats import ImportFileError, SourceDocument
 from .plain_text import open_text
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BELOW = 7  # the level of a question that is a heading, since much stands below it
+_MAX_QUESTION = 300
 _SKIPPED = frozenset(
     {
         "script", "style", "template", "noscript", "nav", "head", "svg", "math", "form",
@@ -24,6 +42,35 @@ _BREAKING = frozenset(
         "summary", "hr", "center", "fieldset", "td", "th", "tr", "li",
     }
 )  # fmt: skip
+
+_SKIPPED_ROLES = frozenset({"navigation", "search", "contentinfo"})
+_BESIDE_ROLES = frozenset({"dialog", "alertdialog", "complementary"})
+# By class, id or label only where no element and no role says it; of whole words, since
+# "feedback" alone may be what a page is about.
+_BESIDE = re.compile(
+    r"(?:cookies?|consent|gdpr)-?(?:banner|consent|notice|bar|popup|modal|dialog|message|"
+    r"overlay|wall|layer|settings)|(?:onetrust|cybotcookiebot|usercentrics)[\w-]*|"
+    r"cc-window|breadcrumbs?(?:-?(?:nav|list|trail|navigation|wrapper|container))?|"
+    r"related(?:-?(?:pages|links|articles|posts|topics|content|reading|questions))?|"
+    r"(?:page-|article-)?feedback-?(?:widget|box|form|bar|prompt|section)|"
+    r"was-this-(?:page-|article-)?helpful|(?:social-?)?share-?(?:buttons|links|bar)|"
+    r"newsletter(?:-?(?:form|box|signup|sign-up))?|skip-?(?:link|to-content)",
+    re.IGNORECASE,
+)
+_LABELS = re.compile(
+    r"cookies?|breadcrumbs?|related(?: \w+)?|feedback|share", re.IGNORECASE
+)
+_IS_A_NOTE = re.compile(
+    r"\b(?:note|tip|hint|warning|caution|info|important|callout|admonition)\b",
+    re.IGNORECASE,
+)
+# What opens more of the same text asks nothing.
+_ASKS_NOTHING = re.compile(
+    r"(?:(?:show|read|view|see|learn) )?(?:more|details|all|menu)(?: (?:information|"
+    r"details))?\W*|mehr(?: \w+)?\W*",
+    re.IGNORECASE,
+)
+_MAX_COLUMNS = 100
 
 
 def read_html(stream: IO[bytes], language: str) -> SourceDocument:
@@ -44,7 +91,104 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
     if root is None:
         raise ImportFileError("The page is empty.")
     title = root.findtext(".//title") or ""
-    return as_document(_blocks(root), language=language, title=title)
+    try:
+        blocks = [*_blocks(root, _Page.of(root))]
+    except RecursionError as error:
+        raise ImportFileError("The page's elements are nested too deeply.") from error
+    return as_document(blocks, language=language, title=title)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What is known of a page's elements before they are read one after the other.
+
+    Attributes:
+        opened: What opens below a question, with the question.
+        asking: What shows such a question.
+        controlled: The ids of what may be hidden until somebody opens it.
+        around: All that is around the main content; empty where the page names none.
+    """
+
+    opened: dict[etree._Element, str] = field(default_factory=dict)
+    asking: set[etree._Element] = field(default_factory=set)
+    controlled: set[str] = field(default_factory=set)
+    around: set[etree._Element] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, root: etree._Element) -> Self:
+        page = cls()
+        for details in root.iter("details"):
+            if (summary := details.find("summary")) is not None:
+                page._opens(details, summary)
+        by_id = {each.get("id"): each for each in root.iter() if each.get("id")}
+        for control in [*root.iter("*")]:
+            names = (control.get("aria-controls") or "").split()
+            page.controlled.update(names)
+            opened = by_id.get(names[0]) if names else None
+            if opened is not None and control.get("aria-expanded") is not None:
+                page._is_opened(opened, control)
+        main = [*root.iter("main"), *root.iterfind(".//*[@role='main']")]
+        # A page may call a part of itself its main content that is none.
+        if sum(len(_text(each)) for each in main) * 2 > len(_text(root)):
+            page.around.update(above for each in main for above in each.iterancestors())
+        return page
+
+    def _is_opened(self, opened: etree._Element, control: etree._Element) -> None:
+        if opened.tag in _SKIPPED or opened in control.iterancestors():
+            return
+        is_button = control.tag == "button"
+        if is_button:
+            control.tag = "span"  # its words are the text's
+        heading = next(control.iterancestors(*_HEADINGS), control)
+        if opened.tag != "dd" and next(control.iterancestors("dt"), None) is None:
+            self._opens(opened, heading)
+            if is_button and heading is control and control not in self.asking:
+                control.tag = "button"
+
+    def _opens(self, opened: etree._Element, asking: etree._Element) -> None:
+        question = _text(asking)
+        if (
+            question
+            and len(question) <= _MAX_QUESTION
+            and not _ASKS_NOTHING.fullmatch(question)
+        ):
+            self.opened[opened] = question
+            self.asking.add(asking)
+
+    def is_skipped(self, element: etree._Element, tag: str) -> bool:
+        if tag in _SKIPPED or element in self.asking:
+            return True
+        is_hidden = element.get("hidden", "until-found") != "until-found" or (
+            element.get("aria-hidden") == "true"
+        )
+        if is_hidden and element not in self.opened:
+            is_panel = element.get("role") == "tabpanel"
+            return not is_panel and element.get("id") not in self.controlled
+        return element.get("role") in _SKIPPED_ROLES
+
+    def is_beside(self, element: etree._Element, tag: str) -> bool:
+        """Tell whether an element is no part of what the page says."""
+        names = f"{element.get('class', '')} {element.get('id', '')}".split()
+        above = element.getparent()
+        if tag in ("html", "body") or element in self.around or above is None:
+            return False
+        if tag == "main" or element.get("role") == "main":
+            return False
+        if tag == "aside" or element.get("role") == "complementary":
+            return not _IS_A_NOTE.search(" ".join([*names, element.get("role", "")]))
+        # The page's own heading may stand above its main content.
+        if above in self.around and next(element.iter("h1"), None) is None:
+            return True
+        if tag == "header" and next(element.iter(*_HEADINGS), None) is None:
+            return (
+                next(element.iterancestors("main", "article", "section"), None) is None
+            )
+        return (
+            tag == "dialog"
+            or element.get("role") in _BESIDE_ROLES
+            or any(map(_BESIDE.fullmatch, names))
+            or _LABELS.fullmatch(element.get("aria-label", "")) is not None
+        )
 
 
 class _Line:
@@ -67,7 +211,8 @@ class _Line:
             yield Block(Kind.PARAGRAPH, (text,), f"line {self._number}")
 
 
-def _blocks(root: etree._Element) -> Iterator[Block]:
+def _blocks(root: etree._Element, page: _Page) -> Iterator[Block]:
+    """Yield the blocks below an element, whatever it is itself."""
     line = _Line(root.sourceline or 1)
     skipping: etree._Element | None = None
     for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -77,12 +222,15 @@ def _blocks(root: etree._Element) -> Iterator[Block]:
                 skipping = None
                 line.leave(element)
             continue
-        whole = _whole(element, tag) if event == "start" else None
-        if tag in _BREAKING or tag in _SKIPPED or whole:
+        if element is root:
+            if event == "start":
+                line.enter(element, tag)
+            continue
+        whole = _whole(element, tag, page) if event == "start" else None
+        if tag in _BREAKING or whole is not None:
             yield from line.taken()
-        if whole:
-            yield whole
-        if whole or tag in _SKIPPED:
+        if whole is not None:
+            yield from whole
             skipping = element
         elif event == "start":
             line.enter(element, tag)
@@ -91,18 +239,92 @@ def _blocks(root: etree._Element) -> Iterator[Block]:
     yield from line.taken()
 
 
-def _whole(element: etree._Element, tag: str) -> Block | None:
+def _whole(element: etree._Element, tag: str, page: _Page) -> Iterable[Block] | None:
+    """Return the blocks of an element that is read as a whole, or left out."""
     place = f"line {element.sourceline or 1}"
+    if page.is_skipped(element, tag):
+        return ()
+    if page.is_beside(element, tag):
+        return _beside(element, page)
+    if (question := page.opened.get(element)) is not None:
+        return _pair(question, _blocks(element, page), place, is_asked=True)
+    if tag == "dl":
+        return _definitions(element, page)
     if tag in _HEADINGS:
-        return Block(Kind.HEADING, (_text(element),), place, _HEADINGS[tag])
-    if tag in ("ul", "ol"):
-        return Block(Kind.LIST, tuple(_items(element, 0)), place)
-    if tag == "table" and len(rows := tuple(_rows(element))) > 1 and _is_data(element):
-        return Block(Kind.TABLE, rows, place)
+        return [Block(Kind.HEADING, (_text(element),), place, _HEADINGS[tag])]
+    if tag in ("ul", "ol") and not (page.opened.keys() & {*element.iter()}):
+        return [Block(Kind.LIST, tuple(_items(element, 0)), place)]
+    if tag == "table" and _is_data(element):
+        rows = table_rows(_grid(element))
+        caption = [
+            Block(Kind.CAPTION, (text,), place)
+            for each in element.iter("caption")
+            if (text := _text(each))
+        ]
+        return [*caption, Block(Kind.TABLE, rows, place)] if len(rows) > 1 else None
     if tag == "pre":
         lines = tuple(_raw(element).strip("\n").splitlines())
-        return Block(Kind.CODE, lines, place)
+        return [Block(Kind.CODE, lines, place)]
     return None
+
+
+def _beside(element: etree._Element, page: _Page) -> Iterator[Block]:
+    for block in _blocks(element, page):
+        if block.kind is not Kind.HEADING:
+            yield replace(block, kind=Kind.FURNITURE)
+
+
+def _definitions(element: etree._Element, page: _Page) -> Iterator[Block]:
+    """Yield each term, or terms that share it, with what is said to it."""
+    terms: list[str] = []
+    said: list[Block] = []
+    place = ""
+    for each in element.iter("dt", "dd"):
+        if next(each.iterancestors("dl"), None) is not element:
+            continue
+        if each.tag == "dt":
+            if said:
+                yield from _pair(", ".join(terms), said, place)
+                terms, said = [], []
+            place = place if terms else f"line {each.sourceline or 1}"
+            terms += filter(None, [_text(each)])
+        else:
+            said += _blocks(each, page)
+    yield from _pair(", ".join(terms), said, place)
+
+
+def _pair(
+    term: str, blocks: Iterable[Block], place: str, *, is_asked: bool = False
+) -> Iterator[Block]:
+    """Yield one block of a term or question and what is said to it, unless that is much."""
+    said = [block for block in blocks if block.kind is not Kind.FURNITURE]
+    lines = [*_lines(said)]
+    is_much = sum(map(len, lines)) > MAX_WHOLE - _MAX_QUESTION or any(
+        block.kind in (Kind.HEADING, Kind.PAIR) for block in said
+    )
+    if not term or is_much:
+        yield Block(Kind.HEADING, (term,), place, _BELOW)
+        for block in said:
+            yield replace(block, level=_BELOW + block.level)
+        yield Block(Kind.HEADING, ("",), place, _BELOW)
+    elif not said:
+        if not is_asked:
+            yield Block(Kind.PARAGRAPH, (term,), place)
+    elif is_asked or term.endswith("?"):
+        yield Block(Kind.PAIR, tuple(lines), place, question=term)
+    elif said[0].kind is Kind.PARAGRAPH:
+        lines[0] = f"{term.rstrip(':')}: {lines[0]}"
+        yield Block(Kind.PAIR, tuple(lines), place)
+    else:
+        yield Block(Kind.PAIR, (f"{term.rstrip(':')}:", *lines), place)
+
+
+def _lines(blocks: Sequence[Block]) -> Iterator[str]:
+    for number, block in enumerate(blocks):
+        if number and block.kind is Kind.PARAGRAPH:
+            yield ""
+        is_caption = block.kind is Kind.CAPTION
+        yield from (as_lead(block.text),) if is_caption else block.lines
 
 
 def _is_data(table: etree._Element) -> bool:
@@ -124,11 +346,33 @@ def _items(element: etree._Element, depth: int) -> Iterator[str]:
             yield from _items(child, depth + 1)
 
 
-def _rows(table: etree._Element) -> Iterator[str]:
+def _grid(table: etree._Element) -> Iterator[list[Cell]]:
+    """Yield the rows with each cell in all places that it spans."""
+    below: dict[int, tuple[int, Cell]] = {}  # by column: cells of rows above
     for row in table.iter("tr"):
-        cells = [_text(cell) for cell in row if cell.tag in ("td", "th")]
-        if any(cells):
-            yield table_row(cells)
+        cells: list[Cell] = []
+        left = [cell for cell in row if cell.tag in ("td", "th")]
+        while len(cells) < _MAX_COLUMNS and (left or len(cells) in below):
+            at = len(cells)
+            if at in below:
+                rows, cell = below.pop(at)
+                cells.append(cell)
+                if rows > 1:
+                    below[at] = rows - 1, cell
+                continue
+            element = left.pop(0)
+            cell = (element, _text(element))
+            rows = _span(element, "rowspan")
+            for column in range(at, at + _span(element, "colspan")):
+                cells.append(cell)
+                if rows > 1:
+                    below[column] = rows - 1, cell
+        yield cells
+
+
+def _span(cell: etree._Element, name: str) -> int:
+    said = cell.get(name, "1")
+    return min(max(int(said), 1), _MAX_COLUMNS) if said.isdecimal() else 1
 
 
 def _text(element: etree._Element) -> str:

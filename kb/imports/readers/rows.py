@@ -7,8 +7,7 @@ A line of JSON is a fact, or a whole document with a `title`, its `text` in the 
 import csv
 import io
 import json
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain, islice
 from typing import IO
@@ -25,6 +24,7 @@ from kb.text.cleaning import (
     original,
 )
 
+from .columns import COLUMNS, MAX_COLUMNS, OWN_KEY, header_of, unread
 from .formats import (
     BadRow,
     Fact,
@@ -35,33 +35,6 @@ from .formats import (
 from .html import read_html
 from .markdown import read_markdown
 from .plain_text import open_text, read_text
-
-OWN_KEY = "own_key"
-COLUMNS = ("id", "key", OWN_KEY, "question", "answer", "text", "also_asked")
-"""What is read of a row; `key` is another name for `id`.
-
-A table that Nescio exported has each entry's id of before in `own_key`, and Nescio's number
-in `id`, which says nothing then.
-
-`also_asked`: the question in other words, each on a line of its own in the cell; in a cell
-of one line there is a `|` between them.
-"""
-
-MAX_COLUMNS = 500
-_NAME_LIMIT = 60
-
-
-def _unread(names: Collection[str], read: Iterable[str]) -> Iterator[UnreadColumns]:
-    """Yield what is left out of all rows, if anything is."""
-    useless = {"id", "key"} if OWN_KEY in names else set()
-    left = [name for name in names if name not in read or name in useless]
-    if left:
-        yield UnreadColumns(tuple(map(_printable, left)))
-
-
-def _printable(name: str) -> str:
-    short = name[:_NAME_LIMIT]
-    return "".join(each if each.isprintable() else "?" for each in short)
 
 
 def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
@@ -136,8 +109,8 @@ def read_tsv(stream: IO[bytes]) -> Iterator[FileItem]:
 
 def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
     reader = csv.reader(chain(text, [_END_OF_FILE]), delimiter=delimiter)
-    header = _header(reader)
-    yield from _unread([*filter(None, header)], COLUMNS)
+    header, notes = _header(reader)
+    yield from notes
     before = reader.line_num
     while True:
         try:
@@ -173,37 +146,16 @@ def _is_unclosed(cells: list[str]) -> bool:
     return not is_over and cells[-1].endswith(_END_OF_FILE)
 
 
-def _header(reader: Iterator[list[str]]) -> list[str]:
+def _header(
+    reader: Iterator[list[str]],
+) -> tuple[list[str], list[UnreadColumns]]:
     try:
         cells = next(reader, [])
     except csv.Error as error:
         raise ImportFileError(f"The header cannot be read: {error}.") from error
     if _is_unclosed(cells):
         raise ImportFileError("The header opens a quote that is never closed.")
-    header = [name.strip().lower() for name in cells if name != _END_OF_FILE]
-    if len(header) > MAX_COLUMNS:
-        raise ImportFileError(
-            f"The header has {len(header):,} columns and may have {MAX_COLUMNS}; only "
-            f"{', '.join(COLUMNS)} are read."
-        )
-    named = [name for name in header if name]
-    twice = sorted(name for name, count in Counter(named).items() if count > 1)
-    if twice:
-        raise ImportFileError(
-            f"The columns {', '.join(twice)[:300]} stand twice in the header."
-        )
-    check_columns(dict.fromkeys(named, ""))
-    return header
-
-
-def check_columns(row: Mapping[str, str]) -> None:
-    if "text" in row or {"question", "answer"} <= row.keys():
-        return
-    found = ", ".join(row) or "none"
-    raise ImportFileError(
-        "The first row must name the columns: text, or question and answer, and "
-        f"perhaps id; it names {found[:300]}."
-    )
+    return header_of(name for name in cells if name != _END_OF_FILE)
 
 
 MAX_LINE = 4 * 1024 * 1024  # characters
@@ -233,7 +185,7 @@ def read_json_lines(stream: IO[bytes], language: str) -> Iterator[FileItem]:
                 if len(names) < MAX_COLUMNS:
                     names |= dict.fromkeys(islice(parsed, MAX_COLUMNS))
                 yield _item(parsed, place, language)
-    yield from _unread(names, _TEXTS)
+    yield from unread(names, _TEXTS)
 
 
 def _object(line: str, place: str) -> dict[str, object] | BadRow:

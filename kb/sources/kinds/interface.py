@@ -22,6 +22,7 @@ _SUFFIX_BY_TYPE = {
     "text/csv": ".csv",
     "application/pdf": ".pdf",
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 # Documents that name others themselves can't be known to be gone.
 _READ = tuple(each for each in SUFFIXES if each not in (".jsonl", ".ndjson"))

@@ -393,7 +393,7 @@ def test_an_import_without_a_good_row_is_not_applied(rows):
 
 def test_an_import_of_which_nothing_could_be_read_is_not_applied():
     curator = make_curator()
-    post(curator, b"frage,antwort\nWarum?,Darum.\n", dry_run="true")
+    post(curator, b"thema,notiz\nWarum?,Darum.\n", dry_run="true")
     with pytest.raises(ImportFileError):
         work()
     row = Import.objects.get()
@@ -428,7 +428,7 @@ def test_the_page_of_a_failed_import_says_why_once_and_in_plain_words():
     curator = make_curator()
     curator.is_staff = True
     curator.save()
-    post(curator, b"frage,antwort\nWarum?,Darum.\n")
+    post(curator, b"thema,notiz\nWarum?,Darum.\n")
     with pytest.raises(ImportFileError):
         work()
     row = Import.objects.get()

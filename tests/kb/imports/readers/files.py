@@ -4,6 +4,7 @@ import io
 import zipfile
 
 import docx
+import openpyxl
 from pypdf import PdfWriter
 from pypdf.generic import (
     DecodedStreamObject,
@@ -82,6 +83,19 @@ def make_merged_docx(rows: int) -> bytes:
     for number, cell in enumerate(table._tbl.iter_tcs()):
         cell.vMerge = "continue" if number else "restart"
     word.save(out)
+    return out.getvalue()
+
+
+def make_excel(**sheets: list[list[object]]) -> bytes:
+    """Make a workbook of sheets by their names."""
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for name, rows in sheets.items():
+        sheet = book.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    out = io.BytesIO()
+    book.save(out)
     return out.getvalue()
 
 

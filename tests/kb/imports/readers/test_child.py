@@ -17,7 +17,7 @@ from kb.imports.readers import (
 )
 from kb.imports.readers.child import read_in_child
 
-from .files import LIMITS, items, make_archive, make_docx, make_pdf
+from .files import LIMITS, items, make_archive, make_docx, make_excel, make_pdf
 
 _WORD = (
     b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
@@ -79,6 +79,7 @@ def run(tmp_path: Path):
         ("a.jsonl", b'{"title": "Fees", "text": "A card costs 12 euros."}\n{"text"\n'),
         ("a.md", "# Gebühren\n\nEine Karte kostet 12 €.\n".encode()),
         ("a.docx", make_docx()),
+        ("a.xlsx", make_excel(Fees=[["text"], ["A card costs 12 euros."], [7]])),
         ("a.pdf", make_pdf("A card costs 12 euros.")),
     ],
 )

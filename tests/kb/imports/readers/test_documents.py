@@ -4,6 +4,7 @@ import io
 import sys
 from contextlib import suppress
 
+import docx
 import pytest
 
 from kb.imports.readers import ImportFileError, Limits, detect_format
@@ -76,6 +77,129 @@ def test_html_is_read_as_it_is_seen():
     ]
 
 
+def test_a_question_that_opens_its_answer_is_one_fact():
+    page = """<h2>Account</h2>
+<details><summary>How do I open one?</summary><div><p>Choose Register.</p>
+<p>You need:</p><ul><li>a phone</li><li>a code</li></ul></div></details>
+<h3><button aria-expanded="false" aria-controls="a1">Does it cost anything?</button></h3>
+<div id="a1" role="region" hidden><p>No, it is free.</p></div>
+<ul><li><button aria-expanded="false" aria-controls="a2">May I close it?</button>
+<div id="a2" aria-hidden="true">Yes, at any moment.</div></li></ul>
+<button aria-expanded="false" aria-controls="a3">Show more</button>
+<div id="a3">Accounts are kept for 10 years.</div>
+<details><summary>How do I open one?</summary>Ask at the desk.</details>
+<details><summary>How does it all work?</summary><h4>At home</h4><p>By the app, which is free.
+</p></details><p>The desk is open until 6 pm.</p>"""
+
+    read = document("help.html", page).facts
+
+    assert [(fact.question, fact.text) for fact in read] == [
+        ("How do I open one?", "Choose Register.\n\nYou need:\n- a phone\n- a code"),
+        ("Does it cost anything?", "No, it is free."),
+        ("May I close it?", "Yes, at any moment."),
+        ("", "Accounts are kept for 10 years."),
+        ("", "How do I open one?\nAsk at the desk."),
+        ("", "By the app, which is free."),
+        ("", "The desk is open until 6 pm."),
+    ]
+    assert read[5].headings == ("Account", "How does it all work?", "At home")
+    assert read[6].headings == ("Account",)
+
+
+def test_a_term_and_what_is_said_to_it_are_one_fact():
+    page = """<dl><dt>Pending:</dt><dd>We have your request.</dd><div><dt>Released</dt>
+<dt>Open</dt><dd>You may book it.</dd><dd>It stays so for 5 days.</dd></div>
+<dt>Who may book?</dt><dd>Everybody.</dd><dt>Papers</dt><dd><ul><li>a pass</li></ul></dd>
+<dt>Alone</dt></dl>"""
+
+    assert [(fact.question, fact.text) for fact in facts("a.html", page)] == [
+        ("", "Pending: We have your request."),
+        ("", "Released, Open: You may book it.\n\nIt stays so for 5 days."),
+        ("Who may book?", "Everybody."),
+        ("", "Papers:\n- a pass"),
+        ("", "Alone"),
+    ]
+
+
+def test_what_stands_beside_the_text_of_a_page_is_no_fact():
+    page = """<body><div id="cookie-banner" role="dialog"><p>We use cookies.</p></div>
+<header><a href="/">Card bank</a></header><ol class="breadcrumb"><li>Home</li></ol>
+<main><header><h1>Fees</h1></header><p>A card costs 12 euros.</p>
+<aside class="note">The PIN letter is free of charge.</aside><p hidden>Soon it costs 13.</p>
+<section id="feedback"><h2>Feedback</h2><p>Tell us at the desk what you think.</p></section>
+<aside><h3>Related</h3><ul><li>Prices</li></ul></aside>
+<p>Last updated: 3 February 2026</p></main>
+<div class="panel"><p>Was this page helpful?</p></div><footer>Imprint</footer></body>"""
+
+    read = document("fees.html", page)
+
+    assert [fact.text for fact in read.facts] == [
+        "A card costs 12 euros.",
+        "The PIN letter is free of charge.",
+        "Tell us at the desk what you think.",
+    ]
+    assert [fact.text for fact in read.left_out] == [
+        "We use cookies.",
+        "Card bank",
+        "Home",
+        "- Prices",
+        "Last updated: 3 February 2026",
+        "Was this page helpful?",
+    ]
+
+
+def test_a_page_that_calls_a_small_part_its_main_content_is_read_as_a_whole():
+    page = f"<main><p>Fees</p></main><div><p>{'A card costs 12 euros. ' * 3}</p></div>"
+
+    assert len(facts("a.html", page)) == 2
+
+
+def test_a_page_of_endless_nesting_is_refused_or_read():
+    page = "<details><summary>Why?</summary>" * 200 + "So."
+
+    assert items("a.html", page.encode())
+
+
+def test_a_merged_cell_stands_in_each_of_its_columns_and_rows():
+    page = """<p>Table 2: Opening hours</p><table><caption>In summer</caption>
+<tr><th rowspan="2">Site</th><th colspan="2">Monday to Friday</th><th>Saturday</th></tr>
+<tr><th>Desk</th><th>Lab</th><th>Desk</th></tr>
+<tr><td>Harbour</td><td>7 to 19</td><td rowspan="2">7 to 12</td><td>8 to 13</td></tr>
+<tr><td>Millfield</td><td>8 to 18</td><td>closed</td></tr>
+<tr><td colspan="4">Holidays</td></tr>
+<tr><td>Oak Hill</td><td colspan="3">closed</td></tr></table>"""
+
+    assert [fact.text for fact in facts("a.html", page)] == [
+        "Table 2: Opening hours",
+        "In summer:\n"
+        "Site | Monday to Friday Desk | Monday to Friday Lab | Saturday Desk\n"
+        "Harbour | 7 to 19 | 7 to 12 | 8 to 13\n"
+        "Millfield | 8 to 18 | 7 to 12 | closed\n"
+        "Holidays |  |  | \n"
+        "Oak Hill | closed | closed | closed",
+    ]
+
+
+def test_a_first_row_that_spans_columns_takes_no_row_of_data_for_headings():
+    page = """<table><tr><th>Name</th><th colspan="2">Contact</th></tr>
+<tr><td>Ann</td><td>room 3</td><td>ann@example.org</td></tr></table>"""
+
+    assert [fact.text for fact in facts("a.html", page)] == [
+        "Name | Contact | Contact\nAnn | room 3 | ann@example.org"
+    ]
+
+
+def test_a_caption_above_a_table_introduces_it_in_any_format():
+    text = (
+        "Table 1. Fees\n\n| Card | Fee |\n|---|---|\n| Gold | 72 |\n\nTable 2 is old."
+    )
+
+    assert [fact.text for fact in facts("a.md", text)] == [
+        "Table 1. Fees:\nCard | Fee\nGold | 72",
+        "Table 2 is old.",
+    ]
+
+
 def test_an_entity_of_a_page_is_not_expanded(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("the secret")
@@ -133,6 +257,55 @@ def test_a_word_document_keeps_headings_lists_and_tables():
     ]
 
 
+def test_lists_of_a_word_document_keep_their_levels_and_numbers():
+    word = docx.Document()
+    word.add_heading("1.2 Before the visit", level=1)
+    for text, style in [
+        ("Eat nothing.", "List Number"),
+        ("Tell us if you take:", "List Number"),
+        ("blood thinners", "List Bullet 2"),
+        ("insulin", "List Bullet 2"),
+        ("Come on time.", "List Number"),
+        ("The desk is open all day.", "Normal"),
+        ("a pass", "List Bullet"),
+    ]:
+        word.add_paragraph(text, style=style)
+    inner = word.add_paragraph("also a copy", style="List Bullet")
+    properties = inner._p.get_or_add_pPr().get_or_add_numPr()
+    properties.get_or_add_ilvl().val = 1
+    properties.get_or_add_numId().val = 1
+    out = io.BytesIO()
+    word.save(out)
+
+    assert [fact.text for fact in facts("a.docx", out.getvalue())] == [
+        "Before the visit:\n1. Eat nothing.\n2. Tell us if you take:\n"
+        "  - blood thinners\n  - insulin\n3. Come on time.",
+        "The desk is open all day.",
+        "- a pass\n  - also a copy",
+    ]
+
+
+def test_a_word_table_of_two_rows_of_headings_has_one_and_its_caption():
+    word = docx.Document()
+    word.add_paragraph("Opening hours", style="Caption")
+    table = word.add_table(rows=3, cols=3)
+    table.cell(0, 0).merge(table.cell(1, 0)).text = "Site"
+    table.cell(0, 1).merge(table.cell(0, 2)).text = "Saturday"
+    for column, texts in enumerate(
+        [("Harbour",), ("Desk", "8 to 13"), ("Lab", "closed")]
+    ):
+        for row, text in zip(range(3 - len(texts), 3), texts, strict=True):
+            table.cell(row, column).text = text
+    word.add_paragraph("A note", style="Caption")
+    out = io.BytesIO()
+    word.save(out)
+
+    assert [fact.text for fact in facts("a.docx", out.getvalue())] == [
+        "Opening hours:\nSite | Saturday Desk | Saturday Lab\nHarbour | 8 to 13 | closed",
+        "A note",
+    ]
+
+
 def test_a_pdf_is_read_page_by_page_under_its_outline():
     read = document(
         "cards.pdf",
@@ -158,7 +331,11 @@ def test_a_cell_merged_over_many_rows_is_read_or_refused():
 @pytest.mark.parametrize(
     ("name", "content", "why"),
     [
-        ("a.xlsx", b"PK", "is not read"),
+        ("a.xls", b"PK", "is not read"),
+        ("a.xlsx", b"no archive", "no Excel by its content"),
+        ("a.xlsx", make_docx(), "no Excel workbook"),
+        ("a.xlsx", make_archive(xl__workbook_xml=b"<x"), "cannot be read"),
+        ("a.xlsx", make_archive(xl__workbook_xml=b" " * 3_000_000), "unpacks to"),
         ("a.docx", b"no archive", "by its content"),
         ("a.md", make_docx(), "by its content, but DOCX"),
         ("a.csv", make_pdf("x"), "by its content, but PDF"),

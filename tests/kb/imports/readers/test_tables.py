@@ -3,7 +3,11 @@
 import csv
 import io
 import json
+import re
+import zipfile
+from datetime import date
 
+import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,7 +19,7 @@ from kb.imports.readers import (
     SourceDocument,
     UnreadColumns,
 )
-from tests.kb.imports.readers.files import facts, items
+from tests.kb.imports.readers.files import facts, items, make_excel
 
 _TEXT = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1
@@ -164,6 +168,119 @@ def test_columns_that_are_not_read_are_named():
     assert of_table[0] == UnreadColumns(("audience", "a?b", "x" * 60))
     assert of_lines[-1] == UnreadColumns(("audience", "a??"))
     assert not any(isinstance(each, UnreadColumns) for each in of_lines[:-1])
+
+
+@pytest.mark.parametrize(
+    ("header", "read_as"),
+    [
+        ("Nr;Customer question;Desk answer", ("1", "Why?", "So.")),
+        ("Question ID;Frage (kurz);Musterantwort", ("1", "Why?", "So.")),
+        ("key;Question text;Answer text", ("1", "Why?", "So.")),
+        ("Phone number;What patients ask;Response", ("", "Why?", "So.")),
+        ("id;team;Content", ("1", "", "So.")),
+        # What is named as it should be is read so and nothing else.
+        ("Number;question;answer", ("", "Why?", "So.")),
+        ("Number;FAQ;text", ("", "", "So.")),
+    ],
+)
+def test_columns_are_understood_by_the_last_word_of_other_names(header, read_as):
+    (fact,) = facts("a.csv", f"{header}\n1;Why?;So.\n")
+
+    assert (fact.id, fact.question, fact.text) == read_as
+
+
+def test_what_is_read_by_another_name_is_told():
+    read = items("a.csv", b"Topic,Patients ask,Reply\nx,Why?,So.\n")
+
+    assert read[0] == UnreadColumns(
+        ("topic",), ("'patients ask' as question", "'reply' as answer")
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "why"),
+    [
+        ("topic,question", "names topic, question. Rename the one with the answers"),
+        ("topic,answer time", "Rename the one with the questions to question, the one"),
+        (
+            "our question,their question",
+            "'our question' and 'their question' may all be the question; rename",
+        ),
+    ],
+)
+def test_columns_that_are_not_understood_say_what_to_rename(header, why):
+    with pytest.raises(ImportFileError, match=why):
+        items("a.csv", f"{header}\nx,y\n".encode())
+
+
+def test_each_visible_sheet_of_a_workbook_is_a_table():
+    content = make_excel(
+        Fees=[
+            [],
+            ["No", "Question", "Desk answer", "Team"],
+            [1.0, "How much?", 12.5, "A"],
+            [None, "Since when?", date(2026, 1, 3), None],
+            [None, "Is it so?", "#N/A", None],
+            [],
+            [None, "Why?", None, None],
+        ],
+        Facts=[["text"], ["A card lasts 4 years.\nLonger ones cost more."]],
+        Notes=[["by", "when"], ["Ann", "today"]],
+    )
+
+    read = items("a.xlsx", content)
+
+    facts_ = [each for each in read if isinstance(each, Fact)]
+    assert facts_ == [
+        Fact("12.5", "Fees, row 3", question="How much?", id="1"),
+        Fact("2026-01-03", "Fees, row 4", question="Since when?"),
+        Fact("A card lasts 4 years.\nLonger ones cost more.", "Facts, row 2"),
+    ]
+    bad = [(each.place, each.reason) for each in read if isinstance(each, BadRow)]
+    assert [place for place, _ in bad] == ["Fees, row 5", "Fees, row 7", "Notes, row 1"]
+    assert "has an error" in bad[0][1]
+    assert "names by, when" in bad[2][1]
+    assert read[0] == UnreadColumns(
+        ("team",), ("'desk answer' as answer", "'no' as id")
+    )
+
+
+def test_a_hidden_sheet_is_not_read_and_a_percentage_is_one():
+    book = openpyxl.load_workbook(
+        io.BytesIO(make_excel(Rates=[["text"], [0.195]], Old=[["text"], ["Old."]]))
+    )
+    book["Rates"]["A2"].number_format = "0.0%"
+    book["Old"].sheet_state = "hidden"
+    out = io.BytesIO()
+    book.save(out)
+
+    assert [fact.text for fact in facts("a.xlsx", out.getvalue())] == ["19.5%"]
+
+
+def test_a_workbook_of_which_no_sheet_is_understood_is_refused():
+    with pytest.raises(ImportFileError, match="names by, when"):
+        items("a.xlsx", make_excel(Notes=[["by", "when"], ["Ann", "today"]]))
+    with pytest.raises(ImportFileError, match="no rows"):
+        items("a.xlsx", make_excel(Empty=[]))
+
+
+def test_a_workbook_with_cells_of_an_empty_fill_is_read():
+    content = make_excel(Facts=[["text"], ["A card costs 12 euros."]])
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as source,
+        zipfile.ZipFile(out, "w") as archive,
+    ):
+        for name in source.namelist():
+            part = source.read(name)
+            if name == "xl/styles.xml":
+                part, number = re.subn(rb"<fill>.*?</fill>", b"<fill/>", part)
+                assert number
+            archive.writestr(name, part)
+
+    assert [fact.text for fact in facts("a.xlsx", out.getvalue())] == [
+        "A card costs 12 euros."
+    ]
 
 
 def test_json_lines_hold_facts_and_documents():

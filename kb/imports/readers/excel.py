@@ -1,0 +1,117 @@
+"""Excel: each visible sheet is a table, whose first row with anything in it names the columns."""
+
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, time
+from typing import IO, Any
+from xml.etree.ElementTree import ParseError
+from zipfile import BadZipFile, ZipFile, ZipInfo
+
+from openpyxl.reader.excel import ExcelReader
+from openpyxl.utils.escape import unescape
+from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.xml.constants import ARC_STYLE
+
+from .columns import MAX_COLUMNS, header_of
+from .formats import BadRow, FileItem, ImportFileError, Limits, check_archive
+from .rows import parse_row
+
+_BROKEN = (InvalidFileException, ParseError, BadZipFile, KeyError, ValueError,
+           AttributeError, TypeError, IndexError, NotImplementedError, OSError, EOFError)  # fmt: skip
+
+
+def read_excel(stream: IO[bytes], limits: Limits) -> Iterator[FileItem]:
+    """Read row by row; of a formula, the result that was saved with it.
+
+    A sheet whose columns are not understood is told of and the others are read; where no
+    sheet is, the file is refused.
+    """
+    check_archive(stream, limits, "xl/workbook.xml", "Excel workbook")
+    try:
+        yield from _sheets(stream)
+    # The library lets every layer of a damaged file speak for itself.
+    except _BROKEN as error:
+        if isinstance(error, ImportFileError):
+            raise
+        raise ImportFileError(f"The workbook cannot be read: {error}.") from error
+
+
+class _Archive(ZipFile):
+    """The workbook's parts, with the empty fills of cells that the library refuses."""
+
+    def read(self, name: str | ZipInfo, pwd: bytes | None = None) -> bytes:
+        found = super().read(name, pwd)
+        if name != ARC_STYLE:
+            return found
+        return re.sub(
+            rb"<(\w+:)?fill\s*/>", rb"<\1fill><\1patternFill/></\1fill>", found
+        )
+
+
+def _sheets(stream: IO[bytes]) -> Iterator[FileItem]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of parts that hold no text of cells
+        reader = ExcelReader(stream, read_only=True, data_only=True, keep_links=False)
+        reader.archive = _Archive(stream)
+        reader.read()
+    refused: list[BadRow] = []
+    is_read = False
+    for sheet in reader.wb.worksheets:
+        if sheet.sheet_state != "visible":
+            continue
+        sheet.reset_dimensions()  # what a program wrote of them may be wrong
+        rows = _filled(sheet)
+        number, first = next(rows, (0, ()))
+        if not first:
+            continue
+        place = f"{sheet.title}, row"
+        names = [*map(_said, first)]
+        while names and not names[-1]:
+            names.pop()
+        try:
+            header, notes = header_of(names[: MAX_COLUMNS + 1])
+        except ImportFileError as error:
+            refused.append(BadRow(f"{place} {number}", str(error)))
+            continue
+        is_read = True
+        yield from notes
+        for number, cells in rows:
+            yield _row(header, cells, f"{place} {number}")
+    if not is_read:
+        raise ImportFileError(
+            refused[0].reason if refused else "The workbook has no rows."
+        )
+    yield from refused
+
+
+def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401  # the library's
+    for number, cells in enumerate(sheet.iter_rows(), start=1):
+        if any(map(_said, cells)):
+            yield number, cells
+
+
+def _row(header: Sequence[str], cells: Sequence[Any], place: str) -> FileItem:
+    if any(cell.data_type == "e" for cell in cells[: len(header)]):
+        return BadRow(place, "A formula in it has an error; mend it in Excel.")
+    return parse_row(dict(zip(header, map(_said, cells), strict=False)), place)
+
+
+def _said(cell: Any) -> str:  # noqa: ANN401  # the library's, or what stands for an empty one
+    """Return a value as Excel shows it by default; percentages and dates as such."""
+    value: object = cell.value
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).upper()
+        case int() | float():
+            if "%" in (cell.number_format or ""):
+                return f"{value * 100:.10g}%"
+            return f"{value:.15g}"
+        case datetime():
+            is_day = value.time() == time()
+            return str(value.date()) if is_day else value.isoformat(" ", "minutes")
+        case date() | time():
+            return value.isoformat()
+    return str(unescape(str(value))).strip()
