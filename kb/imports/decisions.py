@@ -1,13 +1,13 @@
 """What an import does about each fact, and how that is counted."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Count, Prefetch, QuerySet
 
 from kb.audiences.models import Audience
 from kb.documents.models import Document
@@ -188,6 +188,47 @@ def _says(entry: Entry, fact: Fact) -> bool:
     wordings = {wording.text for wording in entry.wordings.all()}
     said = (entry.question, entry.text, wordings)
     return said == (fact.question, fact.text, {*fact.wordings})
+
+
+_LEAST_IN_COMMON = 3  # systems bring single facts, each as a document of its own
+
+
+def found_elsewhere(of: Import, title: str) -> Iterator[str]:
+    """Yield what says that a new document may be another version of one that stands.
+
+    Called at an import's end, while what it brought is known; a file with several
+    documents names them itself.
+    """
+    brought = of.keys.all()
+    sources = set(brought.values_list("source", flat=True).distinct()[:2])
+    known = (Action.CHANGED, Action.UNCHANGED, Action.RESTORED, Action.RETIRED)
+    if len(sources) != 1 or any(of.counts[action] for action in known):
+        return
+    others = Document.objects.filter(
+        knowledge_base_id=of.knowledge_base_id, audience_id=of.audience_id
+    ).exclude(source__in=[*sources, ""])
+    same = (
+        Entry.objects.filter(
+            document__in=others, source_key__in=brought.values("key").distinct()
+        )
+        .exclude(state=Entry.State.RETIRED)
+        .values_list("document")
+        .annotate(number=Count("pk"))
+        .order_by("-number", "document")
+        .first()
+    )
+    number = brought.count()
+    twin: Document | None
+    if same and same[1] >= _LEAST_IN_COMMON and same[1] * 2 > number:
+        twin, what = others.get(pk=same[0]), f"{same[1]} of {number} are already in"
+    elif title and (twin := others.filter(title__iexact=title).first()):
+        what = "There is already a document titled"
+    else:
+        return
+    yield (
+        f"{what} {twin.title!r} ({twin.source}): to import a new version of it, give its "
+        "source."
+    )
 
 
 MAX_EXAMPLES = 5

@@ -253,6 +253,9 @@ def _write(
             "overwritten": row.cursor.get("overwritten", 0) + lost,
             "kept": row.cursor.get("kept", 0) + len(edited) - lost,
         }
+        for each in decided[-1:]:  # a table has no title of its own
+            is_text = each.source.headings is not None
+            row.cursor["title"] = each.source.title if is_text else ""
         row.save(update_fields=["cursor", "counts", "examples", "bad_rows"])
     return after
 
@@ -278,8 +281,11 @@ def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
     with step.writing(taken, taken):
         row = _own(step, taken)
         overwritten = row.cursor.get("overwritten", 0)
-        edit_notes = tally.edit_notes(overwritten, row.cursor.get("kept", 0))
-        row.notes = [*notes, *edit_notes]
+        row.notes = [
+            *notes,
+            *tally.edit_notes(overwritten, row.cursor.get("kept", 0)),
+            *tally.found_elsewhere(row, row.cursor.get("title", "")),
+        ]
         gone = _gone(row, step.audiences)
         if row.counts[Action.BAD] and gone.exists():
             row.notes.append(

@@ -291,7 +291,7 @@ def test_what_a_document_says_of_itself_is_left_out_and_counted():
 
     assert counted(done) == {"created": 3}
     assert done.notes == [
-        "2 lines that tell about the document itself made no entry: "
+        "2 lines about the document itself, or beside its text, made no entry: "
         "'Version 7, for staff.', 'Maintained by the branch.'."
     ]
 
@@ -339,6 +339,30 @@ def test_columns_that_are_not_read_are_noted_and_so_is_what_becomes_of_an_audien
         "the audience 'everyone', whatever the column audience says."
     ]
     assert (restricted.counts["read"], complete.notes) == (2, [])
+
+
+def test_a_file_of_another_name_that_says_mostly_the_same_is_told():
+    bring(TEXT)
+    added = f"{TEXT}\nA new card comes by letter.\n"
+
+    plan = bring(added, "cards-2.md", apply=False)
+    done = bring(added, "cards-2.md")
+    again = bring(added, "cards-2.md")
+    of_title = bring("# Cards\n\nAll is new in this one.\n", "new.md", apply=False)
+    of_others = bring(
+        TEXT, "cards-3.md", apply=False, audience=make_audience("insiders")
+    )
+
+    note = (
+        "3 of 4 are already in 'Cards' (cards.md): to import a new version of it, give "
+        "its source."
+    )
+    assert (plan.notes, done.notes, again.notes) == ([note], [note], [])
+    assert of_title.notes == [
+        "There is already a document titled 'Cards' (cards.md): to import a new version "
+        "of it, give its source."
+    ]
+    assert of_others.notes == []
 
 
 def test_a_run_that_goes_on_notes_the_columns_too(monkeypatch):
