@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,10 +41,66 @@ def measure_pair(first: Statement, second: Statement) -> tuple[Measured, ...]:
         pairs = [(_nearest(other, ours), other) for other in theirs]
     questions = first.question, second.question
     coverage = min(len(ours), len(theirs)) / max(len(ours), len(theirs))
-    return tuple(
-        _with_questions(measure(one, other), one, other, asked, questions, coverage)
-        for one, other in pairs
+    heads = None if asked else _compare_heads(first, second)
+    found = []
+    for one, other in pairs:
+        each = _with_questions(
+            measure(one, other), one, other, asked, questions, coverage
+        )
+        leans = _leans(one, first.text) and _leans(other, second.text)
+        is_apart = heads is not None and (heads.marks or (leans and heads.subjects))
+        found.append(replace(each, numbers={**each.numbers, "rows": float(is_apart)}))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """In what two entries are headed apart: "MRI (R55)" from "MRI (R56)"."""
+
+    marks: bool  # by their codes, or one is without what the other is with
+    subjects: bool
+
+
+def _compare_heads(first: Statement, second: Statement) -> _Heads | None:
+    texts = [_first_sentence(each.text) for each in (first, second)]
+    parts = [_HEAD_END.split(text, maxsplit=1) for text in texts]
+    if len(parts[0]) == len(parts[1]) == 2 and parts[0][0] == parts[1][0]:
+        parts = [rest[1:] for rest in parts]  # "Procedure:" heads every row
+    one, other = (
+        read_sentence(said[0], each.language)
+        for said, each in zip(parts, (first, second), strict=True)
     )
+    if one is None or other is None:
+        return None
+    numbers = measure(one, other).numbers
+    if not all(_HEAD_END.search(t) or t[-1] not in ".!?" for t in texts):
+        return _Heads(marks=False, subjects=numbers["subjects"] > 0)
+    codes = [frozenset(_CODE.findall(said[0])) for said in parts]
+    said_apart = {word.said for word in one.words} ^ {word.said for word in other.words}
+    return _Heads(
+        marks=(all(codes) and not codes[0] & codes[1]) or said_apart >= _WITHOUT,
+        subjects=numbers["subjects"] > 0 or numbers["exchanged"] > 0,
+    )
+
+
+def _first_sentence(text: str) -> str:
+    spans = sentence_spans(text[:_CHARACTERS], clauses=True)
+    return spans[0].within(text).strip() if spans else ""
+
+
+def _leans(sentence: Sentence, text: str) -> bool:
+    """Tell whether its subject stands before it: "Length: 30 min", "It takes 30 min"."""
+    if not sentence.span.start:
+        return False
+    label = _FIELD.match(text, sentence.span.start)
+    return label is not None or sentence.words[0].said in _PRONOUNS
+
+
+_HEAD_END: Final = re.compile(r":\s+|\s\|\s")
+_FIELD: Final = re.compile(r"(?:[^\W\d]\S*\s){0,4}[^\W\d]\S*:\s")
+_CODE: Final = re.compile(r"\b[^\W\d_]{1,4}[-/]?\d+\b")
+_WITHOUT: Final = frozenset({"with", "without"})
+_PRONOUNS: Final = frozenset({"it", "they", "this", "these", "er", "sie", "es"})
 
 
 def _sentences(statement: Statement) -> list[Sentence]:
@@ -242,8 +299,13 @@ _SHARED: Final = 0.5  # more of the content words of the shorter sentence are bo
 
 
 def _are_rows(measured: Measured) -> bool:
-    """Tell whether both are alike but for all their plain numbers: rows of one table."""
+    """Tell whether both are rows of one table: of entries that are headed apart.
+
+    Or alike but for all their plain numbers.
+    """
     numbers, signals = measured.numbers, {clash.signal for clash in measured.clashes}
+    if numbers["rows"]:
+        return True
     return numbers["count"] > 1 and not numbers["agreeing"] and signals == {"value"}
 
 

@@ -199,8 +199,9 @@ class _SlugChoiceField(django_filters.fields.ModelChoiceField):
 class KnowledgeBaseFilter(django_filters.ModelChoiceFilter):
     field_class = _SlugChoiceField
 
-    def __init__(self) -> None:
+    def __init__(self, field_name: str = "knowledge_base") -> None:
         super().__init__(
+            field_name=field_name,
             queryset=KnowledgeBase.objects.all(),
             to_field_name="slug",
             label="Its slug.",
@@ -260,6 +261,8 @@ class _EntryFilter(_VisibleFilter):
 class ConflictFilter(StrictFilterSet):
     state = ChoicesFilter(Conflict.State)
     kind = ChoicesFilter(Conflict.Kind)
+    # Both entries are of one knowledge base.
+    knowledge_base = KnowledgeBaseFilter("first__knowledge_base")
     entry = _EntryFilter(
         method="filter_entry", label="The id of an entry that you may see."
     )

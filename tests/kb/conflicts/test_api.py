@@ -3,7 +3,13 @@ import pytest
 from accounts.roles import Role
 from kb.conflicts.finding import find_entry_conflicts
 from kb.models import Conflict, Entry
-from tests.factories import make_audience, make_curator, make_entry, make_user
+from tests.factories import (
+    make_audience,
+    make_curator,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +60,20 @@ def test_a_list_is_narrowed_to_one_entry(api, conflict):
 
     assert len(mine["results"]) == 1
     assert none["results"] == []
+
+
+def test_a_list_is_narrowed_to_one_knowledge_base(api, conflict):
+    client = api(make_curator())
+    other = make_knowledge_base("clinic")
+
+    mine, none = (
+        client.get(f"/api/v1/conflicts?knowledge_base={base.slug}").json()
+        for base in (conflict.first.knowledge_base, other)
+    )
+
+    assert len(mine["results"]) == 1
+    assert none["results"] == []
+    assert client.get("/api/v1/conflicts?knowledge_base=none").status_code == 400
 
 
 def test_a_conflict_is_resolved_once(api, conflict):

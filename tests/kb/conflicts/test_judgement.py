@@ -75,6 +75,53 @@ def test_what_only_looks_like_a_conflict_is_none(first, second, distance):
     assert judged(first, second, distance=distance).kind is Kind.DIFFERENT
 
 
+_FLU = "Flu vaccination (V71): price 28 euros. Where: Mill Street. Length: 5 min."
+_SCAN = "Bone density scan (R58): price 60 euros. Where: Mill Street. Length: 15 min."
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_FLU, _SCAN),
+        ("Flu vaccination\nLength: 5 min", "Bone density scan\nLength: 15 min"),
+        (
+            "Procedure: Flu vaccination; Price: 28 euros; Length: 5 min",
+            "Procedure: Bone density scan; Price: 60 euros; Length: 15 min",
+        ),
+        (
+            "A flu vaccination costs 28 euros. It takes 5 minutes.",
+            "The bone scan costs 60 euros. It takes 15 minutes.",
+        ),
+        ("MRI with contrast (R56): 475 euros", "MRI without contrast (R55): 390 euros"),
+        ("MRI, head (R56): price 475 euros", "MRI, head (R57): price 390 euros"),
+    ],
+)
+def test_rows_of_a_price_list_are_of_other_things(first, second):
+    assert judged(first, second).kind is Kind.DIFFERENT
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (_FLU, _FLU.replace("5 min", "10 min")),
+        (
+            "Flu vaccination\nPrice: 28 euros\nLength: 5 min",
+            "Flu vaccination\nPrice: 30 euros\nLength: 10 min",
+        ),
+        (
+            "Silver card: 36 euros a year. Replacement: 10 euros.",
+            "The Silver card costs 36 euros a year. Replacement: 15 euros.",
+        ),
+        (
+            "Savings Plus is for adults. It costs 5 euros a month.",
+            "Savings Plus pays interest. It costs 7 euros a month.",
+        ),
+    ],
+)
+def test_a_row_contradicts_another_version_of_itself(first, second):
+    assert judged(first, second).kind is Kind.CONTRADICTION
+
+
 @pytest.mark.parametrize(
     ("first", "second", "marked"),
     [
