@@ -33,6 +33,7 @@ from integrations.widget.tokens import (
     issue_token,
     user_of_token,
 )
+from kb.text.layout import Kind
 from qa.answers import asking
 from qa.answers.layout import Block, laid_out
 from qa.answers.models import Answer
@@ -238,6 +239,7 @@ def _blocks(blocks: Iterable[Block]) -> list[dict[str, Any]]:
                 for row in block.rows
             ],
         }
+        | ({"has_headings": block.has_headings} if block.kind is Kind.TABLE else {})
         | ({"below": [*map(_blocks, block.below)]} if any(block.below) else {})
         for block in blocks
     ]

@@ -241,12 +241,9 @@ def _items(text: str, items: Sequence[Item]) -> Iterator[Part]:
 
 def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
     """Yield the rows, each cell behind its column's heading; a row of headings is none."""
-    rows = [
-        [cell.within(text).strip().rstrip(".:") for cell in cell_spans(text, line)]
-        for line in lines
-    ]
+    rows = [_cells(text, line) for line in lines]
     headings: list[str] = []
-    if has_headings(text, lines, rows):
+    if has_headings(text, lines):
         headings, *rows = rows
     for line, cells in zip(lines[len(lines) - len(rows) :], rows, strict=True):
         said = [cells[0]] + [
@@ -257,9 +254,11 @@ def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
         yield Part(line, " ".join(f"{each}." for each in said if each))
 
 
-def has_headings(
-    text: str, lines: Sequence[Span], rows: Sequence[Sequence[str]]
-) -> bool:
+def _cells(text: str, line: Span) -> list[str]:
+    return [cell.within(text).strip().rstrip(".:") for cell in cell_spans(text, line)]
+
+
+def has_headings(text: str, lines: Sequence[Span]) -> bool:
     """Tell whether a table's first row holds headings.
 
     It does where a rule was typed below it. Else not if a cell of it says the like of one
@@ -269,7 +268,7 @@ def has_headings(
     below = text[lines[0].end + 1 : lines[1].start].strip()
     if _RULE.fullmatch(below):
         return True
-    first, *others = rows
+    first, *others = (_cells(text, line) for line in lines)
     return not any(
         _is_alike(first[at], row[at], is_name=at == 0)
         for row in others

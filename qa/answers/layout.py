@@ -13,6 +13,7 @@ from kb.text.layout import (
     Kind,
     blocks_of,
     cell_spans,
+    has_headings,
     item_span,
     items_of,
     number_of,
@@ -36,12 +37,13 @@ Cell = tuple[Piece, ...]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A paragraph, a list or a table; the first of a table's rows is its heading."""
+    """A paragraph, a list or a table, whose first row may hold its headings."""
 
     kind: Kind
     rows: tuple[tuple[Cell, ...], ...]  # of one cell but in a table
     first: int = 1  # number of a list's first item
     below: tuple[tuple["Block", ...], ...] = ()  # of a list: what is below each item
+    has_headings: bool = False
 
     @property
     def cells(self) -> list[Cell]:
@@ -97,7 +99,7 @@ def _table(pieces: Sequence[Piece], text: str, lines: Sequence[Span]) -> Block:
         tuple(_cut(pieces, cell, cell) for cell in cell_spans(text, line))
         for line in lines
     )
-    return Block(Kind.TABLE, tuple(rows))
+    return Block(Kind.TABLE, tuple(rows), has_headings=has_headings(text, lines))
 
 
 def _list(

@@ -92,7 +92,8 @@ def test_a_table_comes_as_its_rows(widget):
     answer = call("ask", {"question": question}, token=token_of()).json()
 
     rows = [["Copy", "Price"], ["A4 <b>", "£0.60"], ["A3", "£0.90"]]
-    assert answer["blocks"] == [{"kind": "table", "first": 1, "rows": rows}]
+    table = {"kind": "table", "first": 1, "rows": rows, "has_headings": True}
+    assert answer["blocks"] == [table]
     assert answer["citations"][0]["blocks"] == answer["blocks"]
     assert answer["text"] == "Copy | Price\nA4 <b> | £0.60\nA3 | £0.90"
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import pytest
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import CharField, JSONField, TextField
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
@@ -499,7 +499,13 @@ COUNTS_HIDDEN_CASES = {
 
 @pytest.fixture
 def world():
-    """Make what everybody may see, so that lists are not empty."""
+    """Make what everybody may see, so that lists are not empty.
+
+    No user has the number of another row, whose address would be this user's page: a link
+    to sign in is another each time.
+    """
+    with as_owner("tests"), connection.cursor() as sql:
+        sql.execute("ALTER SEQUENCE auth_user_id_seq RESTART WITH 1000000")
     policy = ensure_default_policy(make_knowledge_base())
     SelfCalibration.objects.create(
         knowledge_base=policy.knowledge_base, policy=policy, target=0.05,

@@ -127,11 +127,16 @@
       text: ({ rows }) => make("p", {}, rows[0][0]),
       bullets: (block) => make("ul", {}, ...items(block)),
       numbers: (block) => make("ol", { class: "steps", start: block.first }, ...items(block)),
-      table: ({ rows: [head, ...rows] }) =>
+      table: ({ rows, has_headings }) =>
         make(
           "div",
           { class: "scroll", tabindex: "0", role: "group", "aria-label": "Table" },
-          make("table", {}, make("thead", {}, row(head, "th", { scope: "col" })), make("tbody", {}, ...rows.map((cells) => row(cells, "td")))),
+          make(
+            "table",
+            {},
+            ...rows.slice(0, has_headings ? 1 : 0).map((head) => make("thead", {}, row(head, "th", { scope: "col" }))),
+            make("tbody", {}, ...rows.slice(has_headings ? 1 : 0).map((cells) => row(cells, "td"))),
+          ),
         ),
     };
     return make("div", attributes, ...blocks.map(element));

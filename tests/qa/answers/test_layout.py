@@ -215,3 +215,15 @@ def test_only_the_elements_of_lists_and_tables_come_out_and_all_of_the_text(piec
     }  # fmt: skip
     text = "".join(piece.text if not piece.citation else "[]" for piece in pieces)
     assert _letters("".join(reader.said)) == _letters(text)
+
+
+def test_a_table_without_headings_has_none():
+    headed, headless = (
+        laid_out(f"{first} | {second}\nTarn card | 31 euros a year")[0]
+        for first, second in (("Card", "Fee"), ("Perch card", "72 euros a year"))
+    )
+
+    assert (headed.has_headings, headless.has_headings) == (True, False)
+    shown = render_to_string("qa/_said.html", {"blocks": (headless,)})
+    assert "<th" not in shown
+    assert shown.count("<tr><td>") == 2
