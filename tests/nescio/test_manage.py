@@ -41,6 +41,6 @@ def test_a_worker_loads_no_library_before_a_job_needs_it():
     assert "workers.registry" in loaded
     libraries = {
         "torch", "transformers", "sklearn", "matplotlib", "statsmodels", "openai",
-        "scipy.optimize", "pypdf", "docx", "openpyxl",
+        "scipy.optimize", "pdfplumber", "docx", "openpyxl",
     }  # fmt: skip
     assert libraries.isdisjoint(loaded), libraries.intersection(loaded)

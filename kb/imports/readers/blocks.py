@@ -25,8 +25,14 @@ _EXCEPTS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION = re.compile(r"(?:table|tabelle|tab\.) ?\d[\d.]{0,5}\b", re.IGNORECASE)
-# What programs leave in a text and no entry may hold.
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\ufeff\ud800-\udfff]")
+# What programs leave in a text and no entry may hold; a hyphen that shows only at the
+# end of a line among it.
+_UNPRINTABLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\ufeff\ud800-\udfff]"
+)
+# Letters and digits of another form, which nobody types; other forms have a meaning
+# (m², ½).
+_OTHER_FORM = re.compile(r"[\ufb00-\ufb06\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 
 
 class Kind(StrEnum):
@@ -108,7 +114,11 @@ def bullet(item: str) -> str:
 
 
 def table_row(cells: Iterable[str]) -> str:
-    return " | ".join(" ".join(cell.split()) for cell in cells)
+    """Return a row as `kb.text.layout` reads it: bars at both ends would be its frame."""
+    said = [" ".join(cell.split()) for cell in cells]
+    if len(said) > 1 and not said[0] and not said[-1]:
+        said[-1] = "\u2013"
+    return " | ".join(said)
 
 
 Cell = tuple[object, str]
@@ -159,7 +169,10 @@ def as_lead(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    return unicodedata.normalize("NFC", _UNPRINTABLE.sub("", text)).strip()
+    text = _OTHER_FORM.sub(
+        lambda form: unicodedata.normalize("NFKC", form[0]), _UNPRINTABLE.sub("", text)
+    )
+    return unicodedata.normalize("NFC", text).strip()
 
 
 def _marked(blocks: Iterable[Block], language: str) -> list[Block]:

@@ -1,79 +1,104 @@
-"""PDF: the text of each page, under the headings of its outline."""
+"""PDF: the text of its pages, without what recurs on them."""
 
+import logging
+import re
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import IO, Any
+from dataclasses import replace
+from io import BufferedReader
+from itertools import islice
+from typing import IO, cast
 
-from pypdf import PdfReader
-from pypdf.errors import PyPdfError
-from pypdf.generic import Destination
+import pdfplumber
+from pdfminer.pdfdocument import PDFNoOutlines, PDFPasswordIncorrect
+from pdfminer.pdftypes import resolve1
+from pdfminer.psexceptions import PSException
+from pdfplumber.pdf import PDF
+from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
 
-from .blocks import Block, Kind, as_document
+from .blocks import Kind, as_document
 from .formats import ImportFileError, Limits, SourceDocument
-from .plain_text import text_blocks
+from .pdf_columns import arranged
+from .pdf_furniture import without_furniture
+from .pdf_page import read_page
+from .pdf_parts import Part
+from .pdf_text import blocks_of
 
-_BROKEN = (PyPdfError, ValueError, KeyError, TypeError, AttributeError, IndexError,
-           RecursionError, AssertionError, OverflowError, OSError)  # fmt: skip
+_BROKEN = (PSException, PdfminerException, MalformedPDFException, ValueError, KeyError,
+           TypeError, AttributeError, IndexError, RecursionError, AssertionError,
+           ArithmeticError, NotImplementedError, OSError)  # fmt: skip
+_FILE = re.compile(r"\.\w{2,5}$|^Microsoft Word - ")  # what programs take for a title
+_MOST_BOOKMARKS = 10_000
+
+# A file can make it say any number of lines about itself.
+logging.getLogger("pdfminer").setLevel(logging.CRITICAL)
+logging.getLogger("pdfplumber").setLevel(logging.CRITICAL)
 
 
 def read_pdf(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument:
     """Read a PDF's text; pictures of text are not read."""
     try:
-        reader = PdfReader(stream)
-        if reader.is_encrypted and not reader.decrypt(""):
-            raise ImportFileError("The PDF is locked by a password; unlock it first.")
-        headings = _headings(reader)
-        blocks = list(_blocks(reader, headings, limits))
-        title = (reader.metadata.title if reader.metadata else "") or ""
+        # Any binary file does, against what the library declares.
+        with pdfplumber.open(cast("BufferedReader", stream)) as opened:
+            pages, furniture = without_furniture(list(_pages(opened, limits)))
+            blocks = list(blocks_of(list(map(arranged, pages)), _outline(opened)))
+            title = opened.metadata.get("Title")
     # The library lets every layer of a damaged file speak for itself.
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
             raise
+        if isinstance(cause := error.__context__, MemoryError):
+            raise cause from None
+        if isinstance(cause, PDFPasswordIncorrect):
+            raise ImportFileError(
+                "The PDF is locked by a password; unlock it first."
+            ) from error
         raise ImportFileError(f"The PDF cannot be read: {error}.") from error
-    if not any(block.kind is not Kind.HEADING for block in blocks):
+    if not any(pages):
         raise ImportFileError(
             "The PDF holds no text, perhaps only pictures of it; read it by OCR first."
         )
-    return as_document(blocks, language=language, title=title)
+    if all(block.kind is Kind.HEADING for block in blocks):
+        blocks = [replace(block, kind=Kind.PARAGRAPH) for block in blocks]
+    return as_document(
+        [*furniture, *blocks],
+        language=language,
+        title=title if isinstance(title, str) and not _FILE.search(title) else "",
+    )
 
 
-def _blocks(
-    reader: PdfReader, headings: dict[int, list[tuple[int, str]]], limits: Limits
-) -> Iterator[Block]:
+def _pages(opened: PDF, limits: Limits) -> Iterator[list[Part]]:
     size = 0
-    for number, page in enumerate(reader.pages):
-        place = f"page {number + 1}"
-        for level, heading in headings.get(number, ()):
-            yield Block(Kind.HEADING, (heading,), place, level)
-        text = page.extract_text()
-        size += len(text)
+    for page in opened.pages:
+        # Looked at before lines are made of them: each is a dictionary of its own.
+        size += sum(len(char["text"]) for char in page.chars)
         if size > limits.unpacked_bytes:
             raise ImportFileError(
                 f"The PDF holds more than {limits.unpacked_bytes:,} characters; split "
                 "it, or raise NESCIO_IMPORT_MAX_UNPACKED_MIB."
             )
-        named = {heading for _, heading in headings.get(number, ())}
-        for block in text_blocks(iter(text.splitlines()), page=place):
-            if headings and block.kind is Kind.HEADING:
-                # The outline says what is a heading; this one is a line of text.
-                if block.text not in named:
-                    yield Block(Kind.PARAGRAPH, block.lines, block.place)
-            else:
-                yield block
+        yield read_page(page)
+        page.close()
 
 
-def _headings(reader: PdfReader) -> dict[int, list[tuple[int, str]]]:
-    """Return level and heading of the outline by 0-based page."""
+def _outline(opened: PDF) -> dict[int, list[tuple[int, str]]]:
+    """Return level and title of the bookmarks by 0-based page."""
+    numbers = {page.page_obj.pageid: at for at, page in enumerate(opened.pages)}
     found: dict[int, list[tuple[int, str]]] = defaultdict(list)
-
-    def walk(nodes: list[Any], level: int) -> None:
-        for node in nodes:
-            if isinstance(node, list):
-                walk(node, level + 1)
-            elif isinstance(node, Destination):
-                page = reader.get_destination_page_number(node)
-                if page is not None and node.title:
-                    found[page].append((level, " ".join(str(node.title).split())))
-
-    walk(reader.outline, 1)
+    try:
+        for level, title, target, action, _ in islice(
+            opened.doc.get_outlines(), _MOST_BOOKMARKS
+        ):
+            place = resolve1(target or (resolve1(action) or {}).get("D"))
+            if isinstance(place, str | bytes):
+                place = resolve1(opened.doc.get_dest(place))
+            if isinstance(place, dict):
+                place = resolve1(place.get("D"))
+            if not isinstance(place, list | tuple) or not place or not title.strip():
+                continue
+            page = numbers.get(getattr(place[0], "objid", None))
+            if page is not None:
+                found[page].append((level, " ".join(title.split())))
+    except (PDFNoOutlines, *_BROKEN):
+        pass  # the text has headings of its own; those found so far help
     return found

@@ -57,7 +57,7 @@ def detect_encoding(stream: IO[bytes]) -> str:
     return "utf-8"
 
 
-_ITEM = re.compile(r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|[a-z][.)])\s+\S")
+ITEM = re.compile(r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|[a-z][.)])\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
 _MAX_HEADING = 100
@@ -108,7 +108,7 @@ def _blocks(lines: Sequence[str], place: str) -> Iterator[Block]:
     plain: list[str] = []
     items: list[str] = []
     for line in lines:
-        if _ITEM.match(line):
+        if ITEM.match(line):
             items.append(line)
         elif items:
             items[-1] += f" {line.strip()}"
@@ -130,4 +130,4 @@ def _is_heading(lines: Sequence[str]) -> bool:
         return line[0].isupper() or bool(_NUMBERED.match(line))
     following = lines[1].strip()
     fits = len(line) + 1 + len(following.split()[0]) < max(map(len, lines))
-    return fits and not _ITEM.match(following) and following[0].isupper()
+    return fits and not ITEM.match(following) and following[0].isupper()

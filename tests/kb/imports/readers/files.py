@@ -2,15 +2,11 @@
 
 import io
 import zipfile
+import zlib
+from collections.abc import Sequence
 
 import docx
 import openpyxl
-from pypdf import PdfWriter
-from pypdf.generic import (
-    DecodedStreamObject,
-    DictionaryObject,
-    NameObject,
-)
 
 from kb.imports.readers import (
     BadRow,
@@ -99,30 +95,62 @@ def make_excel(**sheets: list[list[object]]) -> bytes:
     return out.getvalue()
 
 
-def make_pdf(*pages: str) -> bytes:
-    """Make a PDF with a line of text a page and an outline that names each page."""
-    writer = PdfWriter()
-    font = writer._add_object(
-        DictionaryObject(
-            {
-                NameObject("/Type"): NameObject("/Font"),
-                NameObject("/Subtype"): NameObject("/Type1"),
-                NameObject("/BaseFont"): NameObject("/Helvetica"),
-            }
-        )
+def make_pdf(*pages: str, bookmarks: bool = True) -> bytes:
+    """Make a PDF of pages that are a line each, or what `text_at` and `rules` return.
+
+    It has a bookmark for each page.
+    """
+    kids = [f"{6 + 3 * at} 0 R" for at in range(len(pages))]
+    titles = [f"{8 + 3 * at} 0 R" for at in range(len(pages))]
+    outline = f"/First {titles[0]} /Last {titles[-1]}" if bookmarks else ""
+    fonts = "/F1 4 0 R /F2 5 0 R"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R /Outlines 3 0 R >>",
+        f"<< /Type /Pages /Kids [{' '.join(kids)}] /Count {len(kids)} >>",
+        f"<< /Type /Outlines {outline} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica-Bold >>",
+    ]
+    for at, page in enumerate(pages):
+        raw = page if "Tj" in page else text_at(50, 700, page, size=12)
+        packed = zlib.compress(raw.encode("latin-1"))
+        following = f"/Next {titles[at + 1]}" if at + 1 < len(pages) else ""
+        objects += [
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] "
+            f"/Resources << /Font << {fonts} >> >> /Contents {7 + 3 * at} 0 R >>",
+            f"<< /Length {len(packed)} /Filter /FlateDecode >>\nstream\n"
+            f"{packed.decode('latin-1')}\nendstream",
+            f"<< /Title (Chapter {at + 1}) /Dest [{kids[at]} /Fit] {following} >>",
+        ]
+    out = "%PDF-1.7\n"
+    places = []
+    for number, each in enumerate(objects, start=1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{each}\nendobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    return (
+        f"{out}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}"
+        f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\n"
+        f"startxref\n{len(out)}\n%%EOF\n"
+    ).encode("latin-1")
+
+
+def text_at(
+    x: float, y: float, *lines: str, size: float = 11, bold: bool = False
+) -> str:
+    """Return what writes lines from a place on, in points from the left and below."""
+    font = "F2" if bold else "F1"
+    return "".join(
+        f"BT /{font} {size} Tf {x} {y - 1.2 * size * at} Td ({line}) Tj ET\n"
+        for at, line in enumerate(lines)
     )
-    for number, text in enumerate(pages):
-        page = writer.add_blank_page(width=600, height=800)
-        content = DecodedStreamObject()
-        content.set_data(f"BT /F1 12 Tf 50 700 Td ({text}) Tj ET".encode())
-        page[NameObject("/Resources")] = DictionaryObject(
-            {NameObject("/Font"): DictionaryObject({NameObject("/F1"): font})}
-        )
-        page[NameObject("/Contents")] = writer._add_object(content.flate_encode())
-        writer.add_outline_item(title=f"Chapter {number + 1}", page_number=number)
-    out = io.BytesIO()
-    writer.write(out)
-    return out.getvalue()
+
+
+def rules(lefts: Sequence[float], heights: Sequence[float]) -> str:
+    """Return what draws the rules of a table at these places."""
+    across = (f"{lefts[0]} {y} m {lefts[-1]} {y} l S\n" for y in heights)
+    down = (f"{x} {heights[0]} m {x} {heights[-1]} l S\n" for x in lefts)
+    return "".join((*across, *down))
 
 
 def make_archive(**members: bytes) -> bytes:

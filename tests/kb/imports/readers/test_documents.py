@@ -313,8 +313,8 @@ def test_a_pdf_is_read_page_by_page_under_its_outline():
     )
 
     assert [(fact.text, fact.place, fact.headings) for fact in read.facts] == [
-        ("A replacement card costs 12 euros.", "page 1, line 1", ("Chapter 1",)),
-        ("A card lasts for four years.", "page 2, line 1", ("Chapter 2",)),
+        ("A replacement card costs 12 euros.", "page 1, paragraph 1", ("Chapter 1",)),
+        ("A card lasts for four years.", "page 2, paragraph 1", ("Chapter 2",)),
     ]
 
 

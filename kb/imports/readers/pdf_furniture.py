@@ -1,0 +1,107 @@
+"""What recurs at the top or bottom of a document's pages, and its table of contents."""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+
+from .blocks import Block, Kind
+from .pdf_parts import Line, Part, Table
+
+_NUMBER = re.compile(r"\d+")
+_ROMAN = re.compile(r"[ivxl]{1,6}", re.IGNORECASE)
+LEADERS = re.compile(r"(?:\.\s?|…){4,}")
+_ENTRY = re.compile(rf"(.{{1,200}}?)\s*{LEADERS.pattern}\s*\d{{1,4}}")  # of contents
+_MOST_LINES = 6  # of furniture at either end of a page
+_BLANK = 0.6  # between them and the text, in heights of a line
+
+_Place = tuple[str, int]  # what a line says without its numbers, and where
+
+
+def without_furniture(
+    pages: Sequence[Sequence[Part]],
+) -> tuple[list[list[Part]], list[Block]]:
+    """Return the pages without what recurs on them, and each such line once.
+
+    Lines count that a page shares with two others, or with the only other one, outside
+    its text: what is left out by mistake is knowledge that nobody finds. So do entries
+    of a table of contents whose words are a line of their own elsewhere.
+    """
+    known = _recurring(pages)
+    said = {part.text for page in pages for part in page if isinstance(part, Line)}
+    texts: list[list[Part]] = []
+    furniture: dict[_Place, Block] = {}
+    for number, page in enumerate(pages, start=1):
+        text: list[Part] = []
+        for part in page:
+            if isinstance(part, Line) and (
+                _is_outside(part, page, known)
+                or ((entry := _ENTRY.fullmatch(part.text)) and entry[1] in said)
+            ):
+                block = Block(Kind.FURNITURE, (part.text,), f"page {number}")
+                furniture.setdefault(_place(part), block)
+            else:
+                text.append(part)
+        texts.append(text)
+    return texts, list(furniture.values())
+
+
+def _place(line: Line) -> _Place:
+    said = "" if _ROMAN.fullmatch(line.text) else line.text
+    return _NUMBER.sub("#", said), round(line.top)
+
+
+def _recurring(pages: Sequence[Sequence[Part]]) -> set[_Place]:
+    found: dict[_Place, dict[int, list[int]]] = defaultdict(dict)
+    for number, page in enumerate(pages):
+        for part in page:
+            if isinstance(part, Line):
+                numbers = list(map(int, _NUMBER.findall(part.text[:200])))
+                found[_place(part)][number] = numbers
+    fewest = 2 if len(pages) == 2 else 3
+    return {
+        place
+        for place, by_page in found.items()
+        if len(by_page) >= fewest and _are_of_pages(by_page)
+    }
+
+
+def _are_of_pages(by_page: dict[int, list[int]]) -> bool:
+    """Tell whether each number is the same everywhere, or counts the pages."""
+    rows = list(by_page.values())
+    if len(set(map(len, rows))) > 1:
+        return True  # Roman numerals beside others
+    return all(
+        len(set(column)) == 1
+        or len({n - page for n, page in zip(column, by_page, strict=True)}) == 1
+        for column in zip(*rows, strict=True)
+    )
+
+
+def _is_outside(line: Line, page: Sequence[Part], known: Collection[_Place]) -> bool:
+    """Tell whether only what recurs is between a line and its edge of the page.
+
+    It keeps a distance from the text, as the headings of a table's columns don't.
+    """
+    if _place(line) not in known:
+        return False
+    if not line.size:
+        return True
+    over = [
+        part
+        for part in page
+        if part is not line and (isinstance(part, Table) or part.shares_width(line))
+    ]
+    above = [part for part in over if part.top < line.top]
+    below = [part for part in over if part.top > line.top]
+    for outer, inner in ((above, below), (below, above)):
+        is_first = len(outer) < _MOST_LINES and all(
+            isinstance(part, Line) and _place(part) in known for part in outer
+        )
+        blanks = [
+            max(part.top - line.bottom, line.top - part.bottom)
+            for part in inner
+            if isinstance(part, Table) or _place(part) not in known
+        ]
+        if is_first and min(blanks, default=line.height) >= _BLANK * line.height:
+            return True
+    return False
