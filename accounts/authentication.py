@@ -106,9 +106,9 @@ HOW_TO_SIGN_IN = (
 
 
 class TokenExpiredError(AuthenticationFailed):
-    """A token whose time is over: only who holds its secret is told so.
+    """An expired token, sent with its whole secret: without it nobody gets this error.
 
-    One that was revoked is deleted, and like one that never was.
+    A revoked token is deleted, so it is an unknown one.
     """
 
     default_code = "token_expired"

@@ -88,6 +88,9 @@ _ERRORS: dict[str, dict[str, Any]] = {
     },
 }
 _WRITES = frozenset({"post", "put", "patch", "delete"})
+_ERROR = {"$ref": "#/components/schemas/Error"}
+# Where an operation has more in its errors, until `document_errors` has read it.
+_OWN_ERROR = "x-own-error"
 _WITH_BODY = ("413", "415")
 # 400: a parameter that the address does not know.
 _ALWAYS = ("400", "401", "403", "406", "429", "503")
@@ -118,7 +121,7 @@ ON_BEHALF_OF = OpenApiParameter(
 class OperationSchema(AutoSchema):
     """Names the operations of a view set by the resource and what is done to it.
 
-    What agents may do can be done for another: whoever is acted for counts as agent.
+    What agents may do, a token that acts for others may do for any user.
     """
 
     def get_override_parameters(self) -> list[Any]:
@@ -138,6 +141,13 @@ class OperationSchema(AutoSchema):
         if self.method == "POST" and takes_key and self.get_auth():
             found.append(_IDEMPOTENCY_KEY)
         return found
+
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:  # noqa: ANN401  # the library's
+        operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
+        more = getattr(self.view, "more_in_errors", None)
+        if operation and more:
+            operation[_OWN_ERROR] = {"allOf": [_ERROR, more]}
+        return operation
 
     def get_operation_id(self) -> str:
         action: str | None = getattr(self.view, "action", None)
@@ -200,15 +210,20 @@ def document_errors(
             for parameter in operation.get("parameters", ()):
                 _describe_text(parameter["schema"])
             responses = operation["responses"]
+            own = operation.pop(_OWN_ERROR, None)
             for status, response in responses.items():
                 if status < "300":
                     response["headers"] = {**response.get("headers", {}), **_RATE}
                 elif status >= "400" and "content" not in response:
-                    responses[status] = _response(response)
+                    responses[status] = _response(response, own or _ERROR)
             for status in sorted(
                 _statuses(address, method, operation) - responses.keys()
             ):
-                responses[status] = {"$ref": f"#/components/responses/Error{status}"}
+                responses[status] = (
+                    _response(_ERRORS[status], own)
+                    if own
+                    else {"$ref": f"#/components/responses/Error{status}"}
+                )
     return result
 
 
@@ -223,7 +238,8 @@ def _complete(components: dict[str, Any]) -> None:
     components["schemas"]["ErrorCode"] = {"type": "string", "enum": [*error_codes()]}
     components["headers"] = _HEADERS
     components["responses"] = {
-        f"Error{status}": _response(described) for status, described in _ERRORS.items()
+        f"Error{status}": _response(described, _ERROR)
+        for status, described in _ERRORS.items()
     }
 
 
@@ -308,8 +324,7 @@ def _links(
     }
 
 
-def _response(described: dict[str, Any]) -> dict[str, Any]:
-    schema = {"$ref": "#/components/schemas/Error"}
+def _response(described: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
     return {**described, "content": {"application/json": {"schema": schema}}}
 
 

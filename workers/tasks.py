@@ -110,22 +110,18 @@ def sweep() -> None:
 @shared_task(name="workers.prune")
 def prune() -> None:
     """Delete finished jobs, unapplied plans, archives, sent events, kept replies of long ago."""
-    deleted = prune_finished(settings.JOB_KEEP)
-    if deleted:
-        logger.info("Deleted %d old jobs.", deleted)
+    _log_deleted("old jobs", prune_finished(settings.JOB_KEEP))
     with unrestricted("plans that nobody applied"):
-        deleted = prune_plans(settings.JOB_KEEP)
-    if deleted:
-        logger.info("Deleted %d imports that were planned and never applied.", deleted)
-    deleted = prune_exports(settings.EXPORT_KEEP)
-    if deleted:
-        logger.info("Deleted %d old archives.", deleted)
-    deleted = events.prune_events(settings.EVENT_KEEP)
-    if deleted:
-        logger.info("Deleted %d old events.", deleted)
-    deleted = prune_replies()
-    if deleted:
-        logger.info("Deleted %d kept replies.", deleted)
+        plans = prune_plans(settings.JOB_KEEP)
+    _log_deleted("imports that were planned and never applied", plans)
+    _log_deleted("old archives", prune_exports(settings.EXPORT_KEEP))
+    _log_deleted("old events", events.prune_events(settings.EVENT_KEEP))
+    _log_deleted("kept replies", prune_replies())
+
+
+def _log_deleted(what: str, number: int) -> None:
+    if number:
+        logger.info("Deleted %d %s.", number, what)
 
 
 @shared_task(name="workers.keep_vector_index")

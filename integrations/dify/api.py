@@ -89,40 +89,23 @@ def similarity(piece: Evidence) -> float:
     return max(0.0, 1.0 - piece.distance**2 / 2.0)
 
 
-_ERROR: dict[str, Any] = {
-    "allOf": [
-        {"$ref": "#/components/schemas/Error"},
-        {
-            "type": "object",
-            "required": ["error_code", "error_msg"],
-            "properties": {
-                "error_code": {
-                    "type": "integer",
-                    "description": "Dify's: 1002 for 401 and 403, 2001 for 404; else the "
-                    "status.",
-                },
-                "error_msg": {"type": "string"},
-            },
+_MORE_IN_ERRORS = {
+    "type": "object",
+    "required": ["error_code", "error_msg"],
+    "properties": {
+        "error_code": {
+            "type": "integer",
+            "description": "Dify's: 1002 for 401 and 403, 2001 for 404; else the status.",
         },
-    ]
-}
-_ERRORS = {
-    400: "The request is wrong; the message says what and how.",
-    401: "Not signed in, or the token is unknown, revoked or expired.",
-    403: "Your role may not do this.",
-    404: "There is no such knowledge base.",
-    406: "None of the accepted media types is offered.",
-    409: "The knowledge base changed meanwhile.",
-    413: "The body is too large.",
-    415: "The body is not application/json.",
-    429: "Too many requests.",
-    503: "A part that is needed is down.",
+        "error_msg": {"type": "string"},
+    },
 }
 
 
 class RetrievalView(KnownQueryView, GenericAPIView[Any]):
     permission_classes = [IsAgent]
     takes_idempotency_key = False  # it only reads
+    more_in_errors = _MORE_IN_ERRORS
     throttle_scope = "ask"
     serializer_class = RecordsSerializer
 
@@ -140,10 +123,7 @@ class RetrievalView(KnownQueryView, GenericAPIView[Any]):
         request=RetrievalSerializer,
         responses={
             200: RecordsSerializer,
-            **{
-                status: OpenApiResponse(_ERROR, said)
-                for status, said in _ERRORS.items()
-            },
+            404: OpenApiResponse(description="There is no such knowledge base."),
         },
     )
     def post(self, request: Request) -> Response:

@@ -124,11 +124,13 @@ class EndpointAdmin(BaseAdmin):
         form: "forms.ModelForm[Endpoint]",
         change: bool,
     ) -> None:
-        if not change:
-            obj.owner = caller(request)
-        if obj.is_active and (not change or form.has_changed()):
-            services.switch_on(obj)
-        super().save_model(request, obj, form, change)
+        given, by = form.cleaned_data, caller(request)
+        if change:
+            changes = {name: given[name] for name in form.changed_data}
+            services.edit_endpoint(obj.pk, by=by, **changes)
+        else:
+            obj.pk = services.create_endpoint(by=by, **given).pk
+        obj.refresh_from_db()
 
     def response_add(
         self, request: HttpRequest, obj: Endpoint, post_url_continue: str | None = None

@@ -243,7 +243,7 @@ def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
     """Yield the rows, each cell behind its column's heading; a row of headings is none."""
     rows = [_cells(text, line) for line in lines]
     headings: list[str] = []
-    if has_headings(text, lines):
+    if _is_headed(text, lines, rows):
         headings, *rows = rows
     for line, cells in zip(lines[len(lines) - len(rows) :], rows, strict=True):
         said = [cells[0]] + [
@@ -265,10 +265,14 @@ def has_headings(text: str, lines: Sequence[Span]) -> bool:
     below: "full price" over "half price", "40 mg" over "5 mg"; nor in the first column,
     if both hold a number.
     """
+    return _is_headed(text, lines, [_cells(text, line) for line in lines])
+
+
+def _is_headed(text: str, lines: Sequence[Span], rows: Sequence[Sequence[str]]) -> bool:
     below = text[lines[0].end + 1 : lines[1].start].strip()
     if _RULE.fullmatch(below):
         return True
-    first, *others = (_cells(text, line) for line in lines)
+    first, *others = rows
     return not any(
         _is_alike(first[at], row[at], is_name=at == 0)
         for row in others

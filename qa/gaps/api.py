@@ -238,7 +238,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
     @extend_schema(operation_id="escalations_release", responses=_ESCALATION_OR_ENDED)
     @assignee.mapping.delete
     def unassign(self, request: Request, escalation_id: int) -> Response:
-        """Leave it to all experts, whoever has it."""
+        """Release it to all experts, whoever it is assigned to."""
         escalations.assign(escalation_id, to=None, by=self.user)
         return self.row_response()
 

@@ -210,9 +210,9 @@ def _is_beside(
 
 def _only_asks(piece: Evidence) -> bool:
     """Tell whether it is a question that has no answer: a heading that became an entry."""
-    return not piece.question and all(
-        part.read.endswith("?") for part in parts_of(piece.text)
-    )
+    if piece.question or not piece.text.rstrip().endswith("?"):
+        return False  # as mostly: no part of it is read
+    return all(part.read.endswith("?") for part in parts_of(piece.text))
 
 
 def _things_asked_for(

@@ -54,7 +54,7 @@ def find_person(name: str) -> User:
 def export_person(person: User) -> dict[str, Any]:
     """Return what is stored of a person, ready for JSON but for its moments and ids.
 
-    All of it, whoever asks: it is theirs, and of entries no more than ids.
+    All of it, whatever the exporting user may see; of entries only ids.
     """
     with unrestricted("all that is stored of a person"):
         return {

@@ -206,26 +206,17 @@ def _trimmed(
             is_over = True
 
 
-def _with_exceptions(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield the blocks, each paragraph with those behind it that take something of it back."""
-    last: Block | None = None
+def _with_exceptions(blocks: Iterable[Block]) -> list[Block]:
+    """Return the blocks, each paragraph with those behind it that take something of it back."""
+    found: list[Block] = []
     for block in blocks:
-        if (
-            last is not None
-            and block.kind is Kind.PARAGRAPH
-            and _EXCEPTS.match(block.text)
-        ):
-            last = replace(last, lines=(*last.lines, *block.lines))
-            continue
-        if last is not None:
-            yield last
-            last = None
-        if block.kind is Kind.PARAGRAPH:
-            last = block
+        last = found[-1] if found else None
+        are_prose = last and last.kind is block.kind is Kind.PARAGRAPH
+        if last and are_prose and _EXCEPTS.match(block.text):
+            found[-1] = replace(last, lines=(*last.lines, *block.lines))
         else:
-            yield block
-    if last is not None:
-        yield last
+            found.append(block)
+    return found
 
 
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -24,8 +24,8 @@ _BROKEN = (InvalidFileException, ParseError, BadZipFile, KeyError, ValueError,
 def read_excel(stream: IO[bytes], limits: Limits) -> Iterator[FileItem]:
     """Read row by row; of a formula, the result that was saved with it.
 
-    A sheet whose columns are not understood is told of and the others are read; where no
-    sheet is, the file is refused.
+    A sheet whose columns are not understood is reported and the others are read; where no
+    sheet is understood, the file is refused.
     """
     check_archive(stream, limits, "xl/workbook.xml", "Excel workbook")
     try:
@@ -93,7 +93,7 @@ def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401 
 
 def _row(header: Sequence[str], cells: Sequence[Any], place: str) -> FileItem:
     if any(cell.data_type == "e" for cell in cells[: len(header)]):
-        return BadRow(place, "A formula in it has an error; mend it in Excel.")
+        return BadRow(place, "A formula in it has an error; correct it in Excel.")
     return parse_row(dict(zip(header, map(_said, cells), strict=False)), place)
 
 
