@@ -23,7 +23,7 @@ from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.imports.decisions import COUNTS, WRITTEN, Action, Example, examples_for
 from kb.imports.models import Import, PlannedEntry
-from kb.imports.readers.formats import SUFFIXES
+from kb.imports.readers.formats import NAMED, SUFFIXES
 from kb.imports.services import Upload, delete_import, enqueue_import, start_import
 from kb.interface.admin import (
     InBaseAdmin,
@@ -46,7 +46,7 @@ _COLOURS = {
 class ImportForm(StyledForm):
     file = forms.FileField(
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ",".join(SUFFIXES)}),
-        help_text="CSV, TSV, JSON Lines, Markdown, HTML, plain text, PDF or DOCX.",
+        help_text=f"{NAMED}.",
     )
     knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.none())
     audience = forms.ModelChoiceField(

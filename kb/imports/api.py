@@ -50,8 +50,8 @@ class PlannedEntrySerializer(serializers.ModelSerializer[PlannedEntry]):
     class Meta:
         model = PlannedEntry
         fields = [
-            "action", "place", "entry", "own_key", "question", "text", "also_asked",
-            "before", "is_edited",
+            "action", "place", "section", "entry", "own_key", "question", "text",
+            "also_asked", "before", "is_edited",
         ]  # fmt: skip
         read_only_fields = fields
 

@@ -307,6 +307,7 @@ def planned(
             action=each.action,
             place=each.fact.place,
             own_key=each.fact.id,
+            section=" > ".join(each.fact.headings),
             question=each.fact.question,
             text=each.fact.text,
             also_asked="\n".join(each.fact.wordings),

@@ -205,6 +205,11 @@ class PlannedEntry(models.Model):
     action = models.CharField(max_length=16)
     place = models.CharField(max_length=200, blank=True)
     own_key = models.CharField(max_length=200, blank=True, db_default="")
+    section = models.TextField(
+        blank=True,
+        db_default="",
+        help_text="The headings that it is under, outermost first.",
+    )
     question = models.TextField(blank=True)
     text = models.TextField()
     also_asked = models.TextField(blank=True)

@@ -170,7 +170,7 @@ def pieces(
     `check` is called about twice a second while the file is read, and ends that by what
     it raises. `note` gets what is to be said of the file as a whole.
     """
-    title = of.document_title or PurePath(of.file_name).stem
+    title = of.document_title or _readable(of.file_name)
     rows = Source(name=of.source, title=title, headings=None, pairs={})
     met: set[str] = set()
     left_out: list[str] = []
@@ -193,6 +193,13 @@ def pieces(
                 yield item
     if left_out:
         note(_about_itself(left_out))
+
+
+def _readable(file_name: str) -> str:
+    """Return a title that people can read: "Faq renamed" of "faq_renamed.csv"."""
+    words = PurePath(file_name).stem.replace("_", " ").split()
+    title = " ".join(words) or file_name
+    return title[:1].upper() + title[1:]
 
 
 def _about_itself(left_out: Sequence[str]) -> str:

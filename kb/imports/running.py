@@ -24,6 +24,7 @@ from kb.embedding.services import (
     active_model,
     prepare_vectors,
 )
+from kb.entries.bulk import verified_in_bulk
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import retire_entry
 from kb.exceptions import InvalidKnowledgeError
@@ -299,6 +300,8 @@ def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
         if step.applies:
             row.state, row.applied_at = Import.State.APPLIED, timezone.now()
             enqueue_comparison(f"import {row.pk}")
+            if row.verify_as_id is not None:
+                verified_in_bulk.send(Import)
         row.save()
     return row
 

@@ -21,7 +21,7 @@ from .formats import (
 from .html import read_html
 from .markdown import read_markdown
 from .plain_text import read_text
-from .rows import read_csv, read_json_lines, read_tsv
+from .rows import read_csv, read_json, read_json_lines, read_tsv
 
 __all__ = [
     "BadRow", "Fact", "FileItem", "ImportFileError", "Limits", "SourceDocument",
@@ -34,9 +34,9 @@ def read(
 ) -> Iterator[FileItem]:
     """Read a seekable file into facts, the same ones in the same order each time.
 
-    Tables and JSON Lines are read row by row; every other format is one document, which
-    is held as a whole. `language` is "xx" for any without two letters of its own. A file
-    of others' is read by `child.read_in_child`, which bounds time and memory.
+    Tables and JSON Lines are read row by row; JSON, and every other format, which is one
+    document, is held as a whole. `language` is "xx" for any without two letters of its
+    own. A file of others' is read by `child.read_in_child`, which bounds time and memory.
     """
     for item in _items(stream, file_format, language, limits):
         if isinstance(item, SourceDocument):
@@ -51,6 +51,8 @@ def _items(
         yield from read_csv(stream)
     elif file_format == Format.TSV:
         yield from read_tsv(stream)
+    elif file_format == Format.JSON:
+        yield from read_json(stream, language)
     elif file_format == Format.JSON_LINES:
         yield from read_json_lines(stream, language)
     elif file_format == Format.MARKDOWN:

@@ -2,10 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import takewhile, zip_longest
+from typing import Any
 
 from kb.text.facts import split_into_facts
 
@@ -121,13 +122,33 @@ def table_row(cells: Iterable[str]) -> str:
     return " | ".join(said)
 
 
+HEADED = "--- | ---"
+"""Stands below the headings of a table that are known to be some."""
+
+
+def headed(rows: Sequence[str]) -> tuple[str, ...]:
+    """Return a table's rows with `HEADED` below the first, which is known to be headings.
+
+    Not where there is one column, which `kb.text.layout` takes for no table, or no row below.
+    """
+    first, *others = rows
+    if others and " | " in first and any(map(str.isalnum, first)):
+        return first, HEADED, *others
+    return tuple(rows)
+
+
 Cell = tuple[object, str]
 """What tells a cell from others, and its text: a merged one stands in all its places."""
 
 
-def table_rows(rows: Iterable[Sequence[Cell]]) -> tuple[str, ...]:
+def table_rows(
+    rows: Iterable[Sequence[Cell]],
+    *,
+    is_heading: Callable[[Any], bool] = lambda _cell: False,
+) -> tuple[str, ...]:
     """Return the rows of a table with one row of headings, each above its own column.
 
+    `HEADED` stands below where the first row's cells are known to be headings.
     A heading over several columns is put before each of those below it. A first row of
     one cell introduces the table; such a cell further below is none of every column.
     """
@@ -149,7 +170,10 @@ def table_rows(rows: Iterable[Sequence[Cell]]) -> tuple[str, ...]:
         else [text for _, text in row]
         for row in grid[heads:]
     ]
-    return *lead, *map(table_row, [heading, *body][: len(grid)])
+    said = [table_row(row) for row in [heading, *body][: len(grid)]]
+    if said and all(is_heading(cell) for cell, _ in grid[0]):
+        return *lead, *headed(said)
+    return *lead, *said
 
 
 def _is_one(row: Sequence[Cell]) -> bool:
@@ -260,7 +284,7 @@ def _texts(block: Block, language: str) -> Iterator[str]:
     else:
         leads = len([*takewhile(_is_lead, block.lines)])
         if block.kind in (Kind.TABLE, Kind.CODE):  # the columns' headings are below it
-            leads += 1
+            leads += 1 + (HEADED in block.lines[leads + 1 : leads + 2])
         is_whole = block.kind is Kind.PAIR or leads >= len(block.lines)
         head = "" if is_whole else "\n".join(block.lines[:leads])
         yield from _cut(block.lines, joint="\n", head=head)

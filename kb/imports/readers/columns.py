@@ -3,7 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
+from kb.text.cleaning import original
+
+from .blocks import headed, table_row
 from .formats import ImportFileError, UnreadColumns
 
 OWN_KEY = "own_key"
@@ -18,7 +23,11 @@ of one line there is a `|` between them.
 """
 
 MAX_COLUMNS = 500
+SAMPLE = 40
+"""Rows below the header that are read to recognise columns without a known name."""
+
 _NAME_LIMIT = 60
+_MOSTLY = 0.6  # of a column of questions, some of which are key words
 
 # By the last word of a heading, which says what it is: "patients ask", "desk answer", but not
 # "answer time". German puts the words into one.
@@ -34,15 +43,45 @@ _LAST_WORDS = {
 }
 
 
-def header_of(cells: Iterable[str]) -> tuple[list[str], list[UnreadColumns]]:
-    """Return what each column is read as, and what is to be said of it.
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What each column is read as, and what is to be said of it.
 
-    Other names count only where those of `COLUMNS` do not suffice.
+    Attributes:
+        headings: Of a table of facts, each of which is a whole row below them.
+    """
+
+    columns: tuple[str, ...]
+    notes: tuple[UnreadColumns, ...] = ()
+    headings: tuple[str, ...] = ()
+
+    def row(self, cells: Iterable[str]) -> dict[str, str]:
+        """Return the cells by what their columns are read as."""
+        said = [*cells]
+        row = dict(zip(self.columns, said, strict=False))
+        if self.headings:
+            row["text"] = "\n".join(headed([*map(table_row, (self.headings, said))]))
+        return row
+
+
+def header_of(
+    cells: Iterable[str],
+    rows: Sequence[Sequence[str]] = (),
+    *,
+    needed: str = "The first row must name the columns",
+    takes_tables: bool = False,
+) -> Header:
+    """Return how a table is read whose first row is `cells`.
+
+    Other names count only where those of `COLUMNS` do not suffice, and what the first rows
+    below look like only where no names do. Where `takes_tables`, a table in which nothing
+    is asked is one of facts, each a whole row.
 
     Raises:
         ImportFileError: Nothing in it can be read as facts.
     """
-    header = [name.strip().lower() for name in cells]
+    written = [*cells]
+    header = [name.strip().lower() for name in written]
     if len(header) > MAX_COLUMNS:
         raise ImportFileError(
             f"The header has {len(header):,} columns and may have {MAX_COLUMNS}; only "
@@ -57,11 +96,20 @@ def header_of(cells: Iterable[str]) -> tuple[list[str], list[UnreadColumns]]:
     read_as = {} if _suffices(named) else _by_other_names(named)
     columns = [read_as.get(name, name) for name in header]
     if not _suffices(columns):
-        raise ImportFileError(_missing(columns, named))
-    understood = tuple(
-        f"{_printable(name)!r} as {column}" for name, column in read_as.items()
-    )
-    return columns, list(unread(filter(None, columns), COLUMNS, understood))
+        read_as |= _by_their_cells(header, columns, rows)
+        columns = [read_as.get(name, name) for name in header]
+    if _suffices(columns):
+        understood = tuple(
+            f"{_printable(name)!r} as {column}" for name, column in read_as.items()
+        )
+        return Header(
+            tuple(columns), tuple(unread(filter(None, columns), COLUMNS, understood))
+        )
+    if takes_tables and _is_of_facts(written, columns, rows):
+        together = ", ".join(repr(_printable(name)) for name in written if name)
+        note = UnreadColumns((), (f"{together[:300]} together as one fact a row",))
+        return Header(tuple(columns), (note,), tuple(map(original, written)))
+    raise ImportFileError(f"{needed}: {_missing(columns, named)}")
 
 
 def unread(
@@ -102,6 +150,67 @@ def _by_other_names(names: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def _by_their_cells(
+    header: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> dict[str, str]:
+    """Return what is asked and what is answered, by the marks and lengths of the cells.
+
+    A question's answer is the longest thing that a row says, if it is longer than it.
+    """
+    below = dict(zip(header, _columns(rows, len(header)), strict=True))
+    free = [
+        name
+        for name, column in zip(header, columns, strict=True)
+        if name and column not in COLUMNS
+    ]
+    found: dict[str, str] = {}
+    if "question" in columns:
+        question = header[columns.index("question")]
+    elif "answer" in columns or not free:
+        return {}
+    else:
+        question = max(free, key=lambda name: _share_of_questions(below[name]))
+        if _share_of_questions(below[question]) < _MOSTLY:
+            return {}
+        found[question] = "question"
+        free.remove(question)
+    answer = max(free, key=lambda name: _length(below[name]), default="")
+    if answer and _length(below[answer]) > _length(below[question]):
+        return {**found, answer: "answer"}
+    return {}
+
+
+def _columns(rows: Sequence[Sequence[str]], count: int) -> list[list[str]]:
+    """Return the cells of each column; a row may have fewer cells than there are columns."""
+    return [[row[at].strip() for row in rows if at < len(row)] for at in range(count)]
+
+
+def _share_of_questions(cells: Sequence[str]) -> float:
+    said = [*filter(None, cells)]
+    return sum(each.endswith("?") for each in said) / len(said) if said else 0.0
+
+
+def _length(cells: Sequence[str]) -> float:
+    return fmean(map(len, cells)) if cells else 0.0
+
+
+def _is_of_facts(
+    header: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> bool:
+    """Tell whether the first row has headings of several columns, none of them asked."""
+    said = [name.strip() for name in header]
+    return (
+        len(said) > 1
+        and all(said[1:])  # what the rows are about needs no heading
+        and not {"question", "answer"} & {*columns}
+        and not any(name.endswith("?") or len(name) > _NAME_LIMIT for name in said)
+        and all(
+            _share_of_questions(column) < _MOSTLY
+            for column in _columns(rows, len(header))
+        )
+    )
+
+
 def _plain(name: str) -> str:
     """Return the words of a heading, without what is in brackets."""
     return " ".join(re.findall(r"[^\W_]+", re.sub(r"\(.*?\)", "", name)))
@@ -122,8 +231,8 @@ def _missing(columns: Sequence[str], named: Sequence[str]) -> str:
         rename.append("or the one with the facts to text")
     found = ", ".join(named)[:300] or "none"
     return (
-        "The first row must name the columns: text, or question and answer, and "
-        f"perhaps id; it names {found}. Rename {', '.join(rename)}."
+        f"text, or question and answer, and perhaps id; it names {found}. "
+        f"Rename {', '.join(rename)}."
     )
 
 

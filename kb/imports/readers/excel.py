@@ -2,8 +2,9 @@
 
 import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from datetime import date, datetime, time
+from itertools import chain, islice
 from typing import IO, Any
 from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile, ZipFile, ZipInfo
@@ -13,7 +14,7 @@ from openpyxl.utils.escape import unescape
 from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.xml.constants import ARC_STYLE
 
-from .columns import MAX_COLUMNS, header_of
+from .columns import MAX_COLUMNS, SAMPLE, Header, header_of
 from .formats import BadRow, FileItem, ImportFileError, Limits, check_archive
 from .rows import parse_row
 
@@ -25,11 +26,13 @@ def read_excel(stream: IO[bytes], limits: Limits) -> Iterator[FileItem]:
     """Read row by row; of a formula, the result that was saved with it.
 
     A sheet whose columns are not understood is reported and the others are read; where no
-    sheet is understood, the file is refused.
+    sheet is understood, each is one of facts.
     """
     check_archive(stream, limits, "xl/workbook.xml", "Excel workbook")
     try:
-        yield from _sheets(stream)
+        is_read = yield from _sheets(stream)
+        if not is_read:
+            yield from _sheets(stream, takes_tables=True)
     # The library lets every layer of a damaged file speak for itself.
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
@@ -49,7 +52,10 @@ class _Archive(ZipFile):
         )
 
 
-def _sheets(stream: IO[bytes]) -> Iterator[FileItem]:
+def _sheets(
+    stream: IO[bytes], *, takes_tables: bool = False
+) -> Generator[FileItem, None, bool]:
+    """Yield what is read, if any sheet is understood; return whether one is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of parts that hold no text of cells
         reader = ExcelReader(stream, read_only=True, data_only=True, keep_links=False)
@@ -70,19 +76,26 @@ def _sheets(stream: IO[bytes]) -> Iterator[FileItem]:
         while names and not names[-1]:
             names.pop()
         try:
-            header, notes = header_of(names[: MAX_COLUMNS + 1])
+            sample = [*islice(rows, SAMPLE)]
+            header = header_of(
+                names[: MAX_COLUMNS + 1],
+                [[*map(_said, cells)] for _, cells in sample],
+                takes_tables=takes_tables,
+            )
         except ImportFileError as error:
             refused.append(BadRow(f"{place} {number}", str(error)))
             continue
         is_read = True
-        yield from notes
-        for number, cells in rows:
+        yield from header.notes
+        for number, cells in chain(sample, rows):
             yield _row(header, cells, f"{place} {number}")
-    if not is_read:
+    if not is_read and takes_tables:
         raise ImportFileError(
             refused[0].reason if refused else "The workbook has no rows."
         )
-    yield from refused
+    if is_read:
+        yield from refused
+    return is_read
 
 
 def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401  # the library's
@@ -91,10 +104,11 @@ def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401 
             yield number, cells
 
 
-def _row(header: Sequence[str], cells: Sequence[Any], place: str) -> FileItem:
-    if any(cell.data_type == "e" for cell in cells[: len(header)]):
+def _row(header: Header, cells: Sequence[Any], place: str) -> FileItem:
+    read = cells[: len(header.columns)]
+    if any(cell.data_type == "e" for cell in read):
         return BadRow(place, "A formula in it has an error; correct it in Excel.")
-    return parse_row(dict(zip(header, map(_said, cells), strict=False)), place)
+    return parse_row(header.row(map(_said, read)), place)
 
 
 def _said(cell: Any) -> str:  # noqa: ANN401  # the library's, or what stands for an empty one

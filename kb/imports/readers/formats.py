@@ -94,6 +94,7 @@ FileItem = Fact | SourceDocument | BadRow | UnreadColumns
 class Format(models.TextChoices):
     CSV = "csv", "CSV"
     TSV = "tsv", "TSV"
+    JSON = "json", "JSON"
     JSON_LINES = "jsonl", "JSON Lines"
     MARKDOWN = "markdown", "Markdown"
     HTML = "html", "HTML"
@@ -109,6 +110,7 @@ _BY_SUFFIX = {
     ".csv": Format.CSV,
     ".tsv": Format.TSV,
     ".tab": Format.TSV,
+    ".json": Format.JSON,
     ".jsonl": Format.JSON_LINES,
     ".ndjson": Format.JSON_LINES,
     ".md": Format.MARKDOWN,
@@ -121,6 +123,7 @@ _BY_SUFFIX = {
     ".docx": Format.DOCX,
     ".xlsx": Format.XLSX,
 }
+NAMED = f"{', '.join(Format.labels[:-1])} or {Format.labels[-1]}"
 SUFFIXES = tuple(_BY_SUFFIX)  # the endings of file names that are understood
 
 _ARCHIVES = (Format.DOCX, Format.XLSX)

@@ -255,7 +255,7 @@ def _whole(element: etree._Element, tag: str, page: _Page) -> Iterable[Block] | 
     if tag in ("ul", "ol") and not (page.opened.keys() & {*element.iter()}):
         return [Block(Kind.LIST, tuple(_items(element, 0)), place)]
     if tag == "table" and _is_data(element):
-        rows = table_rows(_grid(element))
+        rows = table_rows(_grid(element), is_heading=lambda cell: cell.tag == "th")
         caption = [
             Block(Kind.CAPTION, (text,), place)
             for each in element.iter("caption")

@@ -7,7 +7,7 @@ from typing import IO
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from .blocks import Block, Kind, as_document, bullet, table_row
+from .blocks import Block, Kind, as_document, bullet, headed, table_row
 from .formats import SourceDocument
 from .plain_text import open_text
 
@@ -47,7 +47,7 @@ def _blocks(tokens: Sequence[Token], skipped: int) -> Iterator[Block]:
             yield Block(Kind.LIST, tuple(_items(tokens[at : end + 1])), place)
         elif token.type == "table_open":
             end = _end(tokens, at)
-            yield Block(Kind.TABLE, tuple(_rows(tokens[at:end])), place)
+            yield Block(Kind.TABLE, headed([*_rows(tokens[at:end])]), place)
         elif token.type in ("fence", "code_block"):
             yield Block(Kind.CODE, tuple(token.content.rstrip().splitlines()), place)
         at = end + 1

@@ -1,6 +1,6 @@
-"""Files of rows: CSV, TSV and JSON Lines.
+"""Files of rows: CSV, TSV, JSON and JSON Lines.
 
-A line of JSON is a fact, or a whole document with a `title`, its `text` in the `format`
+An object of JSON is a fact, or a whole document with a `title`, its `text` in the `format`
 "text" (the default), "markdown" or "html", and a `source`, by default its title.
 """
 
@@ -8,6 +8,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
 from typing import IO
@@ -24,13 +25,12 @@ from kb.text.cleaning import (
     original,
 )
 
-from .columns import COLUMNS, MAX_COLUMNS, OWN_KEY, header_of, unread
+from .columns import COLUMNS, MAX_COLUMNS, OWN_KEY, SAMPLE, header_of, unread
 from .formats import (
     BadRow,
     Fact,
     FileItem,
     ImportFileError,
-    UnreadColumns,
 )
 from .html import read_html
 from .markdown import read_markdown
@@ -90,6 +90,7 @@ def _wordings(cell: str) -> tuple[str, ...]:
 
 
 _DIALECT_SAMPLE = 16_384
+_SAMPLED = 65_536  # characters of the first rows
 # Follows the last line, so that a cell which swallows it is known to have no end.
 _END_OF_FILE = "\x1eend of file\x1e"
 
@@ -108,9 +109,10 @@ def read_tsv(stream: IO[bytes]) -> Iterator[FileItem]:
 
 
 def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
+    first = _first_rows(text, delimiter)
     reader = csv.reader(chain(text, [_END_OF_FILE]), delimiter=delimiter)
-    header, notes = _header(reader)
-    yield from notes
+    header = header_of(_header(reader), first, takes_tables=True)
+    yield from header.notes
     before = reader.line_num
     while True:
         try:
@@ -131,14 +133,24 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
             return
         if not any(cell.strip() for cell in cells):
             continue
-        if len(cells) > len(header):
+        if len(cells) > len(header.columns):
             yield BadRow(
                 place,
-                f"It has {len(cells)} cells, the header {len(header)}; a cell that "
+                f"It has {len(cells)} cells, the header {len(header.columns)}; a cell that "
                 "holds a separator needs quotes.",
             )
             continue
-        yield parse_row(dict(zip(header, map(original, cells), strict=False)), place)
+        yield parse_row(header.row(map(original, cells)), place)
+
+
+def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
+    """Return rows below the header, as far as they can be read; the text is at its start."""
+    sample = io.StringIO(text.read(_SAMPLED))
+    text.seek(0)
+    found: list[list[str]] = []
+    with suppress(csv.Error):
+        found.extend(islice(csv.reader(sample, delimiter=delimiter), 1, 1 + SAMPLE))
+    return found
 
 
 def _is_unclosed(cells: list[str]) -> bool:
@@ -146,22 +158,65 @@ def _is_unclosed(cells: list[str]) -> bool:
     return not is_over and cells[-1].endswith(_END_OF_FILE)
 
 
-def _header(
-    reader: Iterator[list[str]],
-) -> tuple[list[str], list[UnreadColumns]]:
+def _header(reader: Iterator[list[str]]) -> list[str]:
     try:
         cells = next(reader, [])
     except csv.Error as error:
         raise ImportFileError(f"The header cannot be read: {error}.") from error
     if _is_unclosed(cells):
         raise ImportFileError("The header opens a quote that is never closed.")
-    return header_of(name for name in cells if name != _END_OF_FILE)
+    return [name for name in cells if name != _END_OF_FILE]
 
 
 MAX_LINE = 4 * 1024 * 1024  # characters
 
 _READERS = {"text": read_text, "markdown": read_markdown, "html": read_html}
 _TEXTS = (*COLUMNS, "title", "source", "format")
+
+
+def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
+    """Read a list of objects, or an object that holds one such list ("faqs").
+
+    Its names are understood as those of a table's columns, unless it holds documents.
+    """
+    with open_text(stream) as text:
+        content = text.read()
+    try:
+        rows = _list_in(json.loads(content))
+    except (ValueError, RecursionError) as error:
+        raise ImportFileError(f"The file is no JSON: {error}.") from error
+    objects = [each for each in rows if isinstance(each, dict)]
+    names = dict.fromkeys(
+        chain.from_iterable(islice(each, MAX_COLUMNS) for each in objects)
+    )
+    read_as: dict[object, str] = {}
+    if "title" in names:
+        notes = list(unread(islice(names, MAX_COLUMNS), _TEXTS))
+    else:
+        first = [
+            [str(each.get(name, "")) for name in names] for each in objects[:SAMPLE]
+        ]
+        header = header_of(names, first, needed="Its objects must name")
+        read_as, notes = dict(zip(names, header.columns, strict=True)), [*header.notes]
+    for number, row in enumerate(rows, start=1):
+        place = f"item {number}"
+        if isinstance(row, dict):
+            said = {str(read_as.get(name, name)): each for name, each in row.items()}
+            yield _item(said, place, language)
+        else:
+            yield BadRow(place, "It is no JSON object; write {...} for each.")
+    yield from notes
+
+
+def _list_in(parsed: object) -> list[object]:
+    held = parsed.values() if isinstance(parsed, dict) else [parsed]
+    lists = [each for each in held if isinstance(each, list)]
+    if len(lists) != 1:
+        raise ImportFileError(
+            "The file must hold one list of objects: "
+            '[{"question": "...", "answer": "..."}, ...].'
+        )
+    return lists[0]
 
 
 def read_json_lines(stream: IO[bytes], language: str) -> Iterator[FileItem]:

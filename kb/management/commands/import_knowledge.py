@@ -14,6 +14,7 @@ from accounts.roles import Role, has_role
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.imports.models import Import
+from kb.imports.readers.formats import NAMED
 from kb.imports.running import run_import
 from kb.imports.services import Upload, start_import, unfinished_import
 from kb.tags.models import Tag
@@ -23,9 +24,9 @@ _REPORT_SECONDS = 2.0
 
 class Command(BaseCommand):
     help = (
-        "Import files of knowledge (CSV, TSV, JSON Lines, Markdown, HTML, plain text, "
-        "PDF, DOCX). A file whose source was imported before is a new version: only "
-        "what changed is changed. Broken off, the same command goes on where it was."
+        f"Import files of knowledge ({NAMED}). A file whose source was imported before "
+        "is a new version: only what changed is changed. Broken off, the same command "
+        "goes on where it was."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -25,7 +25,7 @@ _SUFFIX_BY_TYPE = {
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
 # Documents that name others themselves can't be known to be gone.
-_READ = tuple(each for each in SUFFIXES if each not in (".jsonl", ".ndjson"))
+_READ = tuple(each for each in SUFFIXES if each not in (".json", ".jsonl", ".ndjson"))
 RESTRICTED = "restricted"
 """The group of what not every reader of its source may see: no rule but one by this name
 gives it to anybody."""

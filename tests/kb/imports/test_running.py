@@ -448,7 +448,7 @@ def test_an_import_is_applied_once():
 
 def test_a_file_that_can_not_be_read_says_why():
     with pytest.raises(ImportFileError, match="must name the columns"):
-        bring("fee,card\n1,2\n", "a.csv")
+        bring("fees\n12\n", "a.csv")
 
     assert Import.objects.get().state == "failed"
     assert "must name the columns" in Import.objects.get().error
@@ -485,7 +485,7 @@ _FACTS = st.lists(
 
 
 @hypothesis_settings(
-    max_examples=15,
+    max_examples=8,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
@@ -697,3 +697,28 @@ def test_an_applied_import_lets_a_worker_look_for_conflicts_once():
 
     job = Job.objects.get(kind="kb.find_conflicts")
     assert job.idempotency_key == f"kb.find_conflicts import {done.pk}"
+
+
+def test_a_plan_says_under_which_headings_each_entry_is():
+    plan = bring(TEXT, apply=False)
+
+    assert [each.section for each in plan.planned.all()] == [
+        "Cards",
+        "Cards",
+        "Cards > Abroad",
+    ]
+
+
+def test_a_table_is_titled_by_its_files_name_in_words():
+    bring("text\nA card costs 12 euros.\n", name="faq_renamed.csv")
+
+    document = Entry.objects.get().document
+    assert document
+    assert document.title == "Faq renamed"
+
+
+@pytest.mark.parametrize("verify", [True, False])
+def test_an_import_that_verifies_lets_its_knowledge_base_calibrate_itself(verify):
+    bring(TEXT, verify=verify)
+
+    assert Job.objects.filter(kind="qa.calibrate_where_due").exists() is verify

@@ -54,7 +54,7 @@ def test_markdown_keeps_headings_lists_and_tables():
             ("Cards",),
         ),
         ("You need:\n- a passport\n  - or an ID\n- a photo", "line 8", ("Cards",)),
-        ("Card | Fee\nGold | 72", "line 16", ("Cards", "Fees")),
+        ("Card | Fee\n--- | ---\nGold | 72", "line 16", ("Cards", "Fees")),
     ]
 
 
@@ -73,7 +73,7 @@ def test_html_is_read_as_it_is_seen():
         ("A gold card costs 72 euros a year.", "line 3"),
         ("A PIN letter costs 5 euros.", "line 3"),
         ("You need:\n- a passport\n  - or an ID\n- a photo", "line 4"),
-        ("Card | Fee\nGold | 72", "line 5"),
+        ("Card | Fee\n--- | ---\nGold | 72", "line 5"),
     ]
 
 
@@ -172,7 +172,7 @@ def test_a_merged_cell_stands_in_each_of_its_columns_and_rows():
     assert [fact.text for fact in facts("a.html", page)] == [
         "Table 2: Opening hours",
         "In summer:\n"
-        "Site | Monday to Friday Desk | Monday to Friday Lab | Saturday Desk\n"
+        "Site | Monday to Friday Desk | Monday to Friday Lab | Saturday Desk\n--- | ---\n"
         "Harbour | 7 to 19 | 7 to 12 | 8 to 13\n"
         "Millfield | 8 to 18 | 7 to 12 | closed\n"
         "Holidays |  |  | \n"
@@ -185,7 +185,7 @@ def test_a_first_row_that_spans_columns_takes_no_row_of_data_for_headings():
 <tr><td>Ann</td><td>room 3</td><td>ann@example.org</td></tr></table>"""
 
     assert [fact.text for fact in facts("a.html", page)] == [
-        "Name | Contact | Contact\nAnn | room 3 | ann@example.org"
+        "Name | Contact | Contact\n--- | ---\nAnn | room 3 | ann@example.org"
     ]
 
 
@@ -195,7 +195,7 @@ def test_a_caption_above_a_table_introduces_it_in_any_format():
     )
 
     assert [fact.text for fact in facts("a.md", text)] == [
-        "Table 1. Fees:\nCard | Fee\nGold | 72",
+        "Table 1. Fees:\nCard | Fee\n--- | ---\nGold | 72",
         "Table 2 is old.",
     ]
 
@@ -413,6 +413,17 @@ def test_a_long_list_is_cut_between_items_and_keeps_its_lead():
     assert sum(fact.text.count("- a thing") for fact in read) == 400
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "| Kind |\n|---|\n| Gold |\n"),
+        ("a.html", "<table><tr><th>Kind</th></tr><tr><td>Gold</td></tr></table>"),
+    ],
+)
+def test_a_table_of_one_column_has_no_line_below_its_heading(name, text):
+    assert [fact.text for fact in facts(name, text)] == ["Kind\nGold"]
+
+
 def test_every_piece_of_a_long_table_has_its_lead_and_its_headings():
     rows = "\n".join(f"| Kind {n} | {n} days, {'and so on ' * 20}|" for n in range(40))
     text = f"# Periods\n\nThe periods are:\n\n| Kind | Period |\n|---|---|\n{rows}\n"
@@ -421,7 +432,7 @@ def test_every_piece_of_a_long_table_has_its_lead_and_its_headings():
 
     assert len(pieces) > 1
     for fact in pieces:
-        assert fact.text.startswith("The periods are:\nKind | Period\nKind ")
+        assert fact.text.startswith("The periods are:\nKind | Period\n--- | ---\nKind ")
 
 
 def test_what_a_document_says_of_itself_is_no_fact():

@@ -19,6 +19,7 @@ from kb.imports.readers import (
     SourceDocument,
     UnreadColumns,
 )
+from kb.text.layout import written_out
 from tests.kb.imports.readers.files import facts, items, make_excel
 
 _TEXT = st.text(
@@ -148,7 +149,9 @@ def test_a_cell_without_end_costs_only_what_it_swallows():
     assert len(read) <= 2
 
 
-@pytest.mark.parametrize("header", ["", "fee,card", "question,note", "text,text"])
+@pytest.mark.parametrize(
+    "header", ["", "fees", "fee,", "Why?,So.", "question,note", "text,text"]
+)
 def test_a_table_without_the_columns_is_refused(header):
     with pytest.raises(ImportFileError):
         items("a.csv", f"{header}\nx,y\n".encode())
@@ -201,7 +204,7 @@ def test_what_is_read_by_another_name_is_told():
     ("header", "why"),
     [
         ("topic,question", "names topic, question. Rename the one with the answers"),
-        ("topic,answer time", "Rename the one with the questions to question, the one"),
+        ("our reply,team", "Rename the one with the questions to question"),
         (
             "our question,their question",
             "'our question' and 'their question' may all be the question; rename",
@@ -211,6 +214,60 @@ def test_what_is_read_by_another_name_is_told():
 def test_columns_that_are_not_understood_say_what_to_rename(header, why):
     with pytest.raises(ImportFileError, match=why):
         items("a.csv", f"{header}\nx,y\n".encode())
+
+
+_LONG = "Ring the desk before noon."
+
+
+@pytest.mark.parametrize(
+    ("rows", "understood"),
+    [
+        (
+            ["Ref,Patient question,Answer given by PALS,Topic", f"7,Who?,{_LONG},x"],
+            ("'patient question' as question", "'answer given by pals' as answer"),
+        ),
+        (
+            ["Said by callers,What we say", f"How?,{_LONG}", f"my card,{_LONG}",
+             f"Why me?,{_LONG}"],
+            ("'said by callers' as question", "'what we say' as answer"),
+        ),
+    ],
+)  # fmt: skip
+def test_columns_of_unknown_names_are_understood_by_what_they_hold(rows, understood):
+    read = items("a.csv", "\n".join(rows).encode())
+
+    assert isinstance(read[0], UnreadColumns)
+    assert read[0].understood == understood
+    assert {each.text for each in read[1:] if isinstance(each, Fact)} == {_LONG}
+
+
+def test_a_short_row_hides_no_column_that_asks():
+    table = "Said,Note,Said back\nx\na,b,Why?\na,b,How?\n"
+
+    with pytest.raises(ImportFileError, match="must name the columns"):
+        items("a.csv", table.encode())
+
+
+PRICES: list[list[object]] = [
+    ["Treatment", "Fee", "Note"],
+    ["Polish", 45, ""],
+    ["Crown", 610, "two visits"],
+]
+
+
+def test_a_table_that_asks_nothing_is_one_of_facts():
+    rows = "\n".join(",".join(map(str, row)) for row in PRICES)
+
+    for read in (items("a.csv", rows.encode()), items("a.xlsx", make_excel(A=PRICES))):
+        note, first, second = read
+        assert isinstance(note, UnreadColumns)
+        assert isinstance(first, Fact)
+        assert isinstance(second, Fact)
+        assert note.understood == (
+            "'Treatment', 'Fee', 'Note' together as one fact a row",
+        )
+        assert written_out(second.text) == "Crown. Fee: 610. Note: two visits."
+        assert written_out(first.text) == "Polish. Fee: 45."
 
 
 def test_each_visible_sheet_of_a_workbook_is_a_table():
@@ -258,8 +315,8 @@ def test_a_hidden_sheet_is_not_read_and_a_percentage_is_one():
 
 
 def test_a_workbook_of_which_no_sheet_is_understood_is_refused():
-    with pytest.raises(ImportFileError, match="names by, when"):
-        items("a.xlsx", make_excel(Notes=[["by", "when"], ["Ann", "today"]]))
+    with pytest.raises(ImportFileError, match="it names by"):
+        items("a.xlsx", make_excel(Notes=[["by"], ["Ann"]]))
     with pytest.raises(ImportFileError, match="no rows"):
         items("a.xlsx", make_excel(Empty=[]))
 
@@ -311,6 +368,55 @@ def test_json_lines_hold_facts_and_documents():
     assert len(read) == 9
 
 
+def test_a_list_of_json_is_read_by_the_names_that_people_give():
+    rows = [
+        {"ID": 7, "Frage": "How much?", "Antwort": "12 euros.", "team": "cards"},
+        {"Frage": "How long?", "Antwort": ["5 days."]},
+        "How far?",
+    ]
+
+    read = items("a.json", json.dumps({"version": 2, "faqs": rows}).encode())
+
+    assert read[0] == Fact("12 euros.", "item 1", question="How much?", id="7")
+    assert [type(each) for each in read[1:3]] == [BadRow, BadRow]
+    assert read[3:] == [
+        UnreadColumns(("team",), ("'frage' as question", "'antwort' as answer"))
+    ]
+
+
+def test_a_list_of_json_holds_documents_too():
+    rows = [
+        {
+            "title": "Help",
+            "text": "# Fees\nA card costs 12 euros.",
+            "format": "markdown",
+        },
+        {"text": "A PIN letter costs 5 euros."},
+    ]
+
+    document, fact = items("a.json", json.dumps(rows).encode("utf-16"))
+
+    assert isinstance(document, SourceDocument)
+    assert (document.title, document.headings) == ("Help", (("Fees",),))
+    assert fact == Fact("A PIN letter costs 5 euros.", "item 2")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("[{", "is no JSON"),
+        ("5", "one list of objects"),
+        ('{"a": [], "b": []}', "one list of objects"),
+        ("[]", "Its objects must name: text, or question and answer"),
+        ('[{"name": "x"}]', "it names name. Rename the one with the questions"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+def test_what_is_no_list_of_entries_is_refused(content, said):
+    with pytest.raises(ImportFileError, match=said):
+        items("a.json", content.encode())
+
+
 @settings(deadline=None, max_examples=50)
 @given(rows=st.lists(st.tuples(_TEXT, _TEXT), min_size=1, max_size=20))
 def test_what_a_spreadsheet_writes_is_read_again(rows):
@@ -326,7 +432,16 @@ def test_what_a_spreadsheet_writes_is_read_again(rows):
 @settings(deadline=None, max_examples=50)
 @given(st.binary(max_size=400))
 def test_no_bytes_break_a_reader(content):
-    for name in ("a.csv", "a.tsv", "a.jsonl", "a.md", "a.html", "a.txt", "a.pdf"):
+    for name in (
+        "a.csv",
+        "a.tsv",
+        "a.json",
+        "a.jsonl",
+        "a.md",
+        "a.html",
+        "a.txt",
+        "a.pdf",
+    ):
         try:
             for item in items(name, content):
                 assert isinstance(item, Fact | BadRow | SourceDocument | UnreadColumns)
