@@ -10,7 +10,7 @@ from integrations.dify.api import RetrievalView
 from integrations.mcp.api import McpView
 from integrations.metrics.api import MetricsView
 from integrations.openai.api import ChatView, ModelListView, ModelView
-from integrations.widget.api import AskView, TokenView, VoteView
+from integrations.widget.api import AskView, ChoiceView, TokenView, VoteView
 
 urlpatterns = [
     path("dify/retrieval", RetrievalView.as_view(), name="dify_retrieval"),
@@ -25,6 +25,11 @@ urlpatterns = [
     path("v1/models/<path:model>", ModelView.as_view(), name="openai_model"),
     path("widget/<slug:slug>/token", TokenView.as_view(), name="widget_token"),
     path("widget/<slug:slug>/ask", AskView.as_view(), name="widget_ask"),
+    path(
+        "widget/<slug:slug>/answers/<uuid:answer_id>/choice",
+        ChoiceView.as_view(),
+        name="widget_choice",
+    ),
     path(
         "widget/<slug:slug>/answers/<uuid:answer_id>/vote",
         VoteView.as_view(),

@@ -1,4 +1,4 @@
-"""The three addresses of the widget's script: a token, a question, a vote.
+"""The addresses of the widget's script: a token, a question, a vote, a choice.
 
 They are no interface for others: script and addresses change together. No cookie counts, and
 the `Origin` of every request is checked here, whatever the browser makes of the headers.
@@ -23,7 +23,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import KnownQueryView, StrictCharField, StrictSerializer, validated
+from accounts.rest import (
+    KnownQueryView,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+    validated,
+)
 from accounts.roles import IsAgent, caller
 from accounts.throttles import ScopedThrottle, client_address, count
 from integrations.widget.models import Widget
@@ -39,7 +45,7 @@ from qa.answers.layout import Block, laid_out
 from qa.answers.models import Answer
 from qa.answers.serializers import as_seen_by
 from qa.policies.wording import words_around
-from qa.votes.services import vote
+from qa.votes.services import choose_entry, vote
 
 _PIECE = (
     "n", "question", "text", "quote", "document", "section", "verified", "valid_until",
@@ -47,7 +53,7 @@ _PIECE = (
 _LABELS = (
     "not_answered", "asks_back", "name_it", "related_only", "more", "verified",
     "not_verified", "valid_until", "entry", "sources_disagree", "was_it_right", "yes",
-    "no", "thanks", "taken_back",
+    "no", "thanks", "taken_back", "this_is_meant", "choice_kept", "choice_removed",
 )  # fmt: skip
 _SIDE = ("quote", "document", "verified")
 _CORS_SECONDS = 600
@@ -90,6 +96,12 @@ class WidgetVoteSerializer(StrictSerializer):
     """A reader's thumb; null takes it back."""
 
     rating = serializers.ChoiceField(["up", "down"], allow_null=True)
+
+
+class WidgetChoiceSerializer(StrictSerializer):
+    """The entry that a reader means; null takes it back."""
+
+    entry = StrictIntegerField(min_value=1, max_value=2**63 - 1, allow_null=True)
 
 
 class WidgetAuthentication(BaseAuthentication):
@@ -190,12 +202,26 @@ class VoteView(WidgetView):
         return Response({"rating": rating})
 
 
+class ChoiceView(WidgetView):
+    @extend_schema(exclude=True)
+    def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
+        """Keep which entry a reader's refused question means, or take it back."""
+        entry = validated(WidgetChoiceSerializer, request.data)["entry"]
+        choose_entry(answer_id, user=caller(request), entry_id=entry)
+        return Response({"entry": entry})
+
+
 def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
     """Return what a page shows of an answer: no threshold, signal or model."""
-    names = ("id", "question", "language", "answered", "text", "unsourced", "reason")
+    names = ("id", "question", "language", "answered", "unsourced", "reason")
     reason, meant = shown["reason"], shown["meanings"]
     words = words_around(language=shown["language"], is_refused=not shown["answered"])
     near = shown["near_misses"]
+    text = shown["text"]
+    # A reader of the page has no expert to pass a question to; words that the knowledge
+    # base has of its own stay.
+    if reason and text == words.reasons[reason].asker:
+        text = words.reasons[reason].reader or text
     pieces = {
         "citations": shown["citations"],
         "meanings": [piece for piece in near if piece["entry"] in meant],
@@ -203,7 +229,8 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
     }
     return {
         **{name: shown[name] for name in names},
-        "blocks": _blocks(laid_out(shown["text"])),
+        "text": text,
+        "blocks": _blocks(laid_out(text)),
         "title": words.reasons[reason].title if reason else "",
         "entry_language": entry_language,
         "words": {"language": words.language}
@@ -211,6 +238,7 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
         **{
             kind: [
                 {name: piece[name] for name in _PIECE}
+                | ({"entry": piece["entry"]} if kind == "meanings" else {})
                 | {"blocks": _blocks(laid_out(piece["text"] or piece["quote"]))}
                 for piece in found
                 if not piece["withheld"]

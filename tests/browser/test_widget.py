@@ -149,12 +149,33 @@ def test_a_refusal_shows_its_reason_and_what_was_near(visit):
     ask(page, UNKNOWN)
 
     shown = page.get_by_role("article", name="Not answered")
-    answer = Answer.objects.get()
-    expect(shown).to_contain_text(answer.text)
+    expect(shown).to_contain_text("There is something related here, but nothing that")
     near = shown.get_by_role("group", name="Related, but no answer")
     expect(near).to_contain_text(
         "Cash withdrawals abroad cost 3 percent of the amount."
     )
+
+
+@pytest.mark.verifier
+def test_a_reader_says_which_entry_is_meant_and_takes_it_back(visit):
+    for product, fee in (("Business", 96), ("Gold", 120), ("Student", 12)):
+        make_entry(f"The Tarn {product} card costs {fee} euros a year.")
+    page = visit()
+
+    ask(page, "How much is the yearly fee?")
+
+    meant = page.get_by_role("group", name="Do you mean one of these?")
+    button = meant.get_by_role("button", name="I mean this one").first
+    button.focus()
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    expect(meant.get_by_role("status")).to_have_text("Kept as your own choice.")
+    assert Vote.objects.get().answering_entry is not None
+    assert violations_in_all_looks(page) == []
+
+    button.press("Enter")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    assert not Vote.objects.exists()
 
 
 def test_a_hostile_answer_stays_text(visit):

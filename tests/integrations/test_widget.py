@@ -107,6 +107,42 @@ def test_a_refusal_says_why_and_what_was_near(widget):
     assert answer["text"]
 
 
+def test_a_refusal_sends_a_reader_to_no_expert(widget):
+    make_entry("A replacement card is sent within three days.")
+
+    for question in ("Who won in 1974?", "Wer hat die Partie Schach gewonnen?"):
+        answer = call("ask", {"question": question}, token=token_of()).json()
+
+        words = WORDS[answer["words"]["language"]].reasons[answer["reason"]]
+        assert answer["text"] == words.reader != words.asker
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_no_words_for_readers_name_an_expert(language):
+    for words in WORDS[language].reasons.values():
+        said = (words.reader or words.asker).lower()
+
+        for who in ("expert", "colleague", "fachperson", "administrat"):
+            assert who not in said
+
+
+def test_a_reader_chooses_what_the_question_means(widget):
+    entry = make_entry("A replacement card is sent within three days.")
+    answer = make_answer(widget.account, near_misses=(entry,))
+
+    path, token = f"answers/{answer.pk}/choice", token_of()
+    said = call(path, {"entry": entry.pk}, token=token, method="put")
+
+    assert said.json() == {"entry": entry.pk}
+    assert Vote.objects.get().answering_entry == entry
+    call(path, {"entry": None}, token=token, method="put")
+    assert not Vote.objects.exists()
+    other = make_entry("It costs nothing.")
+    wrong = call(path, {"entry": other.pk}, token=token, method="put")
+    assert wrong.status_code == 409
+    assert call(path, {"entry": entry.pk}, method="put").status_code == 401
+
+
 def test_a_german_question_is_refused_in_german(widget):
     make_entry("A replacement card is sent within three days.")
     asked = {"question": "Wer hat die Partie Schach gewonnen?"}

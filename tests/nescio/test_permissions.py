@@ -46,6 +46,7 @@ INTEGRATIONS = {
     "slack/actions", "slack/commands", "slack/events", "teams/messages",
     "dify/retrieval", "mcp", "metrics", "v1/chat/completions", "v1/models",
     "v1/models/<path:model>", "widget/<slug:slug>/ask", "widget/<slug:slug>/token",
+    "widget/<slug:slug>/answers/<uuid:answer_id>/choice",
     "widget/<slug:slug>/answers/<uuid:answer_id>/vote",
 }  # fmt: skip
 

@@ -142,7 +142,7 @@
     return make("div", attributes, ...blocks.map(element));
   }
 
-  function piece(shown, language, words) {
+  function piece(shown, language, words, chooser = () => null) {
     const place = [shown.document, shown.section].filter((part, n, all) => part && part !== all[n - 1]);
     const until = shown.valid_until && new Date(shown.valid_until).toLocaleDateString();
     return make(
@@ -157,12 +157,42 @@
       shown.question ? make("p", { lang: language, class: "muted" }, shown.question) : null,
       shown.blocks ? said(shown.blocks, { class: "said", lang: language }) : make("p", { lang: language }, shown.text || shown.quote),
       until ? make("p", { class: "muted" }, `${words.valid_until} ${until}`) : null,
+      chooser(shown),
     );
   }
 
-  function pieces(title, shown, { entry_language: language, words }) {
+  /** Return what makes the button of each entry that may be meant; one is chosen at most. */
+  function choosing({ id, words }, state, fail) {
+    const buttons = new Map();
+    let chosen = null;
+    return ({ entry }) => {
+      const button = make("button", { type: "button", "aria-pressed": "false" }, words.this_is_meant);
+      buttons.set(entry, button);
+      button.addEventListener("click", async () => {
+        try {
+          const wanted = chosen === entry ? null : entry;
+          chosen = (await call("PUT", `answers/${id}/choice`, { entry: wanted })).entry;
+          for (const [each, made] of buttons) made.setAttribute("aria-pressed", String(each === chosen));
+          state.textContent = chosen ? words.choice_kept : words.choice_removed;
+        } catch (error) {
+          fail(error);
+        }
+      });
+      return button;
+    };
+  }
+
+  function meanings(answer, fail) {
+    const { asks_back, name_it } = answer.words;
+    const state = make("p", { class: "muted", role: "status" });
+    const shown = pieces(`${asks_back} ${name_it}`, answer.meanings, answer, choosing(answer, state, fail));
+    if (shown) shown.append(state);
+    return shown;
+  }
+
+  function pieces(title, shown, { entry_language: language, words }, chooser) {
     if (!shown.length) return null;
-    const list = (rows) => make("ol", {}, ...rows.map((row) => piece(row, language, words)));
+    const list = (rows) => make("ol", {}, ...rows.map((row) => piece(row, language, words, chooser)));
     const rest = shown.slice(MAX_SHOWN);
     return make(
       "div",
@@ -216,7 +246,7 @@
       answer.unsourced ? make("p", { class: "muted" }, "A language model wrote it from its own knowledge. Check it before you rely on it.") : null,
       ...answer.disagreements.map((sides) => disagreement(sides, answer)),
       pieces("Evidence", answer.citations, answer),
-      answer.answered ? null : pieces(`${words.asks_back} ${words.name_it}`, answer.meanings, answer),
+      answer.answered ? null : meanings(answer, fail),
       answer.answered ? null : pieces(words.related_only, answer.near_misses, answer),
       vote(answer, fail),
     );
