@@ -24,7 +24,7 @@ class SourceEntry:
 
     @property
     def passage(self) -> Passage:
-        return Passage(self.title, self.section, self.question, self.text)
+        return Passage.of_entry(self.title, self.section, self.question, self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,9 @@ class VerifierTraining:
     data: Path
     articles: Sequence[str]
     held_out: Sequence[str] = (
-        "airport", "broker_trading_rules", "coworking_space", "energy_supplier", "hospital",
+        "airport", "broker_trading_rules", "coworking_space", "documents_credit_union",
+        "documents_hospital_wards", "documents_travel_cover", "documents_university_it",
+        "energy_supplier", "hospital",
         "hospital_nursing_guidelines", "household_electricity_tariffs", "land_registry",
         "mental_health_service", "motor_insurer", "museum", "naturalisation_office",
         "online_grocer", "online_shop", "optician_chain", "passport_office", "patent_office",

@@ -18,14 +18,15 @@ from probes.verifier.card import Calibration
 from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Verifier
 from qa.pipeline.choice import (
-    BEHIND,
     COMPETITION,
     FAR_BEHIND,
     LEAST_READ,
     READ_CLOSELY,
     READ_TOGETHER,
     Passage,
+    likeliest_sentence,
     sentences_of,
+    weighed_together,
 )
 
 from .knowledge_sets import KnowledgeSet
@@ -39,6 +40,9 @@ _SPARE: Final = 2  # read together beside those that are as the logits alone say
 # fit counts nearness against a fact, which harms where questions are people's own.
 _NEARNESS: Final = 1.0
 _LIKELY: Final = 2.5  # about what nearness and paraphrase count, and none with them
+# Kinds of knowledge: support desks, questions of people that all have an answer, and
+# documents, most of whose entries have no question of their own.
+_DESKS, _PEOPLE, _DOCUMENTS = range(3)
 _RIDGE: Final = 1e-4  # keeps weights that hardly matter from running away
 
 
@@ -50,9 +54,9 @@ class Asked:
         whole: Readings of each entry's windows: (questions, entries, windows, 3); what
             pads has a logit of `_NONE`.
         parts: The same of its sentences, each by itself.
-        joint: Of entries read together with the question: (questions, entries, 3), with a
-            logit of `_NONE` of those that are not among the likeliest by far; (questions,
-            entries, 0) without a cross-encoder.
+        joint: Of entries read together with the question, and of the likeliest sentence of
+            those without their own: (questions, entries, 2, 3), with a logit of `_NONE` of
+            what is not read so; (questions, entries, 2, 0) without a cross-encoder.
         right: Whether it answers: (questions, entries).
         kind: (questions,): the same number for questions that count together; each kind
             counts as much as another.
@@ -82,13 +86,14 @@ class Asked:
         least = -np.sort(-whole, axis=1)[:, min(READ_CLOSELY, whole.shape[1]) - 1]
         is_close = whole >= least[:, None]
         found: NDArray[np.float64] = np.where(is_close, np.maximum(whole, parts), whole)
-        if self.joint.shape[2]:
-            jointly = by.log_odds(self.joint, is_joint=True)
+        if self.joint.shape[3]:
+            is_there = self.joint[..., 0] != _NONE
+            joint = np.where(is_there, by.log_odds(self.joint, is_joint=True), np.nan)
             least = np.maximum(LEAST_READ, found.max(1, keepdims=True) - FAR_BEHIND)
             worth = np.where(is_close & (found >= least), found, -np.inf)
             is_first = (-worth).argsort(1).argsort(1) < READ_TOGETHER
-            is_read = is_first & np.isfinite(worth) & (self.joint[..., 0] != _NONE)
-            found = np.where(is_read, (found + jointly) / 2, found - BEHIND)
+            is_read = is_first & np.isfinite(worth)
+            found = weighed_together(found, np.where(is_read[..., None], joint, np.nan))
         return found
 
 
@@ -188,9 +193,9 @@ def ask(
         on_progress(f"Asking {known.name}", number, len(sets))
         passages = [entry.passage for entry in known.entries]
         found = retrieve(known, [row.text for row in known.questions])
-        has_answers_only = all(row.answered_by for row in known.questions)
+        its_kind = _kind(known)
         for number, row in enumerate(known.questions):
-            is_left_out = has_answers_only and number % 2
+            is_left_out = its_kind == _PEOPLE and number % 2
             shown = [
                 at
                 for at in found[number]
@@ -198,9 +203,6 @@ def ask(
             ][:_ENTRIES]
             apart = verifier.measure(row.text, [passages[at] for at in shown])
             whole.append(apart)
-            joint.append(
-                _read_together(verifier, row.text, [passages[a] for a in shown], apart)
-            )
             said = [sentences_of(passages[at]) for at in shown]
             every = verifier.measure(row.text, [each for own in said for each in own])
             ends = np.cumsum([len(own) for own in said])
@@ -212,34 +214,53 @@ def ask(
                     for own, end in zip(said, ends, strict=True)
                 ]
             )
+            likeliest = [
+                likeliest_sentence(passages[at], own, read[:, 0].tolist())
+                for at, own, read in zip(shown, said, parts[-1], strict=True)
+            ]
+            joint.append(
+                _read_together(
+                    verifier, row.text, [passages[a] for a in shown], likeliest, apart
+                )
+            )
             right.append([known.answers(row, at) for at in shown])
-            kind.append(int(has_answers_only))
+            kind.append(its_kind)
     flags = np.zeros((len(right), max(map(len, right))), bool)
     for at, each in enumerate(right):
         flags[at, : len(each)] = each
-    together = np.zeros((*flags.shape, _READINGS if verifier.reads_jointly else 0))
+    together = np.zeros((*flags.shape, 2, _READINGS if verifier.reads_jointly else 0))
     together[..., :1] = _NONE
     for at, readings in enumerate(joint if verifier.reads_jointly else []):
         together[at, : len(readings)] = readings
     return Asked(_padded(whole), _padded(parts), together, flags, np.array(kind))
 
 
+def _kind(known: KnowledgeSet) -> int:
+    if all(row.answered_by for row in known.questions):
+        return _PEOPLE
+    texts = sum(not entry.question for entry in known.entries)
+    return _DOCUMENTS if 2 * texts > len(known.entries) else _DESKS
+
+
 def _read_together(
     verifier: Verifier,
     question: str,
     passages: Sequence[Passage],
+    likeliest: Sequence[Passage | None],
     apart: Sequence[NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Return readings of passages together with the question: (passages, 3).
+    """Return readings of passages and sentences with the question: (passages, 2, 3).
 
     Of those alone that are among the likeliest whichever way the logits are weighed.
     """
-    found = np.zeros((len(passages), _READINGS))
-    found[:, 0] = _NONE
+    found = np.zeros((len(passages), 2, _READINGS))
+    found[..., 0] = _NONE
     order = sorted(range(len(passages)), key=lambda at: -apart[at][:, 0].max())
     if verifier.reads_jointly and order:
         read = order[: READ_CLOSELY + _SPARE]
-        found[read] = verifier.measure_jointly(question, [passages[a] for a in read])
+        found[read, 0] = verifier.measure_jointly(question, [passages[a] for a in read])
+        said = {at: part for at in read if (part := likeliest[at])}
+        found[[*said], 1] = verifier.measure_jointly(question, [*said.values()])
     return found
 
 

@@ -37,13 +37,16 @@ def read_support_desks() -> list[KnowledgeSet]:
 
 def _support_desk(file: Path) -> KnowledgeSet:
     found = KnowledgeSet(file.stem, "written for this project")
+    answers: dict[str, list[int]] = {}  # some questions have two entries that answer
     for row in read_json_lines(file):
         entry = {name: row[name] for name in ("text", "title", "section", "question")}
         place = found.place(SourceEntry(**entry))
         for text in row["answered_by_this"]:
-            found.ask(text, [place])
+            answers.setdefault(text, []).append(place)
         for text in row["near_misses"]:
-            found.ask(text, [])
+            answers.setdefault(text, [])
+    for text, places in answers.items():
+        found.ask(text, places)
     return found
 
 

@@ -24,7 +24,7 @@ def readings(count: int, seed: int = 0, *, kind: int = 0, share: float = 0.6) ->
     parts = np.zeros_like(whole)
     parts[..., 0] = -1e4
     return Asked(
-        whole, parts, np.zeros((count, ENTRIES, 0)), right, np.full(count, kind)
+        whole, parts, np.zeros((count, ENTRIES, 2, 0)), right, np.full(count, kind)
     )
 
 
@@ -73,4 +73,4 @@ def test_half_of_the_questions_lose_their_answer_where_each_has_one(has_unanswer
     expected = [True] * 4 + [False] if has_unanswerable else [True, False] * 2
     assert asked.answerable.tolist() == expected
     assert set(asked.kind) == {0 if has_unanswerable else 1}
-    assert asked.whole.shape[3] == asked.joint.shape[2] == 3
+    assert asked.whole.shape[3] == asked.joint.shape[3] == 3
