@@ -9,9 +9,9 @@ Re-ranking with BERT" (2019); of the encoder low-rank changes are fitted (Hu et 
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -48,8 +48,11 @@ def encoder_in_use() -> tuple[Path, str]:
     return place, sha256_of(place / bundled_encoder.WEIGHTS)
 
 
-_Row = tuple[torch.Tensor, torch.Tensor]  # token ids and sides of a pair
+_Row = tuple[tuple[int, ...], tuple[int, ...]]  # token ids and sides of a pair
 _NEITHER: Final = 2
+# Logits that are kept: what is asked again, or decided again on the same entries, needs no
+# second reading, which is most of an answer's time. About 20 MB, of 100 tokens each.
+_KEPT: Final = 4_096
 
 
 @cache
@@ -72,6 +75,7 @@ class CrossEncoder(nn.Module):
         )
         self._tokenizer, self._reader = tokenizer, reader
         self._lock = threading.Lock()  # the tokenizer's settings are one
+        self._logit: Callable[[_Row], torch.Tensor] = self._alone
 
     @classmethod
     def to_fit(
@@ -117,6 +121,7 @@ class CrossEncoder(nn.Module):
         found = cls._of(directory, reader, choose_dtype(reader.device))
         merge_changes(found.encoder, _part(kept, _ENCODER), _FACTOR)
         found.head.load_state_dict(_part(kept, _HEAD))
+        found._logit = lru_cache(maxsize=_KEPT)(found._alone)  # its weights stay
         return found.to(reader.device).eval()
 
     @classmethod
@@ -152,7 +157,7 @@ class CrossEncoder(nn.Module):
                 lambda places: self._read([rows[at] for at in places]),
             )
         # Side by side on the cores that are free: no slower than together where none is.
-        return torch.cat(list(_side_by_side().map(self._alone, rows)))
+        return torch.cat(list(_side_by_side().map(self._logit, rows)))
 
     def _tokens(self, texts: Sequence[tuple[str, str]]) -> list[_Row]:
         """Return of each pair its token ids, and whose each is: 0 the question's, 1 the entry's."""
@@ -167,7 +172,7 @@ class CrossEncoder(nn.Module):
                 for row in range(len(texts))
             ]
         return [
-            (torch.tensor(ids), torch.tensor(own))
+            (tuple(ids), tuple(own))
             for ids, own in zip(read["input_ids"], sides, strict=True)
         ]
 
@@ -179,11 +184,15 @@ class CrossEncoder(nn.Module):
         device = self._reader.device
         pad = self._tokenizer.pad_token_id
         ids, sides, mask = (
-            pad_sequence(each, batch_first=True, padding_value=value).to(device)
+            pad_sequence(
+                [torch.tensor(own) for own in each],
+                batch_first=True,
+                padding_value=value,
+            ).to(device)
             for each, value in (
                 ([ids for ids, _ in rows], pad),
                 ([own for _, own in rows], _NEITHER),
-                ([torch.ones_like(ids) for ids, _ in rows], 0),
+                ([[1] * len(ids) for ids, _ in rows], 0),
             )
         )
         # While it is fitted the weights stay in full and only the products are halved.

@@ -64,6 +64,35 @@ def network(family: str, context_length: int = 512) -> transformers.PreTrainedMo
     return made
 
 
+def saying_y_after(letter: str, context_length: int) -> transformers.PreTrainedModel:
+    """Return a model that answers "y" where that letter stands before a colon, else "n".
+
+    By wide margins, which weights left random have not: which of their answers come out
+    differs from processor to processor.
+    """
+    made = network("llama", context_length)
+    seen, yes, no, colon, end = (
+        tokenizer().encode(one)[0] for one in (letter, "y", "n", ":", "\n")
+    )
+    # Of the 32 dimensions: 0 the letter, 1 its share of what was read, 2 that an answer
+    # stands there, 3 a colon. The others stay random.
+    first = made.model.layers[0].self_attn
+    with torch.no_grad():
+        embedded = made.model.embed_tokens.weight
+        embedded[:, :4] = 0.0
+        embedded[seen, 0] = embedded[colon, 3] = 1.0
+        embedded[[yes, no], 2] = 10.0
+        for layer in made.model.layers:
+            layer.self_attn.o_proj.weight[:4] = layer.mlp.down_proj.weight[:4] = 0.0
+        first.q_proj.weight.zero_()  # each token looks at all before it alike
+        first.v_proj.weight[0] = 0.0
+        first.v_proj.weight[0, 0], first.o_proj.weight[1, 0] = 1.0, 60.0
+        made.lm_head.weight.zero_()
+        for said, dimension in ((yes, 1), (end, 2), (no, 3)):
+            made.lm_head.weight[said, dimension] = 1.0
+    return made
+
+
 def model(family: str, context_length: int = 512) -> WhiteBoxModel:
     return WhiteBoxModel(
         network(family, context_length),
@@ -79,12 +108,14 @@ def save(
     family: str = "llama",
     safetensors: bool = True,
     context_length: int = 512,
+    made: transformers.PreTrainedModel | None = None,
 ) -> Path:
-    network(family, context_length).save_pretrained(directory)
+    made = made or network(family, context_length)
+    made.save_pretrained(directory)
     tokenizer().save_pretrained(directory)
     if not safetensors:
         weights = directory / "model.safetensors"
-        torch.save(network(family).state_dict(), directory / "pytorch_model.bin")
+        torch.save(made.state_dict(), directory / "pytorch_model.bin")
         weights.unlink()
     return directory
 

@@ -140,6 +140,27 @@ def test_it_is_kept_beside_the_nets_and_asked_by_the_verifier(
     )
 
 
+def test_in_use_a_pair_is_read_once(beside_the_nets):
+    network = load_verifier(beside_the_nets)._cross
+    assert network
+    read: list[object] = []
+    network.encoder.register_forward_hook(lambda *at: read.append(at[1]))
+    passages = [Passage("", "", "", text) for text in (YES, "Nobody lent anything.")]
+    asked = "Did Ben lend money?"
+    for count in (1, 2, 2):
+        load_verifier(beside_the_nets).measure_jointly(asked, passages[:count])
+        assert len(read) == count
+
+
+def test_while_it_is_fitted_a_pair_is_read_again(reader):
+    network = new(reader)
+    pairs = [(reader.question(QUESTION), read(reader, YES))]
+    before = logits(network, pairs)
+    with torch.no_grad():
+        network.head.state_dict()["2.bias"] += 1.0
+    assert logits(network, pairs) == pytest.approx([each + 1.0 for each in before])
+
+
 def test_another_encoder_than_it_was_fitted_on_is_refused(
     beside_the_nets, tmp_path_factory, settings
 ):
