@@ -13,7 +13,9 @@ CANDIDATES_A_PIECE = 3
 # 3,000 questions about sixteen invented organisations whose answer is known the nearest
 # entry lies at 0.70 to 1.15 (5 to 95 %; 98 % below 1.19), and of another organisation's
 # questions half are at 1.17 and above: a distance that has the last word must be narrower.
-ALPHA_WITH_VERIFIER = 1.2
+# Of 670 questions to ten desks in people's own words six more were answered with 1.25 than
+# with 1.2, all rightly, and no more of 400 others.
+ALPHA_WITH_VERIFIER = 1.25
 
 
 class Scope(StrEnum):
@@ -125,7 +127,7 @@ class Policy:
         limits=_DISTANCE,
     )  # fmt: skip
     horizon: float = _field(
-        1.2, Section.HARD_REFUSAL, "horizon",
+        1.25, Section.HARD_REFUSAL, "horizon",
         "Distance above which an entry counts as unrelated.",
         limits=_DISTANCE,
     )  # fmt: skip

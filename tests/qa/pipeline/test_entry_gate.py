@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,10 +17,12 @@ from qa.pipeline.choice import (
     BEHIND,
     FAR_BEHIND,
     LEAST_READ,
+    MOST_LOST,
     Passage,
     chance_of,
     chance_of_any,
     log_odds,
+    weighed_together,
 )
 from qa.pipeline.entry_gate import telling_sentence, weigh
 from qa.pipeline.gates import Gate, Reason
@@ -88,7 +91,7 @@ def test_a_verified_entry_that_answers_is_the_answer_word_for_word():
         ([0.6, 0.55, 0.5], "How much is a card?", 2),  # the third is not verified
         ([0.6, 0.55, 0.5], "Card?", 2),  # of one word nothing answers, but is meant
         ([0.6, 0.05, 0.5], "How much is a card?", None),
-        ([0.3, 0.3, 0.01], "How much is a card?", None),  # likelier that none answers
+        ([0.2, 0.2, 0.01], "How much is a card?", None),  # likelier that none answers
     ],
 )
 def test_it_is_counted_how_many_verified_entries_may_be_meant(scores, question, count):
@@ -224,6 +227,7 @@ def ask_of(question: str, *pieces: Evidence) -> Outcome:
 
 def test_a_word_behind_what_asks_for_it_is_a_question():
     assert ask_of("how to appeal", ONE).gate is Gate.ENTRY
+    assert ask_of("appeal where", ONE).gate is Gate.ENTRY
     assert ask_of("appeal", ONE).gate is not Gate.ENTRY
 
 
@@ -367,6 +371,51 @@ def test_the_two_likeliest_are_read_together_with_the_question():
     # The others were not read, and are taken to be behind.
     expected = [(apart[0] - 4) / 2, (apart[1] + 4) / 2, apart[2] - 1, apart[3] - 1]
     assert found == pytest.approx(expected)
+
+
+READINGS = st.floats(-20, 20)
+
+
+@given(READINGS, READINGS, READINGS | st.just(math.nan), st.floats(0, 20))
+def test_what_was_read_together_counts_by_half_and_a_sentence_alone_drags_little(
+    apart, whole, sentence, more
+):
+    def weighed(apart: float, *joint: float) -> float:
+        return float(weighed_together(np.array(apart), np.array(joint)))
+
+    found = weighed(apart, whole, sentence)
+    together = whole if math.isnan(sentence) else max(sentence, whole - MOST_LOST)
+    assert found == pytest.approx(apart / 2 + (whole + together) / 4)
+    assert weighed(apart, whole + more, sentence) >= found
+    assert weighed(apart + more, whole, sentence) >= found
+    assert weighed(apart, math.nan, math.nan) == apart - BEHIND
+
+
+@pytest.mark.parametrize(
+    ("question", "jointly"), [("", 1.0), ("How much is it?", -4.0)]
+)
+def test_the_likeliest_sentence_of_a_text_is_read_together_with_the_question_too(
+    question, jointly
+):
+    class Joint(GivenScorer):
+        def log_odds(self, _question: str, texts: Sequence[Passage]) -> list[float]:
+            return [
+                1.0 if text.text == "It costs nine euros." else 0.0 for text in texts
+            ]
+
+        def joint_log_odds(
+            self, _question: str, texts: Sequence[Passage]
+        ) -> list[float]:
+            return [
+                6.0 if text.text == "It costs nine euros." else -4.0 for text in texts
+            ]
+
+    text = "A letter is sent. It costs nine euros. It comes by post."
+    found = log_odds(
+        "How much?", [Passage("", "", question, text)], Joint([], reads_jointly=True)
+    )
+
+    assert found == [pytest.approx((1.0 + jointly) / 2)]
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from django.utils import timezone
 from kb.conflicts.finding import duplicates_among
 from kb.enrichment.forms import Completion
 from qa.calibration.own_questions.drawing import LIMIT, OwnQuestion, draw_questions
+from qa.calibration.own_questions.measuring import covers_answer
 from qa.votes.services import vote
 from tests.factories import (
     make_document,
@@ -131,3 +132,21 @@ def test_what_says_the_same_is_found_and_what_says_otherwise_is_not():
     assert same.pk in found
     assert reworded.pk in found
     assert found.isdisjoint({entry.pk, dearer.pk, other.pk})
+
+
+@pytest.mark.parametrize(
+    ("other", "is_covered"),
+    [
+        ("Passwords: after 8 wrong ones the account is blocked for 30 minutes.", True),
+        ("Wait 30 minutes after a wrong password.", True),
+        ("An account is locked after 5 wrong passwords. Wait 10 minutes.", False),
+        ("My account is locked, why? Ask your manager.", False),
+    ],
+)
+def test_a_handbook_covers_an_answer_and_a_near_miss_does_not(other, is_covered):
+    entry = make_entry(
+        "It is locked after 8 wrong passwords. Wait 30 minutes.",
+        question="Why is my account locked?",
+    )
+
+    assert covers_answer(entry, "account locked", other) is is_covered

@@ -16,7 +16,7 @@ from tests.qa.pipeline.values import make_policy
 
 pytestmark = pytest.mark.slow
 
-_RESAMPLES = 500
+_RESAMPLES = 250
 _EPSILON = 0.2
 _DELTA = 0.1
 _BASE = make_policy(alpha=2.0, min_verdict=0.0, horizon=2.0)
