@@ -169,9 +169,11 @@ class DocumentForm(ServiceForm):
 class DocumentAdmin(InBaseAdmin, ServiceAdmin, RefusedDeletionAdmin):
     form = DocumentForm
     inlines = [SectionInline]
-    list_display = ["title", "source", "audience", "number_of_entries", "updated_at"]
+    list_display = [
+        "title", "source", "knowledge_base", "audience", "number_of_entries", "updated_at",
+    ]  # fmt: skip
     list_filter = ["knowledge_base"]
-    list_select_related = ["audience"]
+    list_select_related = ["knowledge_base", "audience"]
     search_fields = ["title", "source"]
     readonly_fields = ["created_by", "created_at", "updated_at"]
     actions = ["propose"]

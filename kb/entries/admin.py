@@ -69,13 +69,13 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     inlines = [WordingInline, RevisionInline]
     list_display = [
         "shown_said", "shown_state", "shown_origin", "verification", "review",
-        "audience", "uses_count", "changed_on",
+        "knowledge_base", "audience", "uses_count", "changed_on",
     ]  # fmt: skip
     list_filter = [
         "state", filters.DueListFilter, filters.OwnerListFilter, filters.AudienceListFilter, filters.ExpiryListFilter,
         "origin", "product_line", "line_of_business", "knowledge_base",
     ]  # fmt: skip
-    list_select_related = ["audience", "verified_by", "upkeep"]
+    list_select_related = ["knowledge_base", "audience", "verified_by", "upkeep"]
     paginator = EstimatingPaginator
     ordering = ["-updated_at", "-pk"]
     search_fields = ["text"]

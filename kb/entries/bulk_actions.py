@@ -7,6 +7,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import User
+from django.core.paginator import Paginator
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -27,7 +28,7 @@ from kb.entries.models import Entry
 from kb.entries.values import REASON_LIMIT
 from kb.tags.models import Tag
 
-_SHOWN_ENTRIES = 5
+_ON_A_PAGE = 25
 _SHOWN_FAILURES = 5
 _SHOWN_LETTERS = 60  # of an entry in a message
 
@@ -171,6 +172,7 @@ class BulkActionsAdmin(BaseAdmin):
         form: BulkForm,
     ) -> HttpResponse:
         words = _WORDS[action]
+        page = Paginator(chosen, _ON_A_PAGE).get_page(request.POST.get("page"))
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -178,8 +180,7 @@ class BulkActionsAdmin(BaseAdmin):
             "will": words.will,
             "action": action.value,
             "form": form,
-            "count": chosen.order_by().count(),
-            "sample": chosen[:_SHOWN_ENTRIES],
+            "page": page,
             "in_background": bulk.BATCH,
             "contradicted": (
                 _contradicted(request, chosen).count()

@@ -35,7 +35,7 @@ def found_by(
     entries: EntryQuerySet,
     *,
     reader: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase,
+    knowledge_base: KnowledgeBase | None,
 ) -> Found:
     """Return at most `AT_MOST` of `entries` by words and `RELATED` by meaning.
 
@@ -44,17 +44,22 @@ def found_by(
 
     Args:
         entries: Those of the knowledge base that the reader may read, filtered.
+        knowledge_base: None for all of them together, where misspelt words find less.
     """
     said = entries.saying(words, or_beginning=True)
     by_words = set(said.order_by().values_list("pk", flat=True)[:_LOOKED_AT])
-    scope = Scope(
-        knowledge_base_id=knowledge_base.pk,
-        audience_ids=Audience.objects.ids_visible_to(reader),
-        unverified_floor=0.0,
-        at=timezone.now(),
-    )
-    near = search(embed_question(words), words, scope=scope, top_k=_LOOKED_AT).hits
-    place = {hit.entry_id: number for number, hit in enumerate(near)}
+    if knowledge_base is None:
+        near = related_to(words, entries)
+    else:
+        scope = Scope(
+            knowledge_base_id=knowledge_base.pk,
+            audience_ids=Audience.objects.ids_visible_to(reader),
+            unverified_floor=0.0,
+            at=timezone.now(),
+        )
+        looked = search(embed_question(words), words, scope=scope, top_k=_LOOKED_AT)
+        near = [hit.entry_id for hit in looked.hits]
+    place = {key: number for number, key in enumerate(near)}
     rows = entries.filter(pk__in={*by_words, *place}).order_by()
     order = sorted(
         rows.values_list("pk", flat=True),

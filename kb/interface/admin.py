@@ -54,6 +54,13 @@ class InBaseAdmin(BaseAdmin):
 
     base_path: ClassVar = "knowledge_base"
 
+    def get_list_display(self, request: HttpRequest) -> list[str]:
+        """Leave out the column of the knowledge base where there is one only."""
+        columns = list(super().get_list_display(request))
+        if "knowledge_base" in columns and KnowledgeBase.objects.count() < 2:
+            columns.remove("knowledge_base")
+        return columns
+
     def rows_of(self, request: HttpRequest) -> Q:
         return where_role(request.user, Role.SME, self.base_path)
 

@@ -44,7 +44,8 @@ class Card:
     verified_by: str
     confidence_words: str
     distance_words: str
-    limit: float | None  # of distance / confidence
+    ratio: str  # distance / confidence
+    limit: str  # of it; "" where no policy says one
     is_within_limit: bool
     changes: tuple[str, ...]
     has_page: bool  # which any reader of the entry may open
@@ -262,6 +263,7 @@ def _card(
     row = piece.row
     verifier = row.entry.verified_by if row.entry and row.is_verified else None
     limit = _limit(policy, is_verified=row.is_verified) if policy else None
+    apart = wording.numbers_apart(row.ratio, row.ratio if limit is None else limit)
     return Card(
         shown=piece,
         pieces=_quoted(piece.text, piece.quote),
@@ -270,7 +272,8 @@ def _card(
         distance_words=wording.distance_in_words(row.distance, policy)
         if policy
         else "",
-        limit=limit,
+        ratio=apart[0],
+        limit="" if limit is None else apart[1],
         is_within_limit=limit is not None and row.ratio < limit,
         changes=tuple(labels[change] for change in _changes(row, at)),
         has_page=row.entry is not None and row.entry.state in SERVED_STATES,

@@ -267,23 +267,25 @@ def _has_least(answer: Answer) -> bool:
 def _signal_line(
     signal: dict[str, object], shadow: frozenset[str] = frozenset()
 ) -> SignalLine:
-    value, threshold, passed = signal["value"], signal["threshold"], signal["passed"]
+    measured, threshold, passed = (signal[k] for k in ("value", "threshold", "passed"))
     name = str(signal["name"])
     row = find_row(name)
-    number = float(value) if isinstance(value, int | float) else None
+    number = float(measured) if isinstance(measured, int | float) else None
     limit = float(threshold) if isinstance(threshold, int | float) else None
     is_shadow = name in shadow and passed is None
     if is_shadow:
         passed = row.meets(number, limit)
     is_judged = isinstance(passed, bool)
     shows_limit = is_judged and bool(row.rule)
-    rule = ""
+    value, rule = wording.number_in_words(number, row.kind), ""
     if shows_limit and number is not None and limit is not None:
         bound = wording.number_in_words(limit, row.kind)
+        if row.kind is Kind.NUMBER:
+            value, bound = wording.numbers_apart(number, limit)
         rule = f"{row.in_words(number, limit)} {bound}"
     return SignalLine(
         label=row.label,
-        value=wording.number_in_words(number, row.kind),
+        value=value,
         rule=rule,
         passed=passed if isinstance(passed, bool) else None,
         bar=_signal_bar(number, limit)

@@ -74,3 +74,21 @@ def number_in_words(value: float | None, kind: Kind = Kind.NUMBER) -> str:
             return f"{value:,.0f}"
         case Kind.NUMBER:
             return f"{value:.2f}"
+
+
+_MOST_PLACES = 6
+
+
+def numbers_apart(value: float, limit: float) -> tuple[str, str]:
+    """Return a number and its limit, with as many decimals as show which is larger.
+
+    "0.85, below the minimum of 0.85" reads as an error; two decimals where both are equal.
+    """
+    pairs = (
+        (f"{value:.{places}f}", f"{limit:.{places}f}")
+        for places in range(2, _MOST_PLACES + 1)
+    )
+    return next(
+        (p for p in pairs if value == limit or p[0] != p[1]),
+        (f"{value:.2f}", f"{limit:.2f}"),
+    )

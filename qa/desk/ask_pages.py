@@ -142,8 +142,9 @@ def ask(request: HttpRequest) -> HttpResponseBase:
     """Show the question box; keep and decide what is sent."""
     if request.method == "POST":
         return _ask(request)
+    parts.remember_base(request, request.GET.get("knowledge_base", ""))
     box = parts.box_part(request)
-    recent = parts.recent_part(caller(request), box["knowledge_bases"])
+    recent = parts.recent_part(request, box["knowledge_bases"])
     return render(request, "qa/ask.html", {**box, **recent})
 
 
@@ -196,6 +197,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
     if slug and knowledge_base is None:
         message = f"There is no knowledge base “{slug}”. Choose one of the list."
         return _rejected(request, text, message, status=400)
+    parts.remember_base(request, slug)
     try:
         answer = asking.keep_question(
             text,

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 
 from accounts.models import count_of
 from accounts.replica import reads_replica
-from accounts.roles import caller, is_live
+from accounts.roles import is_live
 from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import SectionNode, section_tree
 from kb.entries.finding import AT_MOST, found_by
@@ -30,7 +30,7 @@ PAGE_SIZE = 25
 READER_LIMIT = 500  # entries of a document that are shown on one page
 _OFFERED = 200  # documents in the list of the filter
 SHOWN = (
-    "document", "section", "product_line", "line_of_business", "verified_by", "owner",
+    "knowledge_base", "document", "section", "product_line", "line_of_business", "verified_by", "owner",
     "upkeep", "audience",
 )  # fmt: skip
 
@@ -65,6 +65,11 @@ class KnowledgeForm(forms.Form):
 
     def _field(self, name: str) -> Any:  # noqa: ANN401  # a field of any kind
         return self.fields[name]
+
+    def narrow_documents(self, base: KnowledgeBase) -> None:
+        """Offer the documents of this knowledge base alone."""
+        field = self._field("document")
+        field.queryset = field.queryset.filter(knowledge_base=base)
 
     def offered(self, name: str) -> Sequence[Any]:
         """Return what a list offers; what is chosen is in it, however many there are."""
@@ -104,9 +109,11 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
     form = KnowledgeForm(request)
     form.is_valid()  # what is not valid filters nothing
     chosen = form.cleaned_data.get("knowledge_base")
-    bases = KnowledgeBase.objects.all()
-    base = chosen or parts.base_to_begin(caller(request), bases)
+    bases = list(KnowledgeBase.objects.all())
     words = form.cleaned_data.get("q", "").replace("\0", " ").strip()
+    # Words from elsewhere (a link with `q` alone) are looked for wherever one may read.
+    is_open = len(bases) > 1 and bool(words or "knowledge_base" in request.GET)
+    base = chosen or (None if is_open else parts.chosen_base(request, bases))
     is_part = is_live(request)
     context: dict[str, object] = {
         "form": form,
@@ -114,9 +121,13 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
         "at": timezone.now(),
         "is_live": is_part,
     }
-    if base is None:
+    if not bases:
         return render(request, "qa/knowledge.html", context)
-    entries = Entry.objects.readable_by(request.user).filter(knowledge_base=base)
+    context["base"] = base
+    entries = Entry.objects.readable_by(request.user)
+    if base is not None:
+        entries = entries.filter(knowledge_base=base)
+        form.narrow_documents(base)
     entries = form.narrow(entries).select_related(*SHOWN).defer("search_vector")
     if any(map(str.isalnum, words)):
         found = found_by(words, entries, reader=request.user, knowledge_base=base)
@@ -130,7 +141,6 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
     if is_part:
         return render(request, "qa/_knowledge_found.html", context)
     context |= {
-        "base": base,
         "offered": {
             name: form.offered(name)
             for name in (
@@ -145,11 +155,13 @@ def _page(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
     return Paginator(rows, PAGE_SIZE).get_page(request.GET.get("page"))
 
 
-def _documents(request: HttpRequest, base: KnowledgeBase) -> QuerySet[Document]:
+def _documents(request: HttpRequest, base: KnowledgeBase | None) -> QuerySet[Document]:
     entries = Entry.objects.readable_by(request.user)
+    documents = Document.objects.visible_to(request.user)
+    if base is not None:
+        documents = documents.filter(knowledge_base=base)
     return (
-        Document.objects.visible_to(request.user)
-        .filter(knowledge_base=base)
+        documents.select_related("knowledge_base")
         .annotate(readable=count_of(entries, "document"))
         .order_by("title", "pk")
     )

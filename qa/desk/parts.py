@@ -99,7 +99,7 @@ def box_part(
     bases = list(KnowledgeBase.objects.all())
     chosen = request.POST.get("knowledge_base", "")
     if not chosen and len(bases) > 1:
-        base = base or base_to_begin(caller(request), bases)
+        base = base or chosen_base(request, bases)
         chosen = base.slug if base else ""
     return {
         "knowledge_bases": bases,
@@ -107,6 +107,24 @@ def box_part(
         "question": question,
         "error": error,
     }
+
+
+_CHOSEN = "knowledge_base"
+
+
+def remember_base(request: HttpRequest, slug: str) -> None:
+    """Keep the knowledge base that the user chose for the next page, asked or not."""
+    if slug and request.session.get(_CHOSEN) != slug:
+        request.session[_CHOSEN] = slug
+
+
+def chosen_base(
+    request: HttpRequest, bases: Iterable[KnowledgeBase]
+) -> KnowledgeBase | None:
+    """Return the one of these that the user chose last in this session, or begins with."""
+    slug, shown = request.session.get(_CHOSEN), list(bases)
+    kept = next((base for base in shown if base.slug == slug), None)
+    return kept or base_to_begin(caller(request), shown)
 
 
 def base_to_begin(user: User, bases: Iterable[KnowledgeBase]) -> KnowledgeBase | None:
@@ -117,12 +135,15 @@ def base_to_begin(user: User, bases: Iterable[KnowledgeBase]) -> KnowledgeBase |
     return last if last in shown else min(shown, key=lambda b: b.pk, default=None)
 
 
-def recent_part(user: User, bases: Iterable[KnowledgeBase]) -> dict[str, object]:
+def recent_part(
+    request: HttpRequest, bases: Iterable[KnowledgeBase]
+) -> dict[str, object]:
     """Return the user's last questions, or examples where there are none yet."""
+    user = caller(request)
     if recent := list(past_answers(user)[:RECENT]):
         return {"recent": recent}
-    # The one that `box_part` chooses for who never asked.
-    base = base_to_begin(user, bases)
+    # The one that `box_part` chooses.
+    base = chosen_base(request, bases)
     return {"example_base": base, "examples": _examples(user, base) if base else []}
 
 

@@ -30,12 +30,16 @@ _NEXT_STEPS: Final[Mapping[Reason, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReasonWords:
-    """What is shown of a reason; `asker` is what its asker reads first of all."""
+    """What is shown of a reason; `asker` is what its asker reads first of all.
+
+    `reader` is for who has no expert to ask, "" where that is the same.
+    """
 
     title: str
     why: str
     asker: str
     next_steps: tuple[str, ...]
+    reader: str = ""
 
 
 @dataclass(frozen=True, slots=True)

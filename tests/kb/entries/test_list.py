@@ -11,7 +11,13 @@ from jobs.models import Job
 from kb.conflicts.finding import find_entry_conflicts
 from kb.entries.bulk import Action
 from kb.models import Entry, Upkeep
-from tests.factories import make_audience, make_entries, make_entry, make_user
+from tests.factories import (
+    make_audience,
+    make_entries,
+    make_entry,
+    make_knowledge_base,
+    make_user,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -329,3 +335,29 @@ def test_navigation_lights_up_one_of_entries_and_due(boss):
         f"{LIST}add/": ["Entries"],
         f"{LIST}due": ["Due for review"],
     }
+
+
+def test_what_is_to_be_changed_is_listed_page_by_page(boss):
+    made = [make_entry(f"Card {number} is blue.") for number in range(26)]
+    address = LIST
+    chosen = {"action": Action.VERIFY.value, "_selected_action": [e.pk for e in made]}
+
+    first, second = (
+        boss.post(address, {**chosen, **page}).text for page in ({}, {"page": "2"})
+    )
+
+    assert first.count(" is blue.") == 25
+    assert second.count(" is blue.") == 1
+    assert "1 to 25 of 26" in first
+
+
+def test_a_column_tells_knowledge_bases_apart_where_there_are_several(boss):
+    make_entry("A card is blue.")
+    address = LIST
+
+    before = boss.get(address).context["cl"].list_display
+    make_knowledge_base("clinic")
+    after = boss.get(address).context["cl"].list_display
+
+    assert "knowledge_base" not in before
+    assert "knowledge_base" in after

@@ -79,7 +79,7 @@ def test_what_no_entry_answers_is_refused_before_a_model_is_asked():
 
 
 def test_with_a_verifier_the_distance_has_not_the_last_word():
-    assert active_policy(make_knowledge_base()).alpha == 1.2
+    assert active_policy(make_knowledge_base()).alpha == 1.25
 
 
 def test_a_knowledge_base_in_another_language_does_without():

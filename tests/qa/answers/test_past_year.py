@@ -10,7 +10,7 @@ from qa.answers.replaying import find_answer, replay
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.verifier]
 
-ANSWERS, UNCHANGED = 60, 8
+ANSWERS, UNCHANGED = 30, 4
 
 
 def test_every_answer_of_a_year_of_changes_is_decided_again_as_it_was():

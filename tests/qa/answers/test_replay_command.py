@@ -93,7 +93,7 @@ def test_a_retired_entry_a_policy_and_a_wording_are_named():
     assert {
         "what": "policy",
         "name": "horizon",
-        "then": "1.2",
+        "then": "1.25",
         "now": "1.3",
     } in changed
     assert told["differs_today"] == ["text"]

@@ -319,6 +319,22 @@ def test_examples_are_of_the_knowledge_base_that_is_chosen(page):
     assert "Who helps?" not in body
 
 
+def test_examples_and_the_next_visit_follow_the_choice(page):
+    make_knowledge_base("cards")
+    other = make_knowledge_base("a-new-desk")
+    make_entry("Open Cards, PIN.", question="How do I change my PIN?")
+    make_entry("Call us.", question="Who helps?", knowledge_base=other)
+
+    chosen = page.get("/", {"knowledge_base": other.slug}).content.decode()
+    again = page.get("/").content.decode()
+
+    for body in (chosen, again):
+        assert f'<option value="{other.slug}" selected>' in body
+        assert f'name="knowledge_base" value="{other.slug}"' in body
+        assert "Who helps?" in body
+        assert "How do I change my PIN?" not in body
+
+
 def test_a_table_is_one_in_the_answer_the_evidence_and_on_the_pages_of_entries(
     page, user
 ):

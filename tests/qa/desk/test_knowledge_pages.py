@@ -19,6 +19,7 @@ from tests.factories import (
     make_document,
     make_entries,
     make_entry,
+    make_knowledge_base,
     make_tag,
     make_user,
 )
@@ -216,3 +217,17 @@ def test_as_many_queries_for_many_as_for_few(page, django_assert_max_num_queries
     for query in ({"q": "rule"}, {"state": "verified"}, {}):
         with django_assert_max_num_queries(24):
             assert page.get(reverse("knowledge"), query).status_code == 200
+
+
+def test_words_alone_are_looked_for_in_all_knowledge_bases(page):
+    other = make_knowledge_base("clinic")
+    make_entry("A lost card is blocked.")
+    entry = make_entry("A lost letter is sent again.", knowledge_base=other)
+
+    both, one = found(page, q="lost"), found(page, q="lost", knowledge_base="clinic")
+
+    assert "lost card" in both
+    assert "lost letter" in both
+    assert entry.knowledge_base.name in both
+    assert "lost card" not in one
+    assert "lost letter" in one
