@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -203,9 +203,12 @@ AXE_RUN = """async context => (
 
 
 def violations(
-    page: Page, context: str | None = None, *, serious_only: bool = False
+    page: Page,
+    context: str | Mapping[str, list[str]] | None = None,
+    *,
+    serious_only: bool = False,
 ) -> list[str]:
-    """Return what axe finds on a page, or in one part of it.
+    """Return what axe finds on a page, or in what it calls a context: one part, or all but one.
 
     A page that is only arriving has no style sheet yet, and the browser's own colours.
     """

@@ -1,11 +1,13 @@
 """Every page of the admin, for who sees little, holds no mouse, or has a small screen."""
 
 import re
-from collections.abc import Iterator
-from itertools import cycle
-from typing import Final
+from collections.abc import Iterator, Mapping
+from itertools import count, groupby
+from operator import itemgetter
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.models import User
 from django.db.models import Model
@@ -16,18 +18,12 @@ from playwright.sync_api import expect
 from accounts.roles import Role
 from kb.models import Entry
 from qa.models import Policy
-from tests.browser.conftest import Scheme, look, make_signed_up, violations
+from tests.browser.conftest import LOOKS, Scheme, look, make_signed_up, violations
 from tests.nescio.routes import filled, routes
 from tests.nescio.test_admin_junk import make_rows
 
-# Neighbours in the list of pages share their templates, so that all four looks are looked at.
-# Each begins at the width that the one before ended with: laying a page out again takes time.
-LOOKS: Final[tuple[tuple[tuple[int, Scheme], ...], ...]] = (
-    ((1280, "light"), (390, "dark")),
-    ((390, "light"), (1280, "dark")),
-)
-# Made of one template each, whatever they are about: they are looked at in one look each.
-OF_ONE_TEMPLATE = re.compile(r"/(add|delete|history)/$")
+# The menu, the same on every page, is most of what there is to look at: once in each look.
+BESIDE_MENU = {"exclude": ["#nav-sidebar"]}
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 # Files, parts of pages, answers to fields, and what only leads on to another page.
 NO_PAGES = re.compile(
@@ -74,20 +70,49 @@ def is_page(response: HttpResponse) -> bool:
     return response.status_code == 200 and "Content-Disposition" not in response.headers
 
 
+def is_ours(template: str) -> bool:
+    """Tell whether a template is the product's own, not the admin's or its theme's."""
+    return (Path(settings.BASE_DIR) / "templates" / template).exists()
+
+
+def views(templates: Mapping[str, str]) -> Iterator[tuple[tuple[int, Scheme], str]]:
+    """Yield each look with the pages to look at in it, given the template of each page.
+
+    Pages of one template take turns in all looks, one look each. The first page of a
+    template of ours is looked at in the opposite look too.
+    """
+    turns: dict[str, Iterator[int]] = {}
+    for address, template in templates.items():
+        is_first = template not in turns
+        turn = next(turns.setdefault(template, count(len(turns))))
+        yield LOOKS[turn % 4], address
+        if is_first and is_ours(template):
+            yield LOOKS[(turn + 2) % 4], address
+
+
 def test_every_page_of_the_admin_is_accessible_on_every_screen(make_desk, boss, client):
     client.force_login(boss)
-    opened = [each for each in addresses() if is_page(client.get(each))]
+    opened = {}
+    for address in addresses():
+        response = client.get(address)
+        if is_page(response):
+            opened[address] = response.templates[0].name
     page = make_desk(reduced_motion="reduce").log_in("boss")
     origin = page.url.rstrip("/")
 
     found = {}
-    for address, looks in zip(opened, cycle(LOOKS), strict=False):
-        page.goto(origin + address)
-        for width, scheme in looks[: 1 if OF_ONE_TEMPLATE.search(address) else 2]:
-            look(page, width, scheme)
-            shown = page.evaluate("document.documentElement.scrollWidth")
-            wide = [f"{shown} pixels wide"] if shown > width else []
-            found[f"{address} {width} {scheme}"] = violations(page) + wide
+    # Look by look: laying a page out again takes about as long as another page does.
+    shown_in = groupby(sorted(views(opened)), key=itemgetter(0))
+    for (width, scheme), shown in shown_in:
+        look(page, width, scheme)
+        context = None  # of the first page
+        for _, address in shown:
+            page.goto(origin + address)
+            wide = page.evaluate("document.documentElement.scrollWidth")
+            found[f"{address} {width} {scheme}"] = violations(page, context) + (
+                [f"{wide} pixels wide"] if wide > width else []
+            )
+            context = BESIDE_MENU
 
     assert len(opened) > 120
     assert found == {key: [] for key in found}

@@ -11,7 +11,6 @@ from jobs.models import Job
 from jobs.run import run_job
 from probes.cards import ProbeKind
 from probes.models import Probe
-from qa.inference.policy_models import load_closed_book_form
 from qa.training.directions import MIN_QUESTIONS
 from tests.browser.conftest import make_signed_up
 from tests.factories import make_entry, make_knowledge_base
@@ -33,7 +32,7 @@ STATEMENTS = (
 def tiny(settings, tmp_path, transactional_db):
     """A tiny model, an administrator and a knowledge base with true statements."""
     settings.LANGUAGE_MODEL = str(
-        tiny_models.save(tmp_path / "tiny", context_length=2_048)
+        tiny_models.save(tmp_path / "tiny", made=tiny_models.saying_y_after("z", 2_048))
     )
     settings.LANGUAGE_ADAPTER, settings.VERIFIER = "none", "bundled"
     make_signed_up(Role.ADMIN, "boss")
@@ -44,8 +43,7 @@ def tiny(settings, tmp_path, transactional_db):
 
 @pytest.fixture
 def questions(tiny):
-    """Questions that the tiny model answers "rightly" only where a note says zzzz."""
-    (said,) = load_closed_book_form().write_each(["q0 zzzz"])
+    """Questions that the tiny model answers rightly only where zzzz is said."""
     rows = []
     for number in range(112):
         is_known = number % 4 == 0
@@ -55,7 +53,7 @@ def questions(tiny):
         rows.append(
             {
                 "question": f"q{number} {'zzzz' if is_known else 'aaaa'}",
-                "answers": [said, f"fee {number}"],
+                "answers": ["y", f"fee {number}"],
                 "notes": notes,
             }
         )
@@ -129,6 +127,6 @@ def test_every_kind_is_trained_compared_activated_and_rolled_back(desk, question
         Probe.objects.get(kind=kind, state="active")
         for kind in (ProbeKind.BOUNDARY, ProbeKind.RERANKER)
     )
-    assert boundary.metrics["with_notes"]["auroc"]["low"] > 0.5
+    assert boundary.metrics["with_notes"]["auroc"]["value"] > 0.9
     assert reranker.metrics["recall_after"] >= reranker.metrics["recall_before"]
     assert reranker.parsed_card.inputs == {"boundary": boundary.fingerprint}

@@ -123,7 +123,9 @@ def test_junk_in_a_form_is_no_server_error(walk, rows):
         names = set(getattr(form, "fields", {})) | {"action", "step", "entry"}
         for junk in ("nonsense", "9" * 5_000, "\0"):
             given = dict.fromkeys(names, junk)
-            walk.get(page, given)
+            # A row that there is takes no first values from its address.
+            if not page.endswith("/change/"):
+                walk.get(page, given)
             walk.post(page, given)
 
     walk.hold()
