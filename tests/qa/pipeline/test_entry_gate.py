@@ -228,7 +228,10 @@ def ask_of(question: str, *pieces: Evidence) -> Outcome:
 def test_a_word_behind_what_asks_for_it_is_a_question():
     assert ask_of("how to appeal", ONE).gate is Gate.ENTRY
     assert ask_of("appeal where", ONE).gate is Gate.ENTRY
-    assert ask_of("appeal", ONE).gate is not Gate.ENTRY
+    assert ask_of("fees/appeal?", ONE).gate is Gate.ENTRY
+    assert ask_of("How much is it for two?", ONE).gate is Gate.ENTRY
+    for single in ("appeal", "appeal ?", "and you?"):
+        assert ask_of(single, ONE).gate is not Gate.ENTRY
 
 
 def test_what_an_expert_said_it_does_not_answer_is_not_shown_for_it():
