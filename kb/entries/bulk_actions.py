@@ -9,7 +9,7 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import User
 from django.core.paginator import Paginator
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
@@ -88,8 +88,11 @@ class BulkForm(forms.Form):
         help_text="Kept with the revision of each entry.",
     )
 
-    def __init__(self, action: bulk.Action, user: User, data: Any = None) -> None:  # noqa: ANN401  # Django's
-        super().__init__(data)
+    def __init__(
+        self, action: bulk.Action, user: User, data: QueryDict, *, is_confirmed: bool
+    ) -> None:
+        # What was typed stays while the chosen entries are looked through page by page.
+        super().__init__(data if is_confirmed else None, initial=data.dict())
         field = _value_field(action, user)
         if field is not None:
             self.fields = {"value": field, **self.fields}
@@ -139,7 +142,7 @@ class BulkActionsAdmin(BaseAdmin):
         """Ask, or once confirmed change the entries: few at once, many as a job."""
         by = caller(request)
         is_confirmed = request.method == "POST" and "confirm" in request.POST
-        form = BulkForm(action, by, request.POST if is_confirmed else None)
+        form = BulkForm(action, by, request.POST, is_confirmed=is_confirmed)
         if not is_confirmed or not form.is_valid():
             return self._ask(request, chosen, action, form)
         change = form.change(action)

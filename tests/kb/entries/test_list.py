@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.urls import reverse
 
+from accounts.roles import Role
 from jobs.models import Job
 from kb.conflicts.finding import find_entry_conflicts
 from kb.entries.bulk import Action
@@ -349,6 +350,19 @@ def test_what_is_to_be_changed_is_listed_page_by_page(boss):
     assert first.count(" is blue.") == 25
     assert second.count(" is blue.") == 1
     assert "1 to 25 of 26" in first
+
+
+def test_what_is_typed_stays_from_page_to_page(boss):
+    made = [make_entry(f"Card {number} is blue.") for number in range(26)]
+    owner = make_user(Role.SME, username="anna")
+    chosen = {"action": Action.OWNER.value, "_selected_action": [e.pk for e in made]}
+    typed = {"value": owner.pk, "reason": "Anna knows cards."}
+
+    page = boss.post(LIST, {**chosen, **typed, "page": "2"}).context["form"]
+
+    assert page["value"].value() == str(owner.pk)
+    assert page["reason"].value() == "Anna knows cards."
+    assert f'value="{owner.pk}" selected' in str(page["value"])
 
 
 def test_a_column_tells_knowledge_bases_apart_where_there_are_several(boss):
