@@ -28,6 +28,7 @@ from kb.entries.models import Entry
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.imports.models import Import
 from kb.imports.readers import BadRow, Fact, Limits, SourceDocument, UnreadColumns
+from kb.imports.readers.blocks import HEADED
 from kb.imports.readers.child import CHECK_SECONDS, read_in_child
 from kb.text.facts import leans, sentences_of
 
@@ -110,12 +111,15 @@ def as_it_stands(
     of its entries exchanged, and lose what was verified. So a paragraph stays several
     entries where most of its sentences are in these; one of a single entry is cut again.
     What is left out of a new document stays where it is an entry; the rest comes second.
+    A table that stands without the mark below its headings stays without it.
     """
     rows = Entry.objects.filter(document=document).exclude(source_key="")
     rows = rows.exclude(source_digest="")
     standing = frozenset(rows.values_list("source_key", flat=True))
     facts: list[Fact] = []
-    for fact in _checking(read.facts, check):
+    for found in _checking(read.facts, check):
+        bare = replace(found, text=found.text.replace(f"\n{HEADED}", "", 1))
+        fact = bare if found.key not in standing and bare.key in standing else found
         is_prose = "\n" not in fact.text
         runs = _runs(fact, standing, language) if is_prose else [fact]
         facts += runs if _stays_cut(runs, standing, language) else [fact]

@@ -91,7 +91,7 @@ def header_of(
     twice = sorted(name for name, count in Counter(named).items() if count > 1)
     if twice:
         raise ImportFileError(
-            f"The columns {', '.join(twice)[:300]} stand twice in the header."
+            f"The columns {', '.join(map(_printable, twice))[:300]} stand twice in the header."
         )
     read_as = {} if _suffices(named) else _by_other_names(named)
     columns = [read_as.get(name, name) for name in header]
@@ -108,7 +108,8 @@ def header_of(
     if takes_tables and _is_of_facts(written, columns, rows):
         together = ", ".join(repr(_printable(name)) for name in written if name)
         note = UnreadColumns((), (f"{together[:300]} together as one fact a row",))
-        return Header(tuple(columns), (note,), tuple(map(original, written)))
+        # A guessed id ("Number") may stand in several rows.
+        return Header(tuple(header), (note,), tuple(map(original, written)))
     raise ImportFileError(f"{needed}: {_missing(columns, named)}")
 
 
@@ -229,7 +230,7 @@ def _missing(columns: Sequence[str], named: Sequence[str]) -> str:
     ]
     if len(rename) > 1:
         rename.append("or the one with the facts to text")
-    found = ", ".join(named)[:300] or "none"
+    found = ", ".join(map(_printable, named))[:300] or "none"
     return (
         f"text, or question and answer, and perhaps id; it names {found}. "
         f"Rename {', '.join(rename)}."

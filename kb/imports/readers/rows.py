@@ -190,11 +190,17 @@ def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
         chain.from_iterable(islice(each, MAX_COLUMNS) for each in objects)
     )
     read_as: dict[object, str] = {}
-    if "title" in names:
-        notes = list(unread(islice(names, MAX_COLUMNS), _TEXTS))
+    plain = {name: str(name).strip().lower() for name in names}
+    if "title" in plain.values() and "question" not in plain.values():
+        read_as = {**plain}
+        notes = list(unread(islice(plain.values(), MAX_COLUMNS), _TEXTS))
     else:
         first = [
-            [str(each.get(name, "")) for name in names] for each in objects[:SAMPLE]
+            [
+                value if isinstance(value := each.get(name), str) else ""
+                for name in names
+            ]
+            for each in objects[:SAMPLE]
         ]
         header = header_of(names, first, needed="Its objects must name")
         read_as, notes = dict(zip(names, header.columns, strict=True)), [*header.notes]
@@ -267,10 +273,16 @@ def _item(parsed: Mapping[str, object], place: str, language: str) -> FileItem:
             return BadRow(place, f"{name} is {json.dumps(value)[:60]}, and no text.")
         if name in parsed or name != OWN_KEY:
             row[name] = value or ""
-    return _document(row, place, language) if row["title"] else parse_row(row, place)
+    is_document = row["title"] and (row["text"] or not row["question"])
+    return _document(row, place, language) if is_document else parse_row(row, place)
 
 
 def _document(row: dict[str, str], place: str, language: str) -> FileItem:
+    if not row["text"].strip():
+        return BadRow(
+            place,
+            "Its text is empty; name it text, or the parts of a fact question and answer.",
+        )
     try:
         title = clean_line(row["title"], field="title", limit=TITLE_LIMIT)
         source = clean_line(row["source"] or title, field="source", limit=SOURCE_LIMIT)

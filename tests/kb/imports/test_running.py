@@ -25,6 +25,7 @@ from kb.entries.wordings import Wording, add_wordings
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports import pieces, running
 from kb.imports.readers import Fact, ImportFileError, SourceDocument
+from kb.imports.readers.blocks import HEADED
 from kb.imports.running import run_import
 from kb.imports.services import (
     Upload,
@@ -707,6 +708,21 @@ def test_a_plan_says_under_which_headings_each_entry_is():
         "Cards",
         "Cards > Abroad",
     ]
+
+
+def test_a_table_that_stands_without_its_mark_stays_verified():
+    table = "# Fees\n\nCard | Fee\n--- | ---\nGold | 72\nBlue | 12\n"
+    bring(table, name="fees.md", verify=True)
+    entry = Entry.objects.get()
+    assert HEADED in entry.text
+    bare = entry.text.replace(f"\n{HEADED}", "")  # as earlier versions wrote it
+    fact = Fact(bare, "", headings=("Fees",))
+    Entry.objects.update(text=bare, source_key=fact.key, source_digest=fact.digest)
+
+    bring(table + "\nA copy costs 3 euros.\n", name="fees.md")
+
+    entry.refresh_from_db()
+    assert (entry.text, entry.state) == (bare, Entry.State.VERIFIED)
 
 
 def test_a_table_is_titled_by_its_files_name_in_words():

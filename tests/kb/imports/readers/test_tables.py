@@ -401,9 +401,47 @@ def test_a_list_of_json_holds_documents_too():
     assert fact == Fact("A PIN letter costs 5 euros.", "item 2")
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_a_fact_of_json_may_have_a_title_and_a_document_needs_a_text(name):
+    rows = [
+        {"title": "Fees", "question": "How much?", "answer": "12 euros."},
+        {"title": "Fees", "body": "A card costs 12 euros."},
+    ]
+    written = json.dumps(rows) if name == "a.json" else "\n".join(map(json.dumps, rows))
+
+    fact, document = items(name, written.encode())[:2]
+
+    assert isinstance(fact, Fact)
+    assert (fact.question, fact.text) == ("How much?", "12 euros.")
+    assert isinstance(document, BadRow)
+    assert "text is empty" in document.reason
+
+
+def test_names_of_json_are_understood_however_they_are_written():
+    rows = [{"Title": "Fees", "Question": "How much?", "Answer": "12 euros."}]
+    assert facts("a.json", json.dumps(rows))[0].text == "12 euros."
+    documents = [{"Title": "Fees", "Text": "A card costs 12 euros."}]
+    (document,) = items("a.json", json.dumps(documents).encode())
+    assert isinstance(document, SourceDocument)
+    assert document.title == "Fees"
+
+
+def test_what_is_no_text_is_not_taken_for_the_answer():
+    about = {"id": "7" * 40, "updated": "2026-11-01"}
+    rows = [{"q": "How much is it?", "a": "It costs 5 euros a year.", "meta": about}]
+    (fact,) = facts("a.json", json.dumps(rows))
+    assert fact.text == "It costs 5 euros a year."
+
+
+def test_numbers_of_a_table_of_facts_are_no_ids():
+    first, second = facts("a.csv", "Name,Number\nAnn,100\nBob,100\n")
+    assert first.id == second.id == ""
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
+        ('[{"a\\u0000b": "x"}]', r"it names a\?b\. Rename"),
         ("[{", "is no JSON"),
         ("5", "one list of objects"),
         ('{"a": [], "b": []}', "one list of objects"),
