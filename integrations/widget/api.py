@@ -45,6 +45,7 @@ from qa.answers.layout import Block, laid_out
 from qa.answers.models import Answer
 from qa.answers.serializers import as_seen_by
 from qa.policies.wording import words_around
+from qa.votes.models import Vote
 from qa.votes.services import choose_entry, vote
 
 _PIECE = (
@@ -197,9 +198,13 @@ class VoteView(WidgetView):
     def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
         """Set the reader's thumb on an answer of theirs, or take it back."""
         rating = validated(WidgetVoteSerializer, request.data)["rating"]
-        is_up = None if rating is None else rating == "up"
-        vote(answer_id, user=caller(request), is_up=is_up)
-        return Response({"rating": rating})
+        is_up, user = None if rating is None else rating == "up", caller(request)
+        chosen = None
+        if is_up is False:  # the entry that is meant is part of a thumb down
+            votes = Vote.objects.filter(answer=answer_id, user=user)
+            chosen = votes.values_list("answering_entry_id", flat=True).first()
+        kept = vote(answer_id, user=user, is_up=is_up, answering_entry_id=chosen)
+        return Response(_kept(kept))
 
 
 class ChoiceView(WidgetView):
@@ -207,8 +212,15 @@ class ChoiceView(WidgetView):
     def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
         """Keep which entry a reader's refused question means, or take it back."""
         entry = validated(WidgetChoiceSerializer, request.data)["entry"]
-        choose_entry(answer_id, user=caller(request), entry_id=entry)
-        return Response({"entry": entry})
+        kept = choose_entry(answer_id, user=caller(request), entry_id=entry)
+        return Response(_kept(kept))
+
+
+def _kept(vote: Vote | None) -> dict[str, str | int | None]:
+    """Return a reader's vote as the page shows it: the thumb, and the entry that is meant."""
+    if vote is None:
+        return {"rating": None, "entry": None}
+    return {"rating": "up" if vote.is_up else "down", "entry": vote.answering_entry_id}
 
 
 def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:

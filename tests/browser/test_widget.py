@@ -173,8 +173,20 @@ def test_a_reader_says_which_entry_is_meant_and_takes_it_back(visit):
     assert Vote.objects.get().answering_entry is not None
     assert violations_in_all_looks(page) == []
 
+    # One vote: a thumb down keeps the entry, a thumb up takes it back, and both are shown.
+    asked = page.get_by_role("group", name="Was this refusal right?")
+    no, yes = (asked.get_by_role("button", name=name) for name in ("No", "Yes"))
+    expect(no).to_have_attribute("aria-pressed", "true")
+    yes.click()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(no).to_have_attribute("aria-pressed", "false")
+    button.click()
+    expect(yes).to_have_attribute("aria-pressed", "false")
+    assert Vote.objects.get().answering_entry is not None
+
     button.press("Enter")
     expect(button).to_have_attribute("aria-pressed", "false")
+    expect(no).to_have_attribute("aria-pressed", "false")
     assert not Vote.objects.exists()
 
 

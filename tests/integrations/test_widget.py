@@ -81,7 +81,7 @@ def test_a_page_asks_and_votes_as_the_widgets_account(widget):
     path = f"answers/{answer['id']}/vote"
     for rating in ("up", "down", None):
         said = call(path, {"rating": rating}, token=token, method="put")
-        assert said.json() == {"rating": rating}
+        assert said.json() == {"rating": rating, "entry": None}
     assert not Vote.objects.exists()
 
 
@@ -133,7 +133,7 @@ def test_a_reader_chooses_what_the_question_means(widget):
     path, token = f"answers/{answer.pk}/choice", token_of()
     said = call(path, {"entry": entry.pk}, token=token, method="put")
 
-    assert said.json() == {"entry": entry.pk}
+    assert said.json() == {"rating": "down", "entry": entry.pk}
     assert Vote.objects.get().answering_entry == entry
     call(path, {"entry": None}, token=token, method="put")
     assert not Vote.objects.exists()

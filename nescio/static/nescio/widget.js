@@ -161,19 +161,23 @@
     );
   }
 
-  /** Return what makes the button of each entry that may be meant; one is chosen at most. */
-  function choosing({ id, words }, state, fail) {
-    const buttons = new Map();
-    let chosen = null;
-    return ({ entry }) => {
-      const button = make("button", { type: "button", "aria-pressed": "false" }, words.this_is_meant);
-      buttons.set(entry, button);
+  /** Return what makes the buttons by which a reader says something of an answer, or takes it back.
+
+      The thumb and the entry that is meant are one vote: what the server keeps of it is shown by all. */
+  function toggles({ id }, fail) {
+    const made = [];
+    let kept = { rating: null, entry: null };
+    return (path, name, value, label, state, [done, undone]) => {
+      const button = make("button", { type: "button", "aria-pressed": "false" }, label);
+      made.push({ button, name, value, state });
       button.addEventListener("click", async () => {
         try {
-          const wanted = chosen === entry ? null : entry;
-          chosen = (await call("PUT", `answers/${id}/choice`, { entry: wanted })).entry;
-          for (const [each, made] of buttons) made.setAttribute("aria-pressed", String(each === chosen));
-          state.textContent = chosen ? words.choice_kept : words.choice_removed;
+          kept = await call("PUT", `answers/${id}/${path}`, { [name]: kept[name] === value ? null : value });
+          for (const each of made) {
+            each.button.setAttribute("aria-pressed", String(kept[each.name] === each.value));
+            each.state.textContent = "";
+          }
+          state.textContent = kept[name] ? done : undone;
         } catch (error) {
           fail(error);
         }
@@ -182,10 +186,11 @@
     };
   }
 
-  function meanings(answer, fail) {
-    const { asks_back, name_it } = answer.words;
+  function meanings(answer, toggle) {
+    const { asks_back, name_it, this_is_meant, choice_kept, choice_removed } = answer.words;
     const state = make("p", { class: "muted", role: "status" });
-    const shown = pieces(`${asks_back} ${name_it}`, answer.meanings, answer, choosing(answer, state, fail));
+    const chooser = ({ entry }) => toggle("choice", "entry", entry, this_is_meant, state, [choice_kept, choice_removed]);
+    const shown = pieces(`${asks_back} ${name_it}`, answer.meanings, answer, chooser);
     if (shown) shown.append(state);
     return shown;
   }
@@ -212,30 +217,19 @@
     );
   }
 
-  function vote(answer, fail) {
+  function vote(answer, toggle) {
     const { words } = answer;
     const state = make("span", { class: "muted", role: "status" });
-    let rating = null;
-    const buttons = Object.entries({ up: words.yes, down: words.no }).map(([value, label]) => {
-      const button = make("button", { type: "button", "aria-pressed": "false" }, label);
-      button.addEventListener("click", async () => {
-        try {
-          const wanted = rating === value ? null : value;
-          rating = (await call("PUT", `answers/${answer.id}/vote`, { rating: wanted })).rating;
-          for (const [each, name] of [[buttons[0], "up"], [buttons[1], "down"]]) each.setAttribute("aria-pressed", String(rating === name));
-          state.textContent = rating ? words.thanks : words.taken_back;
-        } catch (error) {
-          fail(error);
-        }
-      });
-      return button;
-    });
+    const buttons = Object.entries({ up: words.yes, down: words.no }).map(([value, label]) =>
+      toggle("vote", "rating", value, label, state, [words.thanks, words.taken_back]),
+    );
     const asks = answer.answered ? "Did this help?" : words.was_it_right;
     return make("div", { class: "vote", role: "group", "aria-label": asks }, make("span", { class: "head" }, asks), make("span", { class: "pair" }, ...buttons), state);
   }
 
   function result(answer, fail) {
     const { language, words } = answer;
+    const toggle = toggles(answer, fail);
     const kind = !answer.answered ? words.not_answered : answer.unsourced ? "Answer without a source" : "Answer";
     return make(
       "article",
@@ -246,9 +240,9 @@
       answer.unsourced ? make("p", { class: "muted" }, "A language model wrote it from its own knowledge. Check it before you rely on it.") : null,
       ...answer.disagreements.map((sides) => disagreement(sides, answer)),
       pieces("Evidence", answer.citations, answer),
-      answer.answered ? null : meanings(answer, fail),
+      answer.answered ? null : meanings(answer, toggle),
       answer.answered ? null : pieces(words.related_only, answer.near_misses, answer),
-      vote(answer, fail),
+      vote(answer, toggle),
     );
   }
 
