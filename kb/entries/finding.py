@@ -8,6 +8,7 @@ from django.db.models.functions import Cast
 from django.utils import timezone
 from pgvector.django import L2Distance, VectorField
 
+from accounts.replica import reading_alias
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EntryEmbedding
@@ -87,7 +88,7 @@ def related_to(words: str, entries: EntryQuerySet) -> list[int]:
     # As the index has it: the column is of no width.
     wide = Cast("vector", VectorField(dimensions=len(vector.values)))
     near = said.order_by(L2Distance(wide, vector.values))
-    with transaction.atomic():
+    with transaction.atomic(using=reading_alias()):
         prepare_index_scan(may_sort=True)
         # An entry may have several vectors.
         keys = list(near.values_list("entry_id", flat=True)[: 4 * RELATED])
