@@ -51,7 +51,7 @@ class CounterFile(BaseCache):
             opened = sqlite3.connect(
                 self._file, timeout=_WAIT_SECONDS, isolation_level=None
             )
-            opened.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(opened)
             # A count may be lost with the host.
             opened.execute("PRAGMA synchronous = OFF")
             opened.executescript(_TABLE)
@@ -124,3 +124,20 @@ class CounterFile(BaseCache):
 
     def clear(self) -> None:
         self._sql.execute("DELETE FROM counts")
+
+
+def _write_ahead(opened: sqlite3.Connection) -> None:
+    """Let readers and writers not wait for each other, from the file's first moment on.
+
+    Of several that open a new file at once, SQLite fails all but one without waiting.
+    """
+    last = time.monotonic() + _WAIT_SECONDS
+    while True:
+        try:
+            opened.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError:
+            if time.monotonic() > last:
+                raise
+            time.sleep(0.01)
+        else:
+            return

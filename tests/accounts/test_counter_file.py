@@ -78,6 +78,28 @@ def test_processes_and_threads_at_once_lose_no_count(counts, file):
     assert counts.get("together") == 800
 
 
+def begin_each(files, together):
+    for file in files:
+        together.wait()
+        CounterFile(file, {}).add("a", 0, timeout=60)
+
+
+def test_processes_that_open_a_new_file_at_once_all_count(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    together = context.Barrier(4, timeout=20)
+    files = [str(tmp_path / f"{number}.sqlite3") for number in range(40)]
+    begun = [
+        context.Process(target=begin_each, args=(files, together)) for _ in range(4)
+    ]
+    for each in begun:
+        each.start()
+    for each in begun:
+        each.join(60)
+        each.kill()
+
+    assert [each.exitcode for each in begun] == [0, 0, 0, 0]
+
+
 def test_the_file_is_for_its_owner_alone(counts, tmp_path):
     counts.set("a", 1)
 
