@@ -46,7 +46,7 @@ from qa.answers.models import Answer
 from qa.answers.serializers import as_seen_by
 from qa.policies.wording import words_around
 from qa.votes.models import Vote
-from qa.votes.services import choose_entry, vote
+from qa.votes.services import choose_entry, set_thumb
 
 _PIECE = (
     "n", "question", "text", "quote", "document", "section", "verified", "valid_until",
@@ -198,12 +198,8 @@ class VoteView(WidgetView):
     def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
         """Set the reader's thumb on an answer of theirs, or take it back."""
         rating = validated(WidgetVoteSerializer, request.data)["rating"]
-        is_up, user = None if rating is None else rating == "up", caller(request)
-        chosen = None
-        if is_up is False:  # the entry that is meant is part of a thumb down
-            votes = Vote.objects.filter(answer=answer_id, user=user)
-            chosen = votes.values_list("answering_entry_id", flat=True).first()
-        kept = vote(answer_id, user=user, is_up=is_up, answering_entry_id=chosen)
+        is_up = None if rating is None else rating == "up"
+        kept = set_thumb(answer_id, user=caller(request), is_up=is_up)
         return Response(_kept(kept))
 
 

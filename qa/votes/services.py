@@ -119,9 +119,8 @@ def choose_entry(answer_id: UUID, *, user: User, entry_id: int | None) -> Vote |
     Raises:
         As `vote` does.
     """
-    rows = Vote.objects.select_for_update().filter(answer=answer_id, user=user)
-    kept = rows.filter(is_up=False).first() or Vote()
-    reasons = [reason for reason in kept.reasons if reason != Vote.Reason.ENTRY_EXISTS]
+    kept = _thumb_down(answer_id, user)
+    reasons = _reasons_beside_entry(kept)
     says_more = bool(reasons or kept.comment or kept.expected_answer)
     return vote(
         answer_id,
@@ -132,6 +131,35 @@ def choose_entry(answer_id: UUID, *, user: User, entry_id: int | None) -> Vote |
         expected_answer=kept.expected_answer,
         answering_entry_id=entry_id,
     )
+
+
+@transaction.atomic
+def set_thumb(answer_id: UUID, *, user: User, is_up: bool | None) -> Vote | None:
+    """Set the thumb alone: what else a thumb down says, such as a chosen entry, is kept.
+
+    Raises:
+        As `vote` does.
+    """
+    kept = _thumb_down(answer_id, user) if is_up is False else Vote()
+    return vote(
+        answer_id,
+        user=user,
+        is_up=is_up,
+        reasons=_reasons_beside_entry(kept),
+        comment=kept.comment,
+        expected_answer=kept.expected_answer,
+        answering_entry_id=kept.answering_entry_id,
+    )
+
+
+def _thumb_down(answer_id: UUID, user: User) -> Vote:
+    """Return the user's thumb down, locked, or one that says nothing."""
+    rows = Vote.objects.select_for_update().filter(answer=answer_id, user=user)
+    return rows.filter(is_up=False).first() or Vote()
+
+
+def _reasons_beside_entry(of: Vote) -> list[str]:
+    return [reason for reason in of.reasons if reason != Vote.Reason.ENTRY_EXISTS]
 
 
 def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
