@@ -189,11 +189,10 @@ def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
     names = dict.fromkeys(
         chain.from_iterable(islice(each, MAX_COLUMNS) for each in objects)
     )
-    read_as: dict[object, str] = {}
-    plain = {name: str(name).strip().lower() for name in names}
-    if "title" in plain.values() and "question" not in plain.values():
-        read_as = {**plain}
-        notes = list(unread(islice(plain.values(), MAX_COLUMNS), _TEXTS))
+    read_as = {name: str(name).strip().lower() for name in names}
+    said = {*read_as.values()}
+    if "title" in said and "question" not in said:
+        notes = list(unread(islice(read_as.values(), MAX_COLUMNS), _TEXTS))
     else:
         first = [
             [
@@ -207,8 +206,8 @@ def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
     for number, row in enumerate(rows, start=1):
         place = f"item {number}"
         if isinstance(row, dict):
-            said = {str(read_as.get(name, name)): each for name, each in row.items()}
-            yield _item(said, place, language)
+            named = {str(read_as.get(name, name)): each for name, each in row.items()}
+            yield _item(named, place, language)
         else:
             yield BadRow(place, "It is no JSON object; write {...} for each.")
     yield from notes
