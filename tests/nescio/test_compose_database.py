@@ -156,7 +156,7 @@ def pooler(database, tmp_path):
             return False
 
     try:
-        wait_until(answers, 20)
+        wait_until(answers)
         yield url
     finally:
         process.end()
@@ -234,7 +234,7 @@ def test_a_backup_is_made_when_the_last_one_is_too_old(database):
     environment = database.backup_environment()
     with subprocess.Popen(command, cwd=database.backups, env=environment) as service:
         try:
-            wait_until(lambda: database.backup("check").returncode == 0, 60)
+            wait_until(lambda: database.backup("check").returncode == 0)
         finally:
             service.terminate()
 

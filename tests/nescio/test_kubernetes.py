@@ -292,7 +292,7 @@ def test_pgbouncer_starts_with_its_file(tmp_path):
 
     process = Process((PGBOUNCER, *as_user, str(file)), tmp_path / "log", {})
     try:
-        wait_until(lambda: "refused" not in _why_nobody_gets_in(port), 20)
+        wait_until(lambda: "refused" not in _why_nobody_gets_in(port))
         said = _why_nobody_gets_in(port)
     finally:
         process.end()

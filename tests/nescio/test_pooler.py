@@ -80,7 +80,7 @@ def _start(web_role, tmp_path, place):
         except psycopg.OperationalError:
             return False
 
-    wait_until(answers, 20)
+    wait_until(answers)
     return url
 
 

@@ -117,7 +117,7 @@ def paused(standby, settings):
     settings.DATABASE_REPLICA_WAIT = timedelta(milliseconds=20)
     _on(standby, "SELECT pg_wal_replay_pause()::text")
     wait_until(
-        lambda: _on(standby, "SELECT pg_get_wal_replay_pause_state()") == "paused", 20
+        lambda: _on(standby, "SELECT pg_get_wal_replay_pause_state()") == "paused"
     )
     try:
         yield

@@ -251,7 +251,7 @@ def test_web_processes_share_models_counts_and_the_port(
     servers[0].kill()
     servers[0].wait(10)
     assert [ask(20 + number) for number in range(4)] == [200] * 4
-    wait_until(lambda: len(head.children()) == 2, 30)
+    wait_until(lambda: len(head.children()) == 2)
     assert ask(24) == 429  # counted by both, and by one that is gone
     metrics = urllib.request.Request(
         f"{system.url}/metrics", headers={"Authorization": "Bearer counted"}

@@ -45,18 +45,20 @@ def test_every_entry_has_one_embedding_though_the_worker_was_killed_in_between(
     other = tmp_path / "other"
     shutil.copytree(get_model_path(), other)
     (other / "note.json").write_text("{}")  # another fingerprint
-    job = enqueue("kb.embed", {"name": str(other)})
+    job = enqueue("kb.embed", {"name": str(other), "hold": [128, 256]})
+    # A paused worker would lose its lease of 3 s; a killed one's ends at once.
+    start = partial(system.start, NESCIO_JOB_LEASE_SECONDS="900")
     system.start_beat()
-    worker = system.start()
+    worker = start()
 
     for attempt, kill in enumerate((Process.kill_child, Process.kill_group), start=1):
-        wait_until(partial(is_under_way, job, attempt, job.done), 60)
+        wait_until(partial(is_under_way, job, attempt, job.done))
         time.sleep(0.1)
         kill(worker)
         job.refresh_from_db()
         assert job.done < 400, "killed too late to show anything"
-    system.start()
-    wait_until(partial(is_finished, job), 60)
+    start()
+    wait_until(partial(is_finished, job))
 
     assert job.state == "succeeded", job.error
     assert job.attempts == 3

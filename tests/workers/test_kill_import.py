@@ -45,17 +45,21 @@ def test_every_row_is_one_entry_though_the_worker_was_killed_in_between(
         by=make_curator(),
     )
     job = enqueue_import(begun, apply=True, by=None)
+    job.parameters |= {"hold": [256, 512]}
+    job.save(update_fields=["parameters"])
+    # A paused worker would lose its lease of 3 s; a killed one's ends at once.
+    start = partial(system.start, NESCIO_JOB_LEASE_SECONDS="900")
     system.start_beat()
-    worker = system.start()
+    worker = start()
 
     for kill in (Process.kill_child, Process.kill_group):
-        wait_until(partial(has_done, job, job.done), 120)
+        wait_until(partial(has_done, job, job.done))
         kill(worker)
         job.refresh_from_db()
         assert job.done < ROWS, "killed too late to show anything"
         if kill is not Process.kill_child:
-            worker = system.start()
-    wait_until(lambda: has_done(job, ROWS), 120)
+            worker = start()
+    wait_until(lambda: has_done(job, ROWS))
 
     assert job.state == "succeeded", job.error
     assert job.attempts >= 3

@@ -1,6 +1,5 @@
 import itertools
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -33,6 +32,7 @@ from tests.factories import (
     make_knowledge_base,
 )
 from tests.kb.embedding.tiny_embedder import save_tiny_embedder
+from tests.workers.processes import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
@@ -179,6 +179,7 @@ class Traffic:
     failures: list[str] = field(default_factory=list)
     models_seen: set[str] = field(default_factory=set)
     edits: int = 0
+    questions: int = 0
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -190,10 +191,17 @@ class Traffic:
             thread.start()
         try:
             yield
+            assert all(thread.is_alive() for thread in threads)
         finally:
             self.stop.set()
             for thread in threads:
                 thread.join()
+
+    def wait_for_more(self, number: int) -> None:
+        """Return once so many more questions and edits began and ended."""
+        # Those that are under way now began before.
+        questions, edits = self.questions + number + 1, self.edits + number + 1
+        wait_until(lambda: self.questions >= questions and self.edits >= edits)
 
     def _ask(self) -> None:
         # The second half of the entries is never edited.
@@ -204,6 +212,7 @@ class Traffic:
             self.models_seen.add(found.embedder)
             if found.visible < len(self.entries) or found.hits[0].distance > 0.01:
                 self.failures.append(f"asked {entry.text}: {found}")
+            self.questions += 1
         connection.close()
 
     def _write(self) -> None:
@@ -230,13 +239,15 @@ def test_edits_and_questions_in_mid_job_meet_a_complete_model(tiny: str):
     traffic = Traffic(entries, everyone_scope(), make_curator())
 
     with traffic.running():
-        time.sleep(0.3)
+        traffic.wait_for_more(3)
+        before = (traffic.questions, traffic.edits)
         job = embed(tiny)
-        time.sleep(0.5)
+        after = (traffic.questions, traffic.edits)
+        traffic.wait_for_more(3)
 
     assert job.state == Job.State.SUCCEEDED, job.error
     assert traffic.failures == []
-    assert traffic.edits > 10
+    assert all(late > early for early, late in zip(before, after, strict=True))
     assert traffic.models_seen == {
         load_embedder("bundled").fingerprint,
         load_embedder(tiny).fingerprint,
@@ -365,14 +376,12 @@ def test_the_command_follows_the_job_to_its_end(tiny: str, capsys):
 
 
 def _work_off_one_job() -> None:
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        job = Job.objects.filter(state=Job.State.QUEUED).first()
-        if job is not None:
-            run_job(job.pk, HANDLERS)
-            break
-        time.sleep(0.05)
-    connection.close()
+    queued = Job.objects.filter(state=Job.State.QUEUED)
+    try:
+        wait_until(queued.exists)
+        run_job(queued.get().pk, HANDLERS)
+    finally:
+        connection.close()
 
 
 @pytest.mark.parametrize(

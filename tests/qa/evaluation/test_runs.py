@@ -231,7 +231,7 @@ def test_a_killed_command_goes_on_and_judges_every_question_once(tmp_path):
     done = EvaluationResult.objects.count()
     process = start()
     try:
-        assert process.stop(120, number=0) == 0, log.read_text()
+        assert process.stop(number=0) == 0, log.read_text()
     finally:
         process.end()
 
