@@ -41,6 +41,10 @@ MOST, _BESIDE = 2, 1 / 6
 # as if exactly one entry could answer: right where near misses are written to compete, and
 # too little where entries of one subject answer in parts. At 0 nothing competes.
 COMPETITION: Final = 0.5
+# What an entry gains by standing out: for each step that it is ahead of the next one beyond
+# the usual lead, and as much less for each that it lacks. An entry of a subject that nothing
+# else is about is right more often than it seems.
+_STANDING_OUT, _USUAL_LEAD, _MOST_LEAD = 0.2, 2.5, 4.0  # the leads are of log-odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,7 @@ class Verifier(Protocol):
 
 # How a question is read, by which thresholds are held to be current. A change that moves
 # odds gets a new number, and knowledge bases calibrate themselves again.
-READING: Final = "7"
+READING: Final = "8"
 _MOST_READ: Final = (
     3  # times a text, by its parts; a table of short cells is twice as long
 )
@@ -212,7 +216,27 @@ def chance_of(
     ours = [_said(text) in together for text in texts]
     own = [odds for odds, is_ours in zip(found, ours, strict=True) if is_ours]
     others = [odds for odds, is_ours in zip(found, ours, strict=True) if not is_ours]
-    return float(expit(logsumexp(own) - competition * logsumexp([*others, 0.0])))
+    both = float(logsumexp(own)), np.array(others)
+    return float(expit(log_odds_of_right(*both, competition=competition)))
+
+
+def log_odds_of_right(
+    own: NDArray[np.float64] | float,
+    others: NDArray[np.float64],
+    *,
+    competition: float = COMPETITION,
+) -> NDArray[np.float64]:
+    """Return the log-odds that what is shown answers, beside what is not shown.
+
+    Args:
+        own: Of what is shown, against none: (...).
+        others: Of each other passage, against none: (..., passages), -inf where none is.
+    """
+    every = np.concatenate([others, np.zeros((*others.shape[:-1], 1))], axis=-1)
+    lead = own - others.max(axis=-1, initial=-np.inf)
+    gained = _STANDING_OUT * (np.clip(lead, 0.0, _MOST_LEAD) - _USUAL_LEAD)
+    found: NDArray[np.float64] = own - competition * logsumexp(every, axis=-1) + gained
+    return found
 
 
 def chance_of_any(found: Sequence[float]) -> float:

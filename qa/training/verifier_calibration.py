@@ -18,13 +18,13 @@ from probes.verifier.card import Calibration
 from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Verifier
 from qa.pipeline.choice import (
-    COMPETITION,
     FAR_BEHIND,
     LEAST_READ,
     READ_CLOSELY,
     READ_TOGETHER,
     Passage,
     likeliest_sentence,
+    log_odds_of_right,
     sentences_of,
     weighed_together,
 )
@@ -165,13 +165,10 @@ def chosen(
         log_odds: As `Asked.log_odds` returns them: (questions, entries).
         right: Whether each entry answers: the same shape.
     """
-    odds = np.pad(log_odds, ((0, 0), (0, 1)))  # the last is none's
-    best = odds[:, :-1].argmax(1)
-    rows = np.arange(len(odds))
-    likeliest = odds[rows, best].copy()
-    odds[rows, best] = -np.inf
-    chance = expit(likeliest - COMPETITION * logsumexp(odds, axis=1))
-    return chance, right[rows, best]
+    rows, best = np.arange(len(log_odds)), log_odds.argmax(1)
+    likeliest, others = log_odds[rows, best], log_odds.copy()
+    others[rows, best] = -np.inf
+    return expit(log_odds_of_right(likeliest, others)), right[rows, best]
 
 
 def ask(

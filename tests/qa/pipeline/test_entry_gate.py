@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from kb.text.words import sentence_spans
 from kb.types import Contradiction, Evidence, Excluded, Exclusion
@@ -321,10 +321,27 @@ def test_an_entry_is_worth_less_beside_another_that_fits_as_well():
             for at in range(len(odds))
         ]
 
-    assert chances_of(0.9) == pytest.approx([0.9])
-    # 9 to 1 against none; the other, with none 10 to 1, counts by its root.
-    one = 9 / (9 + math.sqrt(10))
+    # 9 to 1 against none, and no other comes near.
+    assert chances_of(0.9) == pytest.approx([with_lead(9, math.inf)])
+    # The other, with none 10 to 1, counts by its root.
+    one = with_lead(9 / math.sqrt(10), 0)
     assert chances_of(0.9, 0.9) == pytest.approx([one, one])
+
+
+def with_lead(odds: float, lead: float) -> float:
+    """Return the probability of something that is so far ahead of the next."""
+    odds *= math.exp(0.2 * (min(lead, 4.0) - 2.5))
+    return odds / (1 + odds)
+
+
+def test_an_entry_that_stands_out_is_likelier_than_one_that_others_come_near():
+    texts = ["It costs 9 euros.", "It is blue.", "It is sent by post."]
+    near, far, farther, farthest = (
+        chance_of([2.0, 2.0 - lead, -60.0], texts, [0]) for lead in (1.0, 3.0, 4.0, 5.0)
+    )
+    assert near < far < farther
+    # As far ahead as counts; what is left is that the other is less likely itself.
+    assert farthest == pytest.approx(farther, abs=0.02)
 
 
 def test_entries_that_say_the_same_in_the_same_words_count_together():
@@ -335,8 +352,8 @@ def test_entries_that_say_the_same_in_the_same_words_count_together():
         "A new card does not cost 9 euros.",
     )
     odds = [1.0, 1.0, 1.0, 1.0]
-    both = 2 * math.e / (2 * math.e + math.sqrt(2 * math.e + 1))
-    one = math.e / (math.e + math.sqrt(3 * math.e + 1))
+    both = with_lead(2 * math.e / math.sqrt(2 * math.e + 1), math.log(2))
+    one = with_lead(math.e / math.sqrt(3 * math.e + 1), 0)
     chances = [chance_of(odds, texts, [at]) for at in range(4)]
     assert chances == pytest.approx([both, both, one, one])
     assert chance_of(odds, texts, [0, 1]) == pytest.approx(both)
@@ -348,10 +365,9 @@ def test_what_is_shown_is_likelier_with_more_of_it_and_less_with_rivals(odds, da
     places = st.sampled_from(range(len(odds)))
     shown = data.draw(st.lists(places, min_size=1, unique=True))
     chance = chance_of(odds, texts, shown)
-    assert 0 <= chance <= chance_of_any(odds) + 1e-9
-    assert chance_of(odds, texts, range(len(odds))) == pytest.approx(
-        chance_of_any(odds)
-    )
+    every = with_lead(math.exp(logsumexp(odds)), math.inf)
+    assert 0 <= chance <= every + 1e-9
+    assert chance_of(odds, texts, range(len(odds))) == pytest.approx(every)
     more = sorted({*shown, data.draw(places)})
     assert chance_of(odds, texts, more) >= chance - 1e-12
     rival = [*odds, data.draw(st.floats(-60, 60))]
@@ -482,7 +498,9 @@ def test_two_entries_that_are_nearly_as_likely_are_one_answer():
     assert [citation.entry_id for citation in outcome.citations] == [1, 2]
     assert [piece.entry_id for piece in outcome.evidence] == [1, 2]
     signals = flat([vars_of(signal) for signal in outcome.signals])
-    assert signals["entry_answers"] == pytest.approx(13 / (13 + math.sqrt(1 + 1 / 99)))
+    lead = math.log(13 * 99)
+    expected = with_lead(13 / math.sqrt(1 + 1 / 99), lead)
+    assert signals["entry_answers"] == pytest.approx(expected)
 
 
 def test_where_three_are_as_likely_none_is_the_answer():
@@ -500,7 +518,7 @@ def test_an_entry_that_says_the_same_is_not_shown_twice():
     outcome = outcome_of([0.9, 0.9], ONE, again)
     assert outcome.answer == ONE.text
     signals = flat([vars_of(signal) for signal in outcome.signals])
-    assert signals["entry_answers"] == pytest.approx(18 / 19)
+    assert signals["entry_answers"] == pytest.approx(with_lead(18, math.inf))
 
 
 def test_two_entries_that_contradict_each_other_are_no_answer():
