@@ -22,6 +22,8 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from werkzeug.serving import make_server
 
+from tests.workers.processes import wait_until
+
 # What the token of such a subject says in place of the truth; None leaves it out.
 FAULTS: dict[str, dict[str, object]] = {
     "wrong-audience": {"aud": "another-client"},
@@ -90,6 +92,14 @@ def make_app():
     return app
 
 
+def _answers(issuer: str) -> bool:
+    try:
+        requests.get(issuer, timeout=5)
+    except requests.RequestException:
+        return False
+    return True
+
+
 @contextmanager
 def running(port: int) -> Iterator[str]:
     """Run a provider; yield its issuer."""
@@ -100,16 +110,11 @@ def running(port: int) -> Iterator[str]:
     )
     issuer = f"http://localhost:{port}"
     try:
-        for _ in range(300):
-            try:
-                requests.get(issuer, timeout=5)
-                break
-            except requests.ConnectionError:
-                time.sleep(0.1)
+        wait_until(lambda: _answers(issuer))
         yield issuer
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def use(settings, issuer: str) -> None:

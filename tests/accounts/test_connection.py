@@ -55,4 +55,4 @@ def test_after_the_database_ended_all_connections_the_next_request_gets_one():
 
     assert len(ended) == count - 1
     assert alive not in ended
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10  # as long as the pool lets a request wait

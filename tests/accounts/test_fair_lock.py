@@ -6,7 +6,7 @@ import pytest
 
 from accounts.fair_lock import FairLock
 
-_GIVE_UP_SECONDS = 30
+_GIVE_UP_SECONDS = 180
 
 
 def until(is_so):

@@ -298,7 +298,7 @@ def test_of_two_at_the_same_time_one_is_done_and_the_other_told_so(
 
     def slow(**fields):
         begun.set()
-        assert may_go.wait(20)
+        assert may_go.wait(60)
         return create_entry(**fields)
 
     def first():
@@ -308,10 +308,10 @@ def test_of_two_at_the_same_time_one_is_done_and_the_other_told_so(
     monkeypatch.setattr("kb.entries.api.create_entry", slow)
     thread = threading.Thread(target=first)
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     meanwhile = send(rest_client(make_curator()), FACT)
     may_go.set()
-    thread.join(20)
+    thread.join(60)
 
     assert code(meanwhile) == (409, "idempotency_key_in_use")
     assert meanwhile["Retry-After"] == "1"

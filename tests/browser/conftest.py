@@ -11,7 +11,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from accounts.roles import Role
 from jobs.models import Job
@@ -21,6 +21,8 @@ from tests.factories import make_document, make_entry, make_knowledge_base, make
 from workers.registry import HANDLERS
 
 PASSWORD = "correct horse battery"
+# For what is to be seen on a page: a busy machine takes many seconds for some.
+WAIT_MILLISECONDS = 60_000
 CHROMIUM = os.environ.get("NESCIO_CHROMIUM") or shutil.which("chromium")
 
 
@@ -40,6 +42,7 @@ def browser() -> Iterator[Browser]:
     # Playwright runs an event loop in this thread, so no longer than it must; the ORM is
     # called beside the loop, not in it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    expect.set_options(timeout=WAIT_MILLISECONDS)
     with sync_playwright() as playwright:
         launched = playwright.chromium.launch(
             executable_path=CHROMIUM, args=["--no-sandbox"]
@@ -124,7 +127,7 @@ def make_desk(live_server, browser):
 
     def make(**options) -> Desk:
         context = browser.new_context(**options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(WAIT_MILLISECONDS)
         desk = Desk(context.new_page(), live_server.url)
         desk.page.on(
             "console",

@@ -77,7 +77,7 @@ def test_a_version_is_made_in_words_activated_and_decides_on_the_ask_page(owner)
     said = page.locator("#cases-title + p")
     expect(said).to_contain_text("The test cases wait for a worker.")
     work("qa.evaluate")
-    expect(said).to_contain_text("The test case passes.", timeout=10_000)
+    expect(said).to_contain_text("The test case passes.")
     expect(page.get_by_label("Reason for activating")).to_have_count(0)
     assert violations(page) == []
     page.get_by_role("button", name="Confirm").press("Enter")

@@ -638,7 +638,7 @@ def test_a_response_that_drips_is_cut_off(settings, monkeypatch):
         result = post(url, Message("evt_1", b"{}"), [b"key"])
 
     assert "No complete response" in result.error
-    assert result.milliseconds < 5_000
+    assert result.milliseconds < 60_000
 
 
 def test_an_admin_makes_tests_and_replays_by_the_pages(client, owner, receiver):

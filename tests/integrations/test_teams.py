@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from qa.answers import asking
 from qa.models import Answer
 from tests.factories import make_audience, make_entry, make_user
 from tests.integrations import chat_payloads as payloads
+from tests.workers.processes import wait_until
 
 SECRET = base64.b64encode(b"a token that Teams shows once").decode()
 FEE = "What does a replacement card cost?"
@@ -124,11 +124,12 @@ def test_what_takes_longer_goes_on_and_is_linked_to(chat, monkeypatch, settings)
 
     answer = Answer.objects.get()
     assert said.endswith(f"{settings.PUBLIC_URL}/answers/{answer.pk}")
-    for _ in range(100):
+
+    def is_answered() -> bool:
         answer.refresh_from_db()
-        if answer.outcome == Answer.Outcome.ANSWERED:
-            break
-        time.sleep(0.1)
+        return answer.outcome == Answer.Outcome.ANSWERED
+
+    wait_until(is_answered)
     assert answer.text == "It costs 12 euros."
 
 

@@ -217,7 +217,7 @@ def test_a_process_that_is_killed_is_started_again_until_make_stop(run, started_
         check=True,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
     )
     assert f"process {system.process.pid}" in done.stdout
     assert system.wait() == 0
@@ -249,7 +249,7 @@ def test_web_processes_share_models_counts_and_the_port(
     with ThreadPoolExecutor(8) as clients:
         assert [*clients.map(ask, range(20))] == [200] * 20
     servers[0].kill()
-    servers[0].wait(10)
+    servers[0].wait(60)
     assert [ask(20 + number) for number in range(4)] == [200] * 4
     wait_until(lambda: len(head.children()) == 2)
     assert ask(24) == 429  # counted by both, and by one that is gone

@@ -18,7 +18,7 @@ from workers.queues import QUEUES
 
 pytestmark = pytest.mark.slow
 
-_WAIT_SECONDS = 30
+_WAIT_SECONDS = 180
 # Starts a process of its own, tells both pids, and goes on.
 _PARENT = """
 import subprocess, sys, os, time
@@ -134,7 +134,7 @@ def test_child_that_dies_is_started_again_and_its_rest_is_ended(supervise, said)
     first, rest = (int(pid) for pid in _lines(written)[0].split())
 
     psutil.Process(first).kill()
-    _wait(lambda: len(_lines(written)) == 2)
+    _wait(lambda: len(_lines(written)) == 2 and len(said) == 2)
 
     assert supervisor.deaths == 1
     assert "The child ended with signal SIGKILL" in said[0]
@@ -151,7 +151,7 @@ def test_children_of_a_killed_fork_server_are_replaced(supervise, said):
     assert "GIVEN" not in os.environ
 
     psutil.Process(first.ppid()).kill()
-    _wait(lambda: len(_lines(written)) == 2)
+    _wait(lambda: len(_lines(written)) == 2 and len(said) == 2)
 
     _wait(lambda: not _alive(first.pid))
     assert supervisor.deaths == 1
@@ -159,20 +159,23 @@ def test_children_of_a_killed_fork_server_are_replaced(supervise, said):
 
 
 def test_child_that_can_not_run_is_tried_less_and_less_often(supervise, said):
-    supervisor, _ = supervise("import sys; sys.exit('no configuration')")
+    supervise("import sys; sys.exit('no configuration')")
 
-    _wait(lambda: supervisor.deaths == 2)
+    def ends():
+        return [each for each in said if "exit status" in each]
 
-    assert "exit status 1; it is started again in 1 s" in said[0]
-    assert "no configuration" in said[0]
-    assert "it is started again in 2 s" in said[-1]
+    _wait(lambda: len(ends()) >= 2)
+
+    assert "exit status 1; it is started again in 1 s" in ends()[0]
+    assert "no configuration" in ends()[0]
+    assert "it is started again in 2 s" in ends()[1]
 
 
 def test_child_that_was_healthy_is_started_again_at_once(supervise, said, monkeypatch):
     monkeypatch.setattr(processes, "_HEALTHY_SECONDS", 0.0)
 
-    supervisor, _ = supervise("import sys; sys.exit('a fault')")
-    _wait(lambda: supervisor.deaths == 2)
+    supervise("import sys; sys.exit('a fault')")
+    _wait(lambda: len(said) >= 3)
 
     assert all("it is started again at once" in each for each in said[::2])
 

@@ -53,7 +53,10 @@ def test_an_archive_holds_every_field_of_what_it_keeps():
 @settings(
     max_examples=6,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(seed=st.integers(0, 2**32), is_one=st.booleans())
 def test_a_restored_archive_makes_the_same_archive_again(tmp_path, seed, is_one):
@@ -240,7 +243,10 @@ def test_what_is_no_archive_is_refused(tmp_path):
 @settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(data=st.data())
 def test_a_damaged_archive_writes_nothing(archive, data):

@@ -197,7 +197,10 @@ def question_vector(seed: int) -> QuestionVector:
 @settings(
     max_examples=40,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(
     shape=st.lists(rows, min_size=ENTRIES, max_size=ENTRIES),
@@ -241,7 +244,10 @@ def test_search_equals_the_reference(entries, route, shape, asker, seed, words):
 @settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(
     shape=st.lists(rows, min_size=ENTRIES, max_size=ENTRIES),
@@ -274,7 +280,10 @@ def test_four_hits_hold_the_nearest_and_the_one_that_decides(
 @settings(
     max_examples=40,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+    ],
 )
 @given(
     shape=st.lists(rows, min_size=ENTRIES, max_size=ENTRIES),

@@ -198,7 +198,7 @@ def test_a_caller_who_hangs_up_leaves_a_decided_question(known_and_committed):
 
     for thread in threading.enumerate():
         if thread.name.startswith("ask "):
-            thread.join(timeout=30)
+            thread.join(timeout=180)
     assert Answer.objects.get().outcome == "answered"
 
 
