@@ -145,7 +145,7 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
 
 def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
     """Return rows below the header, as far as they can be read; the text is at its start."""
-    sample = io.StringIO(text.read(_SAMPLED))
+    sample = io.StringIO(text.read(_SAMPLED), newline="")
     text.seek(0)
     found: list[list[str]] = []
     with suppress(csv.Error):

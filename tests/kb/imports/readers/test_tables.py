@@ -233,8 +233,11 @@ _LONG = "Ring the desk before noon."
         ),
     ],
 )  # fmt: skip
-def test_columns_of_unknown_names_are_understood_by_what_they_hold(rows, understood):
-    read = items("a.csv", "\n".join(rows).encode())
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_columns_of_unknown_names_are_understood_by_what_they_hold(
+    rows, understood, end
+):
+    read = items("a.csv", end.join(rows).encode())
 
     assert isinstance(read[0], UnreadColumns)
     assert read[0].understood == understood
