@@ -11,7 +11,14 @@ from axe_playwright_python.base import AXE_SCRIPT
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    Locator,
+    Page,
+    Request,
+    expect,
+    sync_playwright,
+)
 
 from accounts.roles import Role
 from jobs.models import Job
@@ -74,7 +81,7 @@ class Desk:
 
     def close(self) -> None:
         """Close it once nothing is asked any more: the database is emptied after it."""
-        for _ in range(50):
+        for _ in range(WAIT_MILLISECONDS // 20):
             if not self.requests:
                 break
             self.page.wait_for_timeout(20)
@@ -149,6 +156,21 @@ def make_desk(live_server, browser):
     for desk in desks:
         desk.close()
     assert [desk.complaints for desk in desks] == [[] for _ in desks]
+
+
+def choose_by_typing(field: Locator, begins: str) -> None:
+    """Type how an option begins, again where a busy machine was slow between two letters.
+
+    A browser forgets what was typed after a second, and takes the next letter for a first.
+    """
+    field.focus()
+    for _ in range(20):
+        field.page.keyboard.type(begins)
+        chosen: str = field.evaluate("each => each.selectedOptions[0].text")
+        if chosen.strip().lower().startswith(begins.lower()):
+            return
+        field.page.wait_for_timeout(1_500)
+    pytest.fail(f"{begins!r} can't be chosen by typing it")
 
 
 @pytest.fixture

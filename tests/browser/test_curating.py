@@ -11,7 +11,7 @@ from kb.models import Entry
 from qa.inbox.services import flag_entry
 from tests.factories import make_curator, make_entry, make_user
 
-from .conftest import OURS_IN_ADMIN, violations
+from .conftest import OURS_IN_ADMIN, choose_by_typing, violations
 
 pytestmark = pytest.mark.usefixtures("knowledge")
 
@@ -64,8 +64,7 @@ def test_who_saves_as_verified_what_contradicts_reads_that_it_is_not(curator):
     page = curator.open("/admin/kb/entry/add/")
     said = "The Tarn Gold card costs 80 euros a year."
     page.get_by_label("Text").fill(said)
-    page.get_by_label("State").focus()
-    page.keyboard.type("verified")
+    choose_by_typing(page.get_by_label("State"), "verified")
     page.get_by_role("button", name="Save", exact=True).press("Enter")
     expect(
         page.get_by_text("The entry is saved, but it is not verified")

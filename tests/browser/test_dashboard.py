@@ -12,7 +12,7 @@ from accounts.services import alerts_of
 from qa.dashboard.counting import count_days
 from qa.models import Answer
 from qa.policies.services import ensure_default_policy
-from tests.browser.conftest import make_signed_up, violations
+from tests.browser.conftest import choose_by_typing, make_signed_up, violations
 from tests.factories import make_knowledge_base
 from tests.qa.answer_rows import make_answer
 from tests.qa.dashboard.test_model_use import written
@@ -93,8 +93,7 @@ def test_the_figures_are_what_was_asked_in_the_period_and_the_knowledge_base(
     expect(questions).to_have_text("3")
     base = page.get_by_label("Knowledge base")
     expect(base).to_be_visible()
-    base.focus()
-    page.keyboard.type("Cards")
+    choose_by_typing(base, "Cards")
     page.get_by_role("button", name="Show").press("Enter")
     expect(questions).to_have_text("2")
     expect(tile("Answered")).to_contain_text("50.0")
@@ -104,8 +103,7 @@ def test_the_figures_are_what_was_asked_in_the_period_and_the_knowledge_base(
     expect(chart.get_by_role("img")).to_be_visible()
     chart.get_by_text("As a table").press("Enter")
     expect(chart.get_by_role("row").nth(1)).to_be_visible()
-    page.get_by_label("Last", exact=True).focus()
-    page.keyboard.type("90")
+    choose_by_typing(page.get_by_label("Last", exact=True), "90")
     page.get_by_role("button", name="Show").press("Enter")
     expect(questions).to_have_text("4")
     expect(tile("Refused")).to_contain_text("75.0")

@@ -22,7 +22,7 @@ from tests.kb.sources.test_exports import answer, article, html_page
 from tests.kb.sources.test_git import Repository
 from workers import tasks
 
-from .conftest import Desk, make_signed_up, violations, work
+from .conftest import Desk, choose_by_typing, make_signed_up, violations, work
 
 NEW_CARD = CARD.replace("12 euros", "15 euros")
 
@@ -228,29 +228,13 @@ def test_the_address_is_explained_for_the_kind_that_is_chosen(desk):
     expect(explained).to_contain_text("the feed's address")
 
 
-def choose_kind(page: Page, kind: str) -> None:
-    """Type the first letters of a kind, again where a busy machine was slow between two.
-
-    A browser forgets what was typed after a second, and takes the next letter for a first.
-    """
-    field = page.get_by_label("Kind")
-    field.focus()
-    for _ in range(5):
-        page.keyboard.type(kind)
-        chosen: str = field.evaluate("each => each.selectedOptions[0].text")
-        if chosen.lower().startswith(kind.lower()):
-            return
-        page.wait_for_timeout(1_500)
-    pytest.fail(f"{kind!r} can't be chosen by typing it")
-
-
 def follow(desk: Desk, kind: str, address: str) -> Page:
     """Fill the form in without a mouse, and wait for the source's page."""
     page = desk.open("/admin/kb/followedsource/")
     page.get_by_role("link", name="Follow a source").first.press("Enter")
     page.get_by_label("Name").focus()
     page.keyboard.type("Help")
-    choose_kind(page, kind)
+    choose_by_typing(page.get_by_label("Kind"), kind)
     page.get_by_label("Address").focus()
     page.keyboard.insert_text(address)
     page.keyboard.press("Enter")

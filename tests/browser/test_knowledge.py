@@ -19,7 +19,7 @@ from tests.factories import (
 )
 from tests.qa.answer_rows import make_answer
 
-from .conftest import make_signed_up
+from .conftest import choose_by_typing, make_signed_up
 
 pytestmark = pytest.mark.usefixtures("knowledge")
 LOUNGE = "A lounge ticket costs 30 euros."
@@ -43,10 +43,11 @@ def rules() -> Document:
 
 def choose(page: Page, field: str, begins: str = "") -> None:
     """Choose an option as one does by keyboard, by how it begins; or the first."""
-    page.get_by_label(field, exact=True).focus()
+    chosen = page.get_by_label(field, exact=True)
     if begins:
-        page.keyboard.type(begins)
+        choose_by_typing(chosen, begins)
     else:
+        chosen.focus()
         page.keyboard.press("Home")
 
 

@@ -7,7 +7,7 @@ from accounts.roles import Role
 from kb.models import Entry, KnowledgeBase
 from tests.factories import make_entry, make_knowledge_base
 
-from .conftest import make_signed_up, violations
+from .conftest import choose_by_typing, make_signed_up, violations
 
 
 def test_a_curator_of_one_knowledge_base_is_made_and_finds_its_work_alone(
@@ -23,10 +23,8 @@ def test_a_curator_of_one_knowledge_base_is_made_and_finds_its_work_alone(
     owner = make_desk(viewport={"width": 1280, "height": 900})
     page = owner.log_in("owner", f"/admin/kb/knowledgebase/{cards.pk}/change/")
     page.get_by_role("link", name="Add another role").press("Enter")
-    page.locator("#id_roles-0-user").focus()
-    page.keyboard.type("ann")
-    page.locator("#id_roles-0-role").focus()
-    page.keyboard.type("curator")
+    choose_by_typing(page.locator("#id_roles-0-user"), "ann")
+    choose_by_typing(page.locator("#id_roles-0-role"), "curator")
     # The last heading, of the column that removes rows, is empty: the admin theme's own.
     assert violations(page, "#roles-group", serious_only=True) == []
     page.get_by_role("button", name="Save", exact=True).press("Enter")

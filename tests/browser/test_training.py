@@ -12,7 +12,7 @@ from jobs.run import run_job
 from probes.cards import ProbeKind
 from probes.models import Probe
 from qa.training.directions import MIN_QUESTIONS
-from tests.browser.conftest import make_signed_up
+from tests.browser.conftest import choose_by_typing, make_signed_up
 from tests.factories import make_entry, make_knowledge_base
 from tests.probes import tiny_models
 from workers.registry import HANDLERS
@@ -68,12 +68,10 @@ def train(desk, kind, *, seed, questions=None) -> Probe:
     page.get_by_role("link", name="Train for CBDR or CtrlA").press("Enter")
     kinds = page.get_by_label("Kind")
     expect(kinds).to_be_visible()
-    kinds.focus()
-    page.keyboard.type(kinds.locator(f"option[value={kind}]").inner_text())
+    choose_by_typing(kinds, kinds.locator(f"option[value={kind}]").inner_text().strip())
     if kind == ProbeKind.DIRECTIONS:
         base = make_knowledge_base()
-        page.get_by_label("Knowledge base").focus()
-        page.keyboard.type(base.name)
+        choose_by_typing(page.get_by_label("Knowledge base"), base.name)
     if questions:
         page.get_by_label("Questions").set_input_files(questions)
     page.get_by_label("Seed").fill(str(seed))
