@@ -11,7 +11,7 @@ from qa.answers import wording
 from qa.models import Answer, Vote
 from qa.pipeline.gates import SIGNALS
 from tests.browser.conftest import violations
-from tests.factories import make_entry
+from tests.factories import make_entry, make_knowledge_base
 from tests.qa.answer_rows import make_answer
 
 VERBATIM = "How do I block a lost card?"
@@ -131,6 +131,22 @@ def test_who_never_asked_is_shown_questions_that_are_answered(desk):
     expect(page.locator(".answer-text")).to_contain_text("under Cards, Block.")
     page.get_by_role("link", name="Help").press("Enter")
     expect(page.get_by_role("heading", name="When there is no answer")).to_be_visible()
+
+
+def test_a_question_is_asked_while_examples_of_another_knowledge_base_load(desk):
+    loans = make_knowledge_base("loans")
+    make_entry("A loan is paid back within ten years.", knowledge_base=loans)
+    page = desk.log_in("agent")
+    held = []
+    page.route("**/?knowledge_base=*", lambda route: held.append(route))
+
+    page.get_by_label("Knowledge base").select_option(label="Loans")
+    page.get_by_label("Your question").fill(UNKNOWN)
+    page.get_by_label("Your question").press("Enter")
+
+    expect(page.locator("#result-title")).to_have_text(UNKNOWN)
+    for route in held:
+        route.continue_()
 
 
 def test_keys_ask_break_lines_and_jump_to_the_box(desk):
