@@ -27,6 +27,7 @@ from rest_framework.request import Request
 from accounts import replica
 from accounts.delegation import DelegatingTokenAuthentication, UnknownUserError
 from accounts.prepared import execute
+from accounts.replaced_migrations import missing_replaced
 from accounts.roles import Role, has_role
 from jobs.models import Job
 from nescio import disk, fitness, warm_up
@@ -147,6 +148,7 @@ def _missing_migrations() -> int:
         return 0
     executor = MigrationExecutor(connection)
     missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+    missing += len(missing_replaced(executor.loader, executor.recorder))
     if not missing:
         _all_applied()
     return missing

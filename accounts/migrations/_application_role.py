@@ -27,6 +27,7 @@ _GRANT = (
     "ALTER DEFAULT PRIVILEGES IN SCHEMA {schema}"
     " GRANT USAGE, SELECT ON SEQUENCES TO {role}",
 )
+_READ_ONLY = "REVOKE INSERT, UPDATE, DELETE ON accounts_auditentry FROM {role}"
 _MAY_TAKE = """
 SELECT rolsuper OR pg_has_role(current_user, %s, 'SET') FROM pg_roles
 WHERE rolname = current_user
@@ -59,3 +60,11 @@ def make_role(apps: StateApps, editor: BaseDatabaseSchemaEditor) -> None:
         schema = sql.Identifier(cursor.fetchone()[0])
         for statement in _GRANT:
             cursor.execute(sql.SQL(statement).format(schema=schema, role=role))
+
+
+def let_only_triggers_write(apps: StateApps, editor: BaseDatabaseSchemaEditor) -> None:
+    """Leave the role no more than to read the audit."""
+    if settings.DATABASE_ROLE:
+        role = sql.Identifier(settings.DATABASE_ROLE)
+        with editor.connection.cursor() as cursor:
+            cursor.execute(sql.SQL(_READ_ONLY).format(role=role))

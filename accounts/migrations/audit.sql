@@ -66,3 +66,30 @@ CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON auth_group_permissions
         'permission_id auth_permission codename');
 CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON accounts_apitoken
     FOR EACH ROW EXECUTE FUNCTION accounts_audit('token', 'user_id auth_user username');
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON accounts_providergroup
+    FOR EACH ROW EXECUTE FUNCTION accounts_audit('provider group');
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON accounts_providergroup_groups
+    FOR EACH ROW EXECUTE FUNCTION accounts_audit(
+        'provider group', 'providergroup_id accounts_providergroup name',
+        'group_id auth_group name');
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON accounts_provideraccount
+    FOR EACH ROW EXECUTE FUNCTION accounts_audit(
+        'sign-in account', 'user_id auth_user username');
+
+-- The application's role adds no entries itself; by this function it adds one of what was
+-- undone, and the function says by whom.
+CREATE FUNCTION accounts_audit_undone(subject text, staying int) RETURNS void
+LANGUAGE sql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    INSERT INTO accounts_auditentry (at, actor, reader, kind, action, subject, changes)
+    SELECT
+        clock_timestamp(),
+        coalesce((
+            SELECT username FROM auth_user
+            WHERE id = substring(reader FROM '^nescio:user:([0-9]+)$')::bigint
+        ), ''),
+        reader, 'undo', 'update', left(subject, 500),
+        CASE WHEN staying = 0 THEN '{}'::jsonb
+            ELSE jsonb_build_object('stay as they are', jsonb_build_array(NULL, staying))
+        END
+    FROM (SELECT current_setting('application_name') AS reader) AS statement
+$$;

@@ -8,6 +8,11 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     initial = True
 
+    # A database that has all of these has this one.
+    replaces = [
+        ("jobs", "0002_jobs_know_their_origin"),
+    ]
+
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -93,8 +98,8 @@ class Migration(migrations.Migration):
                 (
                     "notified_at",
                     models.DateTimeField(
-                        db_column="rung_at",
                         blank=True,
+                        db_column="rung_at",
                         help_text="When a worker was last notified.",
                         null=True,
                     ),
@@ -116,6 +121,14 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="jobs",
                         to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "origin",
+                    models.JSONField(
+                        db_default=models.Value({}, models.JSONField()),
+                        default=dict,
+                        help_text="The request that started it: its id, and its trace (W3C Trace Context).",
                     ),
                 ),
             ],

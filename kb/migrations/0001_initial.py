@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import django.contrib.postgres.fields
 import django.contrib.postgres.indexes
 import django.contrib.postgres.search
 import django.core.validators
@@ -13,17 +14,58 @@ from pgvector.django import VectorExtension
 
 import kb.imports.models
 
-RULES = Path(__file__).with_name("rules.sql").read_text()
-UNDO = """
-DROP VIEW kb_entryoutline, kb_entrywords;
-DROP FUNCTION nescio_audiences, kb_record_entry, kb_refuse_entry_move,
-    kb_refuse_revision_delete, kb_refuse_revision_update, kb_keep_upkeep, kb_begin_upkeep,
-    kb_expiry_notice, kb_review_due, kb_keep_half_vectors CASCADE;
+RULES, PAST, AUDIT = (
+    Path(__file__).with_name(name).read_text()
+    for name in ("rules.sql", "past.sql", "audit.sql")
+)
+UNDO_RULES = """
+DROP VIEW kb_revisionoutline, kb_entryoutline, kb_entrywords CASCADE;
+DROP FUNCTION nescio_audiences, nescio_sees_all, kb_source_audiences, kb_record_entry,
+    kb_refuse_entry_move, kb_refuse_revision_delete, kb_refuse_revision_update,
+    kb_keep_upkeep, kb_begin_upkeep, kb_expiry_notice, kb_review_due, kb_keep_half_vectors
+    CASCADE;
+"""
+UNDO_PAST = """
+DROP FUNCTION kb_past;
+DROP FUNCTION kb_keep_former_row, kb_forget_conflict, kb_keep_former_vector CASCADE;
+"""
+UNDO_AUDIT = """
+DROP FUNCTION kb_audit_comment, kb_audit_wording, kb_audit_source CASCADE;
 """
 
 
 class Migration(migrations.Migration):
     initial = True
+
+    # A database that has all of these has this one.
+    replaces = [
+        ("kb", "0002_audit_audiences"),
+        ("kb", "0003_several_vectors"),
+        ("kb", "0004_revisions_keep_their_audience"),
+        ("kb", "0005_votes_make_due"),
+        ("kb", "0006_keep_texts_days"),
+        ("kb", "0007_flagged_entries"),
+        ("kb", "0008_comments"),
+        ("kb", "0009_past"),
+        ("kb", "0010_followed_sources"),
+        ("kb", "0011_entries_by_change"),
+        ("kb", "0012_revision_audience"),
+        ("kb", "0013_revisions_without_a_second_index"),
+        ("kb", "0014_proposals_by_decision"),
+        ("kb", "0015_flag_reasons"),
+        ("kb", "0016_wordings"),
+        ("kb", "0017_imported_and_denied_wordings"),
+        ("kb", "0018_entries_by_end"),
+        ("kb", "0019_embedding_sample"),
+        ("kb", "0020_planned_entries"),
+        ("kb", "0021_synonyms"),
+        ("kb", "0022_own_keys"),
+        ("kb", "0023_plans_of_entries"),
+        ("kb", "0024_plans_by_entry"),
+        ("kb", "0025_excel_imports"),
+        ("kb", "0026_planned_sections"),
+        ("kb", "0027_json_imports"),
+    ]
 
     dependencies = [
         ("accounts", "0001_initial"),
@@ -52,6 +94,268 @@ class Migration(migrations.Migration):
             options={
                 "db_table": "kb_entrywords",
                 "managed": False,
+            },
+        ),
+        migrations.CreateModel(
+            name="Audience",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("slug", models.SlugField(unique=True)),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "everyone",
+                    models.BooleanField(
+                        default=False, help_text="Every signed-in user belongs to it."
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Members of these groups see the entries of this audience.",
+                        related_name="audiences",
+                        to="auth.group",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["slug"],
+            },
+        ),
+        migrations.CreateModel(
+            name="KnowledgeBase",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("slug", models.SlugField(unique=True)),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "language",
+                    models.CharField(
+                        choices=[
+                            ("en", "English"),
+                            ("de", "German"),
+                            ("xx", "other (no stemming)"),
+                        ],
+                        default="en",
+                        max_length=2,
+                    ),
+                ),
+                (
+                    "review_interval_days",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        default=180,
+                        help_text="Days after which a verified entry must be verified again; empty: age alone makes no entry due.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(3650),
+                        ],
+                        verbose_name="review interval",
+                    ),
+                ),
+                (
+                    "when_overdue",
+                    models.CharField(
+                        choices=[
+                            ("mark", "stays verified and is marked as overdue"),
+                            ("doubt", "needs review once the grace period is over"),
+                        ],
+                        default="mark",
+                        max_length=5,
+                        verbose_name="overdue entries",
+                    ),
+                ),
+                (
+                    "overdue_grace_days",
+                    models.PositiveIntegerField(
+                        default=30,
+                        help_text="Days after a review became due.",
+                        validators=[django.core.validators.MaxValueValidator(3650)],
+                        verbose_name="grace period",
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "keep_texts_days",
+                    models.PositiveIntegerField(
+                        blank=True,
+                        help_text="Days after which the words of questions, answers and comments on them are erased each night; empty: never. Counts and grades stay.",
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(3650),
+                        ],
+                        verbose_name="keep questions",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "knowledge base",
+                "ordering": ["slug"],
+            },
+        ),
+        migrations.CreateModel(
+            name="Document",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("title", models.CharField(max_length=300)),
+                (
+                    "source",
+                    models.CharField(
+                        blank=True,
+                        help_text="Where it comes from: an address, a file name, a contract number.",
+                        max_length=500,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "audience",
+                    models.ForeignKey(
+                        help_text="The audience that its new entries get.",
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="documents",
+                        to="kb.audience",
+                    ),
+                ),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="documents",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="documents",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["title", "pk"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("title", ""), _negated=True),
+                        name="document_has_title",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Section",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("heading", models.CharField(max_length=300)),
+                (
+                    "position",
+                    models.PositiveIntegerField(
+                        help_text="0-based, among its siblings."
+                    ),
+                ),
+                (
+                    "document",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="sections",
+                        to="kb.document",
+                    ),
+                ),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="children",
+                        to="kb.section",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["document", "parent_id", "position"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("document", "parent", "position"),
+                        name="section_position_unique",
+                        nulls_distinct=False,
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Tag",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("slug", models.SlugField(unique=True)),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "facet",
+                    models.CharField(
+                        choices=[
+                            ("product_line", "product line"),
+                            ("line_of_business", "line of business"),
+                        ],
+                        max_length=16,
+                    ),
+                ),
+                (
+                    "experts",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Experts who review questions about this tag.",
+                        related_name="expert_tags",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["facet", "slug"],
             },
         ),
         migrations.CreateModel(
@@ -211,6 +515,94 @@ class Migration(migrations.Migration):
                         output_field=django.contrib.postgres.search.SearchVectorField(),
                     ),
                 ),
+                (
+                    "audience",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="entries",
+                        to="kb.audience",
+                    ),
+                ),
+                (
+                    "document",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="entries",
+                        to="kb.document",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="owned_entries",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "verified_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="verified_entries",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="entries",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "section",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="entries",
+                        to="kb.section",
+                    ),
+                ),
+                (
+                    "line_of_business",
+                    models.ForeignKey(
+                        blank=True,
+                        limit_choices_to={"facet": "line_of_business"},
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="entries_of_line_of_business",
+                        to="kb.tag",
+                    ),
+                ),
+                (
+                    "product_line",
+                    models.ForeignKey(
+                        blank=True,
+                        limit_choices_to={"facet": "product_line"},
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="entries_of_product_line",
+                        to="kb.tag",
+                    ),
+                ),
+                (
+                    "own_key",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What the system that it was imported from calls it: its row's id.",
+                        max_length=200,
+                    ),
+                ),
             ],
             options={
                 "verbose_name_plural": "entries",
@@ -220,6 +612,17 @@ class Migration(migrations.Migration):
                         fields=["search_vector"], name="entry_search_vector"
                     ),
                     models.Index(fields=["-created_at", "-id"], name="entry_newest"),
+                    models.Index(
+                        fields=["knowledge_base", "audience", "state"],
+                        include=("id", "confidence", "valid_until"),
+                        name="entry_visibility",
+                    ),
+                    models.Index(fields=["-updated_at", "-id"], name="entry_changed"),
+                    models.Index(
+                        condition=models.Q(("valid_until__isnull", False)),
+                        fields=["knowledge_base", "valid_until"],
+                        name="entry_ends",
+                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -232,189 +635,27 @@ class Migration(migrations.Migration):
                         condition=models.Q(("text", ""), _negated=True),
                         name="entry_has_text",
                     ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="EntryEmbedding",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("vector", pgvector.django.vector.VectorField()),
-                (
-                    "text_sha256",
-                    models.CharField(
-                        help_text="Digest of the embedded text, to detect a stale vector.",
-                        max_length=64,
-                    ),
-                ),
-            ],
-        ),
-        migrations.CreateModel(
-            name="KnowledgeBase",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("slug", models.SlugField(unique=True)),
-                ("name", models.CharField(max_length=100)),
-                (
-                    "language",
-                    models.CharField(
-                        choices=[
-                            ("en", "English"),
-                            ("de", "German"),
-                            ("xx", "other (no stemming)"),
-                        ],
-                        default="en",
-                        max_length=2,
-                    ),
-                ),
-                (
-                    "review_interval_days",
-                    models.PositiveIntegerField(
-                        blank=True,
-                        default=180,
-                        help_text="Days after which a verified entry must be verified again; empty: age alone makes no entry due.",
-                        null=True,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(3650),
-                        ],
-                        verbose_name="review interval",
-                    ),
-                ),
-                (
-                    "when_overdue",
-                    models.CharField(
-                        choices=[
-                            ("mark", "stays verified and is marked as overdue"),
-                            ("doubt", "needs review once the grace period is over"),
-                        ],
-                        default="mark",
-                        max_length=5,
-                        verbose_name="overdue entries",
-                    ),
-                ),
-                (
-                    "overdue_grace_days",
-                    models.PositiveIntegerField(
-                        default=30,
-                        help_text="Days after a review became due.",
-                        validators=[django.core.validators.MaxValueValidator(3650)],
-                        verbose_name="grace period",
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-            ],
-            options={
-                "verbose_name": "knowledge base",
-                "ordering": ["slug"],
-            },
-        ),
-        migrations.CreateModel(
-            name="Audience",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("slug", models.SlugField(unique=True)),
-                ("name", models.CharField(max_length=100)),
-                (
-                    "everyone",
-                    models.BooleanField(
-                        default=False, help_text="Every signed-in user belongs to it."
-                    ),
-                ),
-                (
-                    "groups",
-                    models.ManyToManyField(
-                        blank=True,
-                        help_text="Members of these groups see the entries of this audience.",
-                        related_name="audiences",
-                        to="auth.group",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["slug"],
-            },
-        ),
-        migrations.CreateModel(
-            name="Document",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("title", models.CharField(max_length=300)),
-                (
-                    "source",
-                    models.CharField(
-                        blank=True,
-                        help_text="Where it comes from: an address, a file name, a contract number.",
-                        max_length=500,
-                    ),
-                ),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                ("updated_at", models.DateTimeField(auto_now=True)),
-                (
-                    "audience",
-                    models.ForeignKey(
-                        help_text="The audience that its new entries get.",
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="documents",
-                        to="kb.audience",
-                    ),
-                ),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="documents",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "knowledge_base",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="documents",
-                        to="kb.knowledgebase",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["title", "pk"],
-                "constraints": [
                     models.CheckConstraint(
-                        condition=models.Q(("title", ""), _negated=True),
-                        name="document_has_title",
+                        condition=models.Q(
+                            models.Q(
+                                ("confidence", 1),
+                                ("state", "verified"),
+                                ("verified_at__isnull", False),
+                                ("verified_by__isnull", False),
+                            ),
+                            models.Q(
+                                models.Q(("state", "verified"), _negated=True),
+                                ("confidence__lt", 1),
+                            ),
+                            ("state", "retired"),
+                            _connector="OR",
+                        ),
+                        name="entry_certain_only_when_verified",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("source_key", ""), _negated=True),
+                        fields=("document", "source_key"),
+                        name="entry_once_in_its_source",
                     ),
                 ],
             },
@@ -434,7 +675,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text='"bundled", or a sentence-transformers name or path.',
+                        help_text='"bundled", a sentence-transformers name or path, or "server:" and a name.',
                         max_length=300,
                     ),
                 ),
@@ -461,6 +702,14 @@ class Migration(migrations.Migration):
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("activated_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "sample",
+                    pgvector.django.vector.VectorField(
+                        editable=False,
+                        help_text="What a server made of a text: its model is known by it.",
+                        null=True,
+                    ),
+                ),
             ],
             options={
                 "constraints": [
@@ -468,6 +717,52 @@ class Migration(migrations.Migration):
                         condition=models.Q(("state", "active")),
                         fields=("state",),
                         name="embedding_model_one_active",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="EntryEmbedding",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("vector", pgvector.django.vector.VectorField()),
+                (
+                    "text_sha256",
+                    models.CharField(
+                        help_text="Digest of all that is embedded of the entry, to detect a stale vector.",
+                        max_length=64,
+                    ),
+                ),
+                (
+                    "entry",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="embeddings",
+                        to="kb.entry",
+                    ),
+                ),
+                (
+                    "model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="embeddings",
+                        to="kb.embeddingmodel",
+                    ),
+                ),
+                ("part", models.PositiveSmallIntegerField(db_default=1, default=1)),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("entry", "model", "part"), name="entry_embedding_unique"
                     )
                 ],
             },
@@ -495,48 +790,6 @@ class Migration(migrations.Migration):
                 ),
             ],
         ),
-        migrations.AddField(
-            model_name="entry",
-            name="audience",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="entries",
-                to="kb.audience",
-            ),
-        ),
-        migrations.AddField(
-            model_name="entry",
-            name="document",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="entries",
-                to="kb.document",
-            ),
-        ),
-        migrations.AddField(
-            model_name="entry",
-            name="owner",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="owned_entries",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
-        migrations.AddField(
-            model_name="entry",
-            name="verified_by",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="verified_entries",
-                to=settings.AUTH_USER_MODEL,
-            ),
-        ),
         migrations.CreateModel(
             name="HalfVector",
             fields=[
@@ -556,23 +809,102 @@ class Migration(migrations.Migration):
                 ("half", pgvector.django.halfvec.HalfVectorField()),
             ],
         ),
-        migrations.AddField(
-            model_name="entryembedding",
-            name="entry",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="embeddings",
-                to="kb.entry",
-            ),
-        ),
-        migrations.AddField(
-            model_name="entryembedding",
-            name="model",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE,
-                related_name="embeddings",
-                to="kb.embeddingmodel",
-            ),
+        migrations.CreateModel(
+            name="FollowedSource",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("name", models.CharField(max_length=100)),
+                (
+                    "kind",
+                    models.CharField(
+                        help_text="Of `kb.sources.kinds.KINDS`.", max_length=30
+                    ),
+                ),
+                ("address", models.CharField(max_length=500)),
+                (
+                    "credential",
+                    models.CharField(
+                        blank=True,
+                        help_text="The environment variable that holds it; never the credential itself.",
+                        max_length=100,
+                    ),
+                ),
+                (
+                    "every_hours",
+                    models.PositiveIntegerField(
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(2160),
+                        ],
+                        verbose_name="read every",
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(default=True, verbose_name="read on schedule"),
+                ),
+                (
+                    "job_id",
+                    models.UUIDField(
+                        blank=True, help_text="The latest check.", null=True
+                    ),
+                ),
+                ("next_check_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "checked_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When it was last read to its end.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "counts",
+                    models.JSONField(default=dict, help_text="What that check did."),
+                ),
+                (
+                    "note",
+                    models.TextField(
+                        blank=True, help_text="What it left undone, and why."
+                    ),
+                ),
+                (
+                    "error",
+                    models.TextField(
+                        blank=True, help_text="Why the last check failed."
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="followed_sources",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="followed_sources",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["name", "pk"],
+            },
         ),
         migrations.CreateModel(
             name="Import",
@@ -602,12 +934,14 @@ class Migration(migrations.Migration):
                         choices=[
                             ("csv", "CSV"),
                             ("tsv", "TSV"),
+                            ("json", "JSON"),
                             ("jsonl", "JSON Lines"),
                             ("markdown", "Markdown"),
                             ("html", "HTML"),
                             ("text", "plain text"),
                             ("pdf", "PDF"),
                             ("docx", "DOCX"),
+                            ("xlsx", "Excel"),
                         ],
                         max_length=8,
                     ),
@@ -703,6 +1037,47 @@ class Migration(migrations.Migration):
                         to="kb.knowledgebase",
                     ),
                 ),
+                (
+                    "line_of_business",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="The line of business that new entries get.",
+                        limit_choices_to={"facet": "line_of_business"},
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="kb.tag",
+                    ),
+                ),
+                (
+                    "product_line",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="The product line that new entries get.",
+                        limit_choices_to={"facet": "product_line"},
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="kb.tag",
+                    ),
+                ),
+                (
+                    "followed",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Whose document it is: what is gone is only proposed for retirement.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="imports",
+                        to="kb.followedsource",
+                    ),
+                ),
+                (
+                    "planned_at",
+                    models.DateTimeField(
+                        blank=True, help_text="When its plan was begun.", null=True
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
@@ -737,18 +1112,9 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(
                         fields=("import_run", "source", "key"),
                         name="imported_key_unique",
-                    ),
-                ]
+                    )
+                ],
             },
-        ),
-        migrations.AddField(
-            model_name="entry",
-            name="knowledge_base",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="entries",
-                to="kb.knowledgebase",
-            ),
         ),
         migrations.CreateModel(
             name="Proposal",
@@ -869,6 +1235,14 @@ class Migration(migrations.Migration):
                         fields=["knowledge_base", "state", "-created_at"],
                         name="proposal_queue",
                     ),
+                    models.Index(
+                        models.OrderBy(
+                            models.F("decided_at"), descending=True, nulls_first=True
+                        ),
+                        models.OrderBy(models.F("confidence"), descending=True),
+                        models.OrderBy(models.F("id"), descending=True),
+                        name="proposal_by_decision",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(
@@ -946,106 +1320,8 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("owner", "entry", "due_at"), name="reminder_once"
-                    ),
-                ]
-            },
-        ),
-        migrations.CreateModel(
-            name="Section",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("heading", models.CharField(max_length=300)),
-                (
-                    "position",
-                    models.PositiveIntegerField(
-                        help_text="0-based, among its siblings."
-                    ),
-                ),
-                (
-                    "document",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="sections",
-                        to="kb.document",
-                    ),
-                ),
-                (
-                    "parent",
-                    models.ForeignKey(
-                        blank=True,
-                        null=True,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        related_name="children",
-                        to="kb.section",
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["document", "parent_id", "position"],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("document", "parent", "position"),
-                        name="section_position_unique",
-                        nulls_distinct=False,
-                    ),
+                    )
                 ],
-            },
-        ),
-        migrations.AddField(
-            model_name="entry",
-            name="section",
-            field=models.ForeignKey(
-                blank=True,
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="entries",
-                to="kb.section",
-            ),
-        ),
-        migrations.CreateModel(
-            name="Tag",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("slug", models.SlugField(unique=True)),
-                ("name", models.CharField(max_length=100)),
-                (
-                    "facet",
-                    models.CharField(
-                        choices=[
-                            ("product_line", "product line"),
-                            ("line_of_business", "line of business"),
-                        ],
-                        max_length=16,
-                    ),
-                ),
-                (
-                    "experts",
-                    models.ManyToManyField(
-                        blank=True,
-                        help_text="Experts who review questions about this tag.",
-                        related_name="expert_tags",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["facet", "slug"],
             },
         ),
         migrations.CreateModel(
@@ -1143,6 +1419,7 @@ class Migration(migrations.Migration):
                 (
                     "entry",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="revisions",
                         to="kb.entry",
@@ -1208,59 +1485,12 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("entry", "number"), name="revision_number_unique"
-                    ),
+                    )
+                ],
+                "indexes": [
+                    models.Index(fields=["entry", "audience"], name="revision_audience")
                 ],
             },
-        ),
-        migrations.AddField(
-            model_name="import",
-            name="line_of_business",
-            field=models.ForeignKey(
-                blank=True,
-                help_text="The line of business that new entries get.",
-                limit_choices_to={"facet": "line_of_business"},
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to="kb.tag",
-            ),
-        ),
-        migrations.AddField(
-            model_name="import",
-            name="product_line",
-            field=models.ForeignKey(
-                blank=True,
-                help_text="The product line that new entries get.",
-                limit_choices_to={"facet": "product_line"},
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="+",
-                to="kb.tag",
-            ),
-        ),
-        migrations.AddField(
-            model_name="entry",
-            name="line_of_business",
-            field=models.ForeignKey(
-                blank=True,
-                limit_choices_to={"facet": "line_of_business"},
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="entries_of_line_of_business",
-                to="kb.tag",
-            ),
-        ),
-        migrations.AddField(
-            model_name="entry",
-            name="product_line",
-            field=models.ForeignKey(
-                blank=True,
-                limit_choices_to={"facet": "product_line"},
-                null=True,
-                on_delete=django.db.models.deletion.SET_NULL,
-                related_name="entries_of_product_line",
-                to="kb.tag",
-            ),
         ),
         migrations.CreateModel(
             name="Upkeep",
@@ -1309,11 +1539,33 @@ class Migration(migrations.Migration):
                 (
                     "expiry_notice_at",
                     models.DateTimeField(
-                        help_text="When the owner is notified of its expiry.",
-                        null=True,
+                        help_text="When the owner is notified of its expiry.", null=True
                     ),
                 ),
                 ("postponed_until", models.DateTimeField(null=True)),
+                (
+                    "postponed_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "doubted_since",
+                    models.DateTimeField(
+                        help_text="If verified: since when votes call it wrong or out of date.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "flagged_since",
+                    models.DateTimeField(
+                        help_text="Since when people have flagged it as outdated.",
+                        null=True,
+                    ),
+                ),
                 (
                     "due_at",
                     models.GeneratedField(
@@ -1324,6 +1576,8 @@ class Migration(migrations.Migration):
                                     ("waiting_since__isnull", True),
                                     ("review_due__isnull", True),
                                     ("expiry_notice_at__isnull", True),
+                                    ("doubted_since__isnull", True),
+                                    ("flagged_since__isnull", True),
                                 ),
                                 then=models.Value(None),
                             ),
@@ -1332,6 +1586,8 @@ class Migration(migrations.Migration):
                                     models.F("waiting_since"),
                                     models.F("review_due"),
                                     models.F("expiry_notice_at"),
+                                    models.F("doubted_since"),
+                                    models.F("flagged_since"),
                                 ),
                                 models.F("postponed_until"),
                             ),
@@ -1339,27 +1595,23 @@ class Migration(migrations.Migration):
                         output_field=models.DateTimeField(null=True),
                     ),
                 ),
-                (
-                    "postponed_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="+",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
             ],
             options={
                 "indexes": [
+                    models.Index(fields=["review_due"], name="upkeep_review"),
+                    models.Index(fields=["expiry_notice_at"], name="upkeep_expiry"),
+                    models.Index(
+                        condition=models.Q(("doubted_since__isnull", False)),
+                        fields=["doubted_since"],
+                        name="upkeep_doubted",
+                    ),
                     models.Index(
                         condition=models.Q(("due_at__isnull", False)),
                         fields=["-uses", "due_at", "entry"],
                         name="upkeep_queue",
                     ),
                     models.Index(fields=["due_at"], name="upkeep_due"),
-                    models.Index(fields=["review_due"], name="upkeep_review"),
-                    models.Index(fields=["expiry_notice_at"], name="upkeep_expiry"),
-                ]
+                ],
             },
         ),
         migrations.CreateModel(
@@ -1506,47 +1758,527 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.AddConstraint(
-            model_name="entryembedding",
-            constraint=models.UniqueConstraint(
-                fields=("entry", "model"), name="entry_embedding_unique"
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="entry",
-            index=models.Index(
-                fields=["knowledge_base", "audience", "state"],
-                include=("id", "confidence", "valid_until"),
-                name="entry_visibility",
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="entry",
-            constraint=models.CheckConstraint(
-                condition=models.Q(
-                    models.Q(
-                        ("confidence", 1),
-                        ("state", "verified"),
-                        ("verified_at__isnull", False),
-                        ("verified_by__isnull", False),
+        migrations.CreateModel(
+            name="RevisionOutline",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
                     ),
-                    models.Q(
-                        models.Q(("state", "verified"), _negated=True),
-                        ("confidence__lt", 1),
-                    ),
-                    ("state", "retired"),
-                    _connector="OR",
                 ),
-                name="entry_certain_only_when_verified",
-            ),
+                ("entry_id", models.BigIntegerField()),
+                ("number", models.PositiveIntegerField()),
+                ("audience_id", models.BigIntegerField(null=True)),
+            ],
+            options={
+                "db_table": "kb_revisionoutline",
+                "managed": False,
+            },
         ),
-        migrations.AddConstraint(
-            model_name="entry",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("source_key", ""), _negated=True),
-                fields=("document", "source_key"),
-                name="entry_once_in_its_source",
-            ),
+        migrations.CreateModel(
+            name="Flag",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("note", models.TextField(blank=True, max_length=1000)),
+                ("created_at", models.DateTimeField()),
+                (
+                    "entry",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="flags",
+                        to="kb.entry",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="flags",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="flags",
+                        to="kb.followedsource",
+                    ),
+                ),
+                (
+                    "reasons",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(
+                            choices=[
+                                ("wrong", "It is wrong"),
+                                ("incomplete", "It is incomplete"),
+                                ("outdated", "It is out of date"),
+                                ("unclear", "It is hard to understand"),
+                                ("other", "Something else"),
+                            ],
+                            max_length=20,
+                        ),
+                        blank=True,
+                        db_default=[],
+                        default=list,
+                        size=None,
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["created_at", "pk"],
+            },
         ),
-        migrations.RunSQL(RULES, UNDO),
+        migrations.CreateModel(
+            name="Comment",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("text", models.TextField(max_length=2000)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "author",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="entry_comments",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "entry",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comments",
+                        to="kb.entry",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["created_at", "pk"],
+            },
+        ),
+        migrations.CreateModel(
+            name="FormerRow",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("source", models.CharField(help_text="The table.", max_length=40)),
+                ("row_id", models.BigIntegerField()),
+                (
+                    "was",
+                    models.JSONField(
+                        help_text="null: it was not there before.", null=True
+                    ),
+                ),
+                ("until", models.DateTimeField()),
+            ],
+            options={
+                "indexes": [
+                    models.Index(
+                        fields=["source", "row_id", "until"], name="former_row_at"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FormerVector",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("part", models.PositiveSmallIntegerField()),
+                ("vector", pgvector.django.vector.VectorField()),
+                (
+                    "text_sha256",
+                    models.CharField(
+                        help_text="Digest of all that was embedded of the entry.",
+                        max_length=64,
+                    ),
+                ),
+                (
+                    "entry",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="kb.entry",
+                    ),
+                ),
+                (
+                    "model",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="kb.embeddingmodel",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("entry", "model", "text_sha256", "part"),
+                        name="former_vector_unique",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FollowedDocument",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("key", models.CharField(max_length=500)),
+                ("title", models.CharField(blank=True, max_length=300)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("kept", "imported"),
+                            ("failed", "never read"),
+                            ("gone", "gone"),
+                        ],
+                        default="failed",
+                        max_length=6,
+                    ),
+                ),
+                (
+                    "marker",
+                    models.CharField(
+                        blank=True,
+                        help_text="Changes with the content, if listed.",
+                        max_length=200,
+                    ),
+                ),
+                (
+                    "known",
+                    models.JSONField(
+                        default=dict,
+                        help_text="What tells whether it changed, in its kind's format.",
+                    ),
+                ),
+                (
+                    "error",
+                    models.TextField(blank=True, help_text="Why it could not be read."),
+                ),
+                (
+                    "note",
+                    models.TextField(
+                        blank=True, help_text="What of it was not imported."
+                    ),
+                ),
+                ("changed_at", models.DateTimeField(null=True)),
+                (
+                    "audience",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="kb.audience",
+                    ),
+                ),
+                (
+                    "document",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="kb.document",
+                    ),
+                ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="documents",
+                        to="kb.followedsource",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["source", "key"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("source", "key"), name="followed_document_key"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="FollowRule",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("position", models.PositiveIntegerField()),
+                ("group", models.CharField(blank=True, max_length=300)),
+                (
+                    "audience",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="follow_rules",
+                        to="kb.audience",
+                    ),
+                ),
+                (
+                    "source",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="rules",
+                        to="kb.followedsource",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["source", "position"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("source", "position"), name="follow_rule_position"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Wording",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "text",
+                    models.TextField(max_length=500, verbose_name="also asked as"),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "added_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="entry_wordings",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "entry",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="wordings",
+                        to="kb.entry",
+                    ),
+                ),
+                (
+                    "answers",
+                    models.BooleanField(
+                        db_default=True,
+                        default=True,
+                        help_text="If not, the entry is never shown for this question.",
+                        verbose_name="answers it",
+                    ),
+                ),
+                (
+                    "is_imported",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Of the file that the entry comes from, whose next version replaces it.",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["pk"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("entry", "text"), name="wording_once_an_entry"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="PlannedEntry",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("action", models.CharField(max_length=16)),
+                ("place", models.CharField(blank=True, max_length=200)),
+                ("question", models.TextField(blank=True)),
+                ("text", models.TextField()),
+                ("also_asked", models.TextField(blank=True)),
+                (
+                    "before",
+                    models.TextField(
+                        blank=True,
+                        help_text="What the entry says now, where it is to be changed.",
+                    ),
+                ),
+                (
+                    "import_run",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="planned",
+                        to="kb.import",
+                    ),
+                ),
+                (
+                    "own_key",
+                    models.CharField(blank=True, db_default="", max_length=200),
+                ),
+                (
+                    "entry",
+                    models.ForeignKey(
+                        blank=True,
+                        db_constraint=False,
+                        db_index=False,
+                        help_text="None where it would be made.",
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="kb.entry",
+                    ),
+                ),
+                (
+                    "is_edited",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="Whether a person wrote that, since the entry was last imported.",
+                    ),
+                ),
+                (
+                    "section",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        help_text="The headings that it is under, outermost first.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "planned entries",
+                "ordering": ["pk"],
+                "indexes": [
+                    models.Index(fields=["entry"], name="planned_entry_by_entry")
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Synonym",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "word",
+                    models.CharField(
+                        help_text="What people write, an abbreviation or several words too: biro.",
+                        max_length=60,
+                    ),
+                ),
+                (
+                    "means",
+                    models.CharField(
+                        help_text="What the entries say for it: pen.", max_length=60
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "added_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="synonyms",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="synonyms",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["knowledge_base", "word"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("knowledge_base", "word"), name="synonym_once_a_base"
+                    )
+                ],
+            },
+        ),
+        migrations.RunSQL(RULES, UNDO_RULES),
+        migrations.RunSQL(PAST, UNDO_PAST),
+        migrations.RunSQL(AUDIT, UNDO_AUDIT),
     ]

@@ -36,6 +36,14 @@ CREATE TRIGGER keep_updated_half_vectors AFTER UPDATE ON kb_entryembedding
     REFERENCING NEW TABLE AS written
     FOR EACH STATEMENT EXECUTE FUNCTION kb_keep_half_vectors();
 
+-- PLANS OF IMPORTS
+-- Who deletes an import, or an entry, need not see all that is planned: it goes with them.
+ALTER TABLE kb_plannedentry
+    ADD CONSTRAINT planned_entry_of_import FOREIGN KEY (import_run_id)
+        REFERENCES kb_import (id) ON DELETE CASCADE,
+    ADD CONSTRAINT planned_entry_of_entry FOREIGN KEY (entry_id)
+        REFERENCES kb_entry (id) ON DELETE CASCADE;
+
 -- UPKEEP
 -- The dates follow from the entry alone. An insert is served by the statement, for
 -- imports insert hundreds of rows at a time; an update only where one of the columns that
@@ -67,7 +75,9 @@ CREATE TRIGGER kb_entry_begin_upkeep AFTER INSERT ON kb_entry
     REFERENCING NEW TABLE AS fresh
     FOR EACH STATEMENT EXECUTE FUNCTION kb_begin_upkeep();
 
--- A postponement ends with the state or the verification that was postponed.
+-- A postponement and a doubt of voters end with the state or the verification that they were
+-- about: who verifies has looked at it. So does a flag, but not where the entry goes to review:
+-- nobody has looked at it yet.
 CREATE FUNCTION kb_keep_upkeep() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     is_anew boolean := (NEW.state, NEW.verified_at)
@@ -81,6 +91,9 @@ BEGIN
                 SELECT review_interval_days FROM kb_knowledgebase
                 WHERE id = NEW.knowledge_base_id))),
         expiry_notice_at = kb_expiry_notice(NEW.state, NEW.valid_until),
+        doubted_since = CASE WHEN NOT is_anew THEN doubted_since END,
+        flagged_since = CASE WHEN NOT is_anew OR NEW.state = 'needs_review'
+            THEN flagged_since END,
         postponed_until = CASE WHEN NOT is_anew THEN postponed_until END,
         postponed_by_id = CASE WHEN NOT is_anew THEN postponed_by_id END
     WHERE entry_id = NEW.id;
@@ -161,7 +174,6 @@ BEGIN
     RETURN NULL;
 END $$;
 
-
 CREATE CONSTRAINT TRIGGER kb_entry_recorded AFTER INSERT OR UPDATE ON kb_entry
     DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION kb_record_entry();
@@ -222,6 +234,20 @@ BEGIN
             '''nescio:user:'' and the id of a user, or ''nescio:everything''.';
 END $$;
 
+CREATE FUNCTION nescio_sees_all() RETURNS boolean
+LANGUAGE plpgsql STABLE PARALLEL SAFE AS $$
+DECLARE
+    label constant text := current_setting('application_name');
+BEGIN
+    IF label LIKE 'nescio:user:%' THEN
+        RETURN EXISTS (
+            SELECT FROM auth_user u WHERE u.id = substr(label, 13)::bigint
+                AND u.is_active AND u.is_superuser
+        );
+    END IF;
+    RETURN label IN ('nescio:everything', 'nescio:owner');
+END $$;
+
 ALTER TABLE kb_entry ENABLE ROW LEVEL SECURITY;
 CREATE POLICY kb_entry_audience ON kb_entry USING (audience_id = ANY ((SELECT nescio_audiences())::bigint[]));
 
@@ -232,17 +258,72 @@ ALTER TABLE kb_import ENABLE ROW LEVEL SECURITY;
 CREATE POLICY kb_import_audience ON kb_import USING (audience_id = ANY ((SELECT nescio_audiences())::bigint[]));
 
 -- What belongs to an entry or a document is seen with it: their own policies hold inside.
-ALTER TABLE kb_revision ENABLE ROW LEVEL SECURITY;
-CREATE POLICY kb_revision_entry ON kb_revision
-    USING (EXISTS (SELECT FROM kb_entry e WHERE e.id = entry_id));
-
 ALTER TABLE kb_section ENABLE ROW LEVEL SECURITY;
 CREATE POLICY kb_section_document ON kb_section
     USING (EXISTS (SELECT FROM kb_document d WHERE d.id = document_id));
 
-ALTER TABLE kb_proposal ENABLE ROW LEVEL SECURITY;
-CREATE POLICY kb_proposal_entry ON kb_proposal
+ALTER TABLE kb_flag ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_flag_entry ON kb_flag
     USING (EXISTS (SELECT FROM kb_entry e WHERE e.id = entry_id));
+
+ALTER TABLE kb_comment ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_comment_entry ON kb_comment
+    USING (EXISTS (SELECT FROM kb_entry e WHERE e.id = entry_id));
+
+ALTER TABLE kb_wording ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_wording_entry ON kb_wording
+    USING (EXISTS (SELECT FROM kb_entry e WHERE e.id = entry_id));
+
+-- What a plan says of an entry is seen with it, what it would make with the import.
+ALTER TABLE kb_plannedentry ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_plannedentry_entry ON kb_plannedentry USING (
+    EXISTS (SELECT FROM kb_entry e WHERE e.id = entry_id)
+    OR entry_id IS NULL AND EXISTS (SELECT FROM kb_import i WHERE i.id = import_run_id)
+);
+
+-- What an entry was is not opened with what it is: a revision is seen by who may see its
+-- entry now and belongs to the audience that the revision itself was of. One whose audience
+-- is gone, or was withheld from who exported it, is left to those who see all there is.
+ALTER TABLE kb_revision ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_revision_entry ON kb_revision USING (
+    EXISTS (SELECT FROM kb_entry e WHERE e.id = entry_id)
+    AND (audience_id = ANY ((SELECT nescio_audiences())::bigint[])
+        OR (SELECT nescio_sees_all()))
+);
+
+-- Whether a revision may be read by somebody is asked without reading it: no word in it.
+CREATE VIEW kb_revisionoutline AS
+SELECT id, entry_id, number, audience_id FROM kb_revision;
+
+-- A proposal says what its entry said first.
+ALTER TABLE kb_proposal ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_proposal_entry ON kb_proposal USING (
+    EXISTS (SELECT FROM kb_entry e WHERE e.id = entry_id)
+    AND ((SELECT nescio_sees_all()) OR NOT EXISTS (
+        SELECT FROM kb_revisionoutline r
+        WHERE r.entry_id = kb_proposal.entry_id AND (r.audience_id IS NULL
+            OR r.audience_id <> ALL ((SELECT nescio_audiences())::bigint[]))
+    ))
+);
+
+-- A source is seen by who belongs to every audience of its rules; what belongs to it, with
+-- it. The rules are looked up with the rights of the tables' owner: by the reader's own,
+-- those of hidden audiences would not be there.
+CREATE FUNCTION kb_source_audiences(source bigint) RETURNS bigint[]
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS $$
+    SELECT coalesce(array_agg(audience_id), '{}') FROM kb_followrule
+    WHERE source_id = source
+$$;
+ALTER TABLE kb_followedsource ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_followedsource_audiences ON kb_followedsource
+    USING (kb_source_audiences(id) <@ (SELECT nescio_audiences())::bigint[]);
+ALTER TABLE kb_followrule ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_followrule_source ON kb_followrule
+    USING (audience_id = ANY ((SELECT nescio_audiences())::bigint[])
+        AND EXISTS (SELECT FROM kb_followedsource s WHERE s.id = source_id));
+ALTER TABLE kb_followeddocument ENABLE ROW LEVEL SECURITY;
+CREATE POLICY kb_followeddocument_source ON kb_followeddocument
+    USING (EXISTS (SELECT FROM kb_followedsource s WHERE s.id = source_id));
 
 -- VIEWS
 -- Full text is searched through a view with the same condition: PostgreSQL asks a policy

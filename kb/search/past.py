@@ -65,6 +65,7 @@ def one_of_few() -> Iterator[None]:
 
 def exact_since() -> datetime | None:
     """Return since when everything is kept that an answer as of a moment rests on."""
+    # One of those that kb.0001_initial replaces: recorded with it in a new database too.
     rows = MigrationRecorder.Migration.objects.filter(app="kb", name="0009_past")
     return rows.values_list("applied", flat=True).first()
 

@@ -24,6 +24,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 from accounts.acting import as_owner
 from accounts.authentication import ApiTokenAuthentication
+from accounts.replaced_migrations import missing_replaced
 from accounts.services import create_token
 from kb.demonstration import SLUG, load_demonstration
 from kb.documents.models import KnowledgeBase
@@ -54,13 +55,14 @@ def migrate(console: Console) -> None:
     """Apply what is missing; a database that is up to date costs no more than the look."""
     with as_owner("the look for migrations"):  # the application's role is made by one
         executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
+        missing += len(missing_replaced(executor.loader, executor.recorder))
     if not missing:
         console.print("Database: up to date")
         return
-    with console.status(f"Database: applying {len(missing)} migrations"):
+    with console.status(f"Database: applying {missing} migrations"):
         call_command("migrate", interactive=False, verbosity=0)
-    console.print(f"Database: {len(missing)} migrations applied")
+    console.print(f"Database: {missing} migrations applied")
 
 
 def prepare_models(console: Console) -> None:

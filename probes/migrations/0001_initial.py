@@ -6,6 +6,11 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     initial = True
 
+    # A database that has all of these has this one.
+    replaces = [
+        ("probes", "0002_rerankers"),
+    ]
+
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
@@ -32,6 +37,7 @@ class Migration(migrations.Migration):
                             ("joint", "joint"),
                             ("boundary", "boundary"),
                             ("directions", "directions"),
+                            ("reranker", "reranker"),
                         ],
                         max_length=10,
                     ),
@@ -79,10 +85,7 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "metrics",
-                    models.JSONField(
-                        default=dict,
-                        help_text="Measured out of fold.",
-                    ),
+                    models.JSONField(default=dict, help_text="Measured out of fold."),
                 ),
                 (
                     "temperature",
@@ -136,12 +139,13 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             models.Q(
-                                ("kind__in", ["joint", "directions"]),
+                                ("kind__in", ["joint", "directions", "reranker"]),
                                 ("layer__isnull", True),
                             ),
                             models.Q(
                                 models.Q(
-                                    ("kind__in", ["joint", "directions"]), _negated=True
+                                    ("kind__in", ["joint", "directions", "reranker"]),
+                                    _negated=True,
                                 ),
                                 ("layer__isnull", False),
                             ),

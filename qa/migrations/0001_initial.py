@@ -10,18 +10,62 @@ import pgvector.django.vector
 from django.conf import settings
 from django.db import migrations, models
 
-RULES = Path(__file__).with_name("rules.sql").read_text()
-UNDO = """
-DROP FUNCTION nescio_user, qa_note_changed_votes, qa_note_moved_answers,
-    qa_note_changed_answers, qa_note_changed_days, qa_note_vote_change,
-    qa_refuse_activation_change, qa_refuse_policy_update CASCADE;
+RULES, AUDIT = (
+    Path(__file__).with_name(name).read_text() for name in ("rules.sql", "audit.sql")
+)
+UNDO_RULES = """
+DROP FUNCTION nescio_user, qa_note_reviewed_day, qa_note_changed_votes,
+    qa_note_moved_answers, qa_note_changed_answers, qa_note_changed_days,
+    qa_note_vote_change, qa_refuse_activation_change, qa_refuse_policy_update CASCADE;
 """
+UNDO_AUDIT = "DROP FUNCTION qa_audit_service, qa_audit_assignee CASCADE;"
 
 
 class Migration(migrations.Migration):
     initial = True
 
+    # A database that has all of these has this one.
+    replaces = [
+        ("qa", "0002_entry_gate"),
+        ("qa", "0003_self_calibration"),
+        ("qa", "0004_audit_policies"),
+        ("qa", "0005_sentence_support"),
+        ("qa", "0006_votes_name_the_entry"),
+        ("qa", "0007_refusals_by_shown_reason"),
+        ("qa", "0008_deciding_by_a_claim"),
+        ("qa", "0009_own_knowledge_first"),
+        ("qa", "0010_reports_by_shown_reason"),
+        ("qa", "0011_bounds_over_groups"),
+        ("qa", "0012_labelled_calibration"),
+        ("qa", "0013_entry_thresholds"),
+        ("qa", "0014_choice_among_entries"),
+        ("qa", "0015_entries_voted_down"),
+        ("qa", "0016_probes_bring_minimums"),
+        ("qa", "0017_strata_by_certainty"),
+        ("qa", "0018_what_reviews_count"),
+        ("qa", "0019_notices_leave_by_events"),
+        ("qa", "0020_erased_answers"),
+        ("qa", "0021_conversations"),
+        ("qa", "0022_asked_for_others"),
+        ("qa", "0023_saved_cases"),
+        ("qa", "0024_inbox"),
+        ("qa", "0025_answers_keep_their_scope"),
+        ("qa", "0026_lower_entry_thresholds"),
+        ("qa", "0027_answers_by_base"),
+        ("qa", "0028_answers_without_a_second_index"),
+        ("qa", "0029_answer_refusal_language"),
+        ("qa", "0030_shadows_and_models_by_day"),
+        ("qa", "0031_reviews_change_days"),
+        ("qa", "0032_notices_of_flags"),
+        ("qa", "0033_entry_thresholds_of_the_second_fit"),
+        ("qa", "0034_verified_evidence_alone"),
+        ("qa", "0035_typed_words"),
+        ("qa", "0036_wider_horizon"),
+    ]
+
     dependencies = [
+        ("accounts", "0001_initial"),
+        ("auth", "0012_alter_user_first_name_max_length"),
         ("jobs", "0001_initial"),
         ("kb", "0001_initial"),
         ("probes", "0001_initial"),
@@ -29,6 +73,411 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.CreateModel(
+            name="Policy",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("name", models.CharField(default="default", max_length=100)),
+                (
+                    "version",
+                    models.PositiveIntegerField(help_text="1-based, within name."),
+                ),
+                ("is_active", models.BooleanField(default=False)),
+                (
+                    "alpha",
+                    models.FloatField(
+                        default=0.85,
+                        help_text="Refused unless the smallest distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(2.0),
+                        ],
+                    ),
+                ),
+                (
+                    "alpha_unverified",
+                    models.FloatField(
+                        default=2.0,
+                        help_text="A stricter maximum distance for unverified evidence; a value above alpha has no effect.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(2.0),
+                        ],
+                    ),
+                ),
+                (
+                    "horizon",
+                    models.FloatField(
+                        default=1.25,
+                        help_text="Distance above which an entry counts as unrelated.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(2.0),
+                        ],
+                    ),
+                ),
+                (
+                    "top_k",
+                    models.PositiveSmallIntegerField(
+                        default=4,
+                        validators=[
+                            django.core.validators.MinValueValidator(1),
+                            django.core.validators.MaxValueValidator(20),
+                        ],
+                    ),
+                ),
+                (
+                    "verbatim_distance",
+                    models.FloatField(
+                        default=0.35,
+                        help_text="Maximum distance of a word-for-word answer; 0 switches it off.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(2.0),
+                        ],
+                    ),
+                ),
+                (
+                    "unverified_floor",
+                    models.FloatField(
+                        default=1.0,
+                        help_text="Minimum confidence of unverified evidence; 1 admits verified evidence only.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.01),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "answer_from_enriched",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Use a language model's proposals as evidence before a curator has reviewed them; the answer then says so.",
+                    ),
+                ),
+                (
+                    "enriched_floor",
+                    models.FloatField(
+                        default=0.4,
+                        help_text="Minimum confidence of evidence that a language model proposed and nobody reviewed.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.01),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "hard_refusal",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Refuse by distance. Off: measured and stored, not enforced (shadow).",
+                    ),
+                ),
+                (
+                    "soft_refusal",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Refuse by the model's verdict. Off: measure only (shadow).",
+                    ),
+                ),
+                (
+                    "support_check",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Refuse answers that their evidence does not support. Off: measure only.",
+                    ),
+                ),
+                (
+                    "min_verdict",
+                    models.FloatField(
+                        default=0.6,
+                        help_text="Minimum probability, by the model's verdict, that the evidence answers the question.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "abstention",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Refuse by low confidence. Off: measure only (shadow).",
+                    ),
+                ),
+                (
+                    "min_confidence",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Minimum confidence of the probe that reads the answer's activations; 0 lets all pass.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "min_early_confidence",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Minimum confidence of the probe that reads question and evidence; below it no answer is generated. 0 lets all pass.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "min_joint_confidence",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Minimum confidence of the probe that combines all signals; 0 lets all pass.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "answer_without_probe",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Show answers although a confidence is enforced and no probe fits the language model.",
+                    ),
+                ),
+                (
+                    "sources_must_agree",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Refuse answers that another entry contradicts, until curators resolve the conflict. Off: show them with a notice.",
+                    ),
+                ),
+                (
+                    "reveal_not_entitled",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Let a refusal say that there is knowledge which the asker may not see.",
+                    ),
+                ),
+                (
+                    "refuse_when_stale",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Refuse everything while the thresholds belong to other models.",
+                    ),
+                ),
+                (
+                    "scope",
+                    models.CharField(
+                        choices=[
+                            ("knowledge_base", "knowledge_base"),
+                            ("adaptive", "adaptive"),
+                        ],
+                        default="knowledge_base",
+                        help_text="knowledge_base: answers from evidence alone. adaptive: where no entry covers the question, also from the language model's own knowledge, labelled as unsourced.",
+                        max_length=14,
+                    ),
+                ),
+                (
+                    "retrieval_timing",
+                    models.CharField(
+                        choices=[
+                            ("always", "always"),
+                            ("boundary", "boundary"),
+                            ("history", "history"),
+                            ("log_probability", "log_probability"),
+                            ("monitored", "monitored"),
+                        ],
+                        default="always",
+                        help_text="When evidence is retrieved. All but always need the adaptive scope: boundary (a probe of the question), history (similar past questions), log_probability (of the draft), monitored (during generation).",
+                        max_length=15,
+                    ),
+                ),
+                (
+                    "min_known",
+                    models.FloatField(
+                        default=0.95,
+                        help_text="Minimum known probability at which the language model answers from its own knowledge; above 1 it never does. Set it from a risk-coverage curve.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.01),
+                        ],
+                    ),
+                ),
+                (
+                    "steering",
+                    models.FloatField(
+                        default=0.3,
+                        help_text="Steering strength of a monitored answer towards honesty: 1 is half of the way between untruthful and honest, 0 is none.",
+                        validators=[
+                            django.core.validators.MinValueValidator(-20.0),
+                            django.core.validators.MaxValueValidator(20.0),
+                        ],
+                    ),
+                ),
+                (
+                    "min_token_confidence",
+                    models.FloatField(
+                        default=0.0,
+                        help_text="Minimum confidence of a word of a monitored answer; below it evidence is retrieved. 1 is the level of a confident person, -1 of an unconfident one.",
+                        validators=[
+                            django.core.validators.MinValueValidator(-1000.0),
+                            django.core.validators.MaxValueValidator(1000.0),
+                        ],
+                    ),
+                ),
+                (
+                    "rerank",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Order the retrieved evidence by how much it helps the model. Needs a reranker.",
+                    ),
+                ),
+                (
+                    "debias_verdict",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Correct the model's verdict by what it says about past questions that experts judged.",
+                    ),
+                ),
+                ("calibrated_embedder", models.CharField(blank=True, max_length=64)),
+                (
+                    "calibrated_language_model",
+                    models.CharField(blank=True, max_length=200),
+                ),
+                ("calibrated_retrieval", models.CharField(blank=True, max_length=100)),
+                ("calibrated_probes", models.TextField(blank=True)),
+                (
+                    "calibrated_own_knowledge",
+                    models.CharField(blank=True, max_length=200),
+                ),
+                ("is_calibrated", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="policies",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="policies",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "min_answerability",
+                    models.FloatField(
+                        default=0.75,
+                        help_text="Minimum probability, by the verifier, that any entry answers the question; below it the language model is not asked. 0 lets all pass.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "min_entry_answer",
+                    models.FloatField(
+                        default=0.75,
+                        help_text="Minimum probability, by the verifier, at which a verified entry, or two that are nearly as likely, are the answer, shown whole; above 1 none is.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.01),
+                        ],
+                    ),
+                ),
+                (
+                    "verification",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Judge by the verifier whether an entry answers the question, and show a verified one that does as the answer. Off: measured only.",
+                    ),
+                ),
+                (
+                    "min_sentence_support",
+                    models.FloatField(
+                        default=0.3,
+                        help_text="Minimum probability, by the verifier, that a cited entry carries each sentence of an answer; one that stands there word for word always passes.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "own_knowledge_first",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Ask the language model what it knows before anything is looked for, which saves the search: its answer then comes before a verified entry's. Off: only where no entry covers the question.",
+                    ),
+                ),
+                (
+                    "completeness_counts",
+                    models.BooleanField(
+                        default=False,
+                        help_text="A reviewed answer that is not complete counts as a false one. Off: correct and true to its evidence is enough.",
+                    ),
+                ),
+                (
+                    "marked_evidence_counts",
+                    models.BooleanField(
+                        default=False,
+                        help_text="A reviewed answer that cites none of the evidence that the expert marked counts as a false one. Off: what is marked only says which entries answer.",
+                    ),
+                ),
+                (
+                    "test_cases_must_pass",
+                    models.BooleanField(
+                        db_default=False,
+                        default=False,
+                        help_text="While it is active, or to activate it, every saved test case of the knowledge base must pass. Off: a stated reason is enough.",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name_plural": "policies",
+                "ordering": ["knowledge_base", "name", "-version"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("knowledge_base", "name", "version"),
+                        name="policy_version_unique",
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_active", True)),
+                        fields=("knowledge_base",),
+                        name="policy_one_active",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("retrieval_timing", "always"),
+                                ("scope", "knowledge_base"),
+                            ),
+                            models.Q(
+                                ("scope", "adaptive"),
+                                models.Q(("retrieval_timing", "always"), _negated=True),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="policy_scope_fits_timing",
+                    ),
+                ],
+            },
+        ),
         migrations.CreateModel(
             name="Answer",
             fields=[
@@ -77,6 +526,7 @@ class Migration(migrations.Migration):
                             ("boundary", "boundary"),
                             ("verbatim", "verbatim"),
                             ("hard_refusal", "hard_refusal"),
+                            ("entry", "entry"),
                             ("soft_refusal", "soft_refusal"),
                             ("abstention", "abstention"),
                             ("agreement", "agreement"),
@@ -94,6 +544,7 @@ class Migration(migrations.Migration):
                             ("unverified_only", "unverified_only"),
                             ("expired_only", "expired_only"),
                             ("not_entitled", "not_entitled"),
+                            ("not_answered", "not_answered"),
                             ("model_declined", "model_declined"),
                             ("malformed_output", "malformed_output"),
                             ("unsupported", "unsupported"),
@@ -115,6 +566,7 @@ class Migration(migrations.Migration):
                             ("unverified_only", "unverified_only"),
                             ("expired_only", "expired_only"),
                             ("not_entitled", "not_entitled"),
+                            ("not_answered", "not_answered"),
                             ("model_declined", "model_declined"),
                             ("malformed_output", "malformed_output"),
                             ("unsupported", "unsupported"),
@@ -204,6 +656,7 @@ class Migration(migrations.Migration):
                 (
                     "knowledge_base",
                     models.ForeignKey(
+                        db_index=False,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="answers",
                         to="kb.knowledgebase",
@@ -233,6 +686,75 @@ class Migration(migrations.Migration):
                         to="kb.tag",
                     ),
                 ),
+                (
+                    "policy",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="answers",
+                        to="qa.policy",
+                    ),
+                ),
+                (
+                    "claimed_at",
+                    models.DateTimeField(
+                        blank=True,
+                        help_text="When somebody began to decide it, after which nobody else does.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "erased_at",
+                    models.DateTimeField(
+                        blank=True, help_text="When its words were erased.", null=True
+                    ),
+                ),
+                (
+                    "conversation",
+                    models.UUIDField(
+                        blank=True,
+                        help_text="Id of the conversation's first answer; empty for a question of its own.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "typed",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="What was typed, where it was asked as another question: a follow-up, a long message, or words with synonyms.",
+                    ),
+                ),
+                (
+                    "service",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="The service account that asked for the asker; empty: they asked.",
+                        max_length=150,
+                    ),
+                ),
+                (
+                    "scope",
+                    models.JSONField(
+                        blank=True,
+                        db_default=models.Value({}, models.JSONField()),
+                        default=dict,
+                        help_text="{at, audiences}: as of when, and within which audiences, it was decided; empty: before this was kept.",
+                    ),
+                ),
+                (
+                    "refusal_language",
+                    models.CharField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Of a refusal, where it is not the answer's.",
+                        max_length=2,
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-created_at"],
@@ -245,9 +767,6 @@ class Migration(migrations.Migration):
                         fields=["outcome", "-created_at"], name="answer_by_outcome"
                     ),
                     models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
-                    models.Index(
-                        fields=["reason", "-created_at"], name="answer_by_reason"
-                    ),
                     django.contrib.postgres.indexes.GinIndex(
                         django.contrib.postgres.search.SearchVector(
                             "question", config="simple"
@@ -280,6 +799,20 @@ class Migration(migrations.Migration):
                         fields=["line_of_business", "-created_at"],
                         name="answer_by_line_of_business",
                     ),
+                    models.Index(
+                        fields=["shown_reason", "-created_at"],
+                        name="answer_by_shown_reason",
+                    ),
+                    models.Index(
+                        condition=models.Q(("conversation__isnull", False)),
+                        fields=["conversation", "created_at"],
+                        name="answer_by_conversation",
+                    ),
+                    models.Index(
+                        fields=["knowledge_base", "-created_at"],
+                        include=("channel", "outcome"),
+                        name="answer_by_base",
+                    ),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -296,7 +829,104 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="answer_refusal_has_reason",
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="EvaluationRun",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
                     ),
+                ),
+                ("suite", models.CharField(max_length=60)),
+                (
+                    "key",
+                    models.CharField(
+                        help_text="Digest of the run's inputs and models; a run with the same key continues.",
+                        max_length=64,
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("running", "running"), ("finished", "finished")],
+                        default="running",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "parameters",
+                    models.JSONField(
+                        default=dict,
+                        help_text="Suite, data digest, limit, seed, gold ratio, shadow.",
+                    ),
+                ),
+                (
+                    "protocol",
+                    models.TextField(
+                        blank=True, help_text="Questions, knowledge and known leakage."
+                    ),
+                ),
+                (
+                    "total",
+                    models.PositiveIntegerField(help_text="Total number of questions."),
+                ),
+                ("embedder", models.CharField(blank=True, max_length=64)),
+                ("language_model", models.CharField(blank=True, max_length=200)),
+                ("retrieval", models.CharField(blank=True, max_length=100)),
+                (
+                    "probes",
+                    models.TextField(
+                        blank=True,
+                        help_text="Fingerprints of the active probes, separated by spaces.",
+                    ),
+                ),
+                ("report", models.JSONField(default=dict)),
+                ("started_at", models.DateTimeField(auto_now_add=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="evaluations",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "started_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="evaluations",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "policy",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="evaluations",
+                        to="qa.policy",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-started_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "running")),
+                        fields=("key",),
+                        name="evaluation_run_one_running",
+                    )
                 ],
             },
         ),
@@ -371,21 +1001,19 @@ class Migration(migrations.Migration):
                 (
                     "learnt",
                     models.PositiveIntegerField(
-                        default=0,
-                        help_text="Labelled answers in the learning part.",
+                        default=0, help_text="Labelled answers in the learning part."
                     ),
                 ),
                 (
                     "groups",
                     models.PositiveIntegerField(
-                        default=0,
-                        help_text="Groups (articles) in the test part.",
+                        default=0, help_text="Groups (articles) in the test part."
                     ),
                 ),
                 (
                     "group_bound",
                     models.FloatField(
-                        help_text="Bound on the risk when groups are resampled whole; no guarantee.",
+                        help_text="Upper bound on the risk over groups; null if given before it was held.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
@@ -420,6 +1048,23 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="certificates",
+                        to="qa.evaluationrun",
+                    ),
+                ),
+                (
+                    "policy",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="certificate",
+                        to="qa.policy",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-created_at"],
@@ -685,96 +1330,7 @@ class Migration(migrations.Migration):
                             _connector="OR",
                         ),
                         name="escalation_reply_ends_it",
-                    ),
-                ],
-            },
-        ),
-        migrations.CreateModel(
-            name="EvaluationRun",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("suite", models.CharField(max_length=60)),
-                (
-                    "key",
-                    models.CharField(
-                        help_text="Digest of the run's inputs and models; a run with the same key continues.",
-                        max_length=64,
-                    ),
-                ),
-                (
-                    "state",
-                    models.CharField(
-                        choices=[("running", "running"), ("finished", "finished")],
-                        default="running",
-                        max_length=8,
-                    ),
-                ),
-                (
-                    "parameters",
-                    models.JSONField(
-                        default=dict,
-                        help_text="Suite, data digest, limit, seed, gold ratio, shadow.",
-                    ),
-                ),
-                (
-                    "protocol",
-                    models.TextField(
-                        blank=True,
-                        help_text="Questions, knowledge and known leakage.",
-                    ),
-                ),
-                (
-                    "total",
-                    models.PositiveIntegerField(help_text="Total number of questions."),
-                ),
-                ("embedder", models.CharField(blank=True, max_length=64)),
-                ("language_model", models.CharField(blank=True, max_length=200)),
-                ("retrieval", models.CharField(blank=True, max_length=100)),
-                (
-                    "probes",
-                    models.TextField(
-                        blank=True,
-                        help_text="Fingerprints of the active probes, separated by spaces.",
-                    ),
-                ),
-                ("report", models.JSONField(default=dict)),
-                ("started_at", models.DateTimeField(auto_now_add=True)),
-                ("finished_at", models.DateTimeField(blank=True, null=True)),
-                (
-                    "knowledge_base",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="evaluations",
-                        to="kb.knowledgebase",
-                    ),
-                ),
-                (
-                    "started_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="evaluations",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-            ],
-            options={
-                "ordering": ["-started_at"],
-                "constraints": [
-                    models.UniqueConstraint(
-                        condition=models.Q(("state", "running")),
-                        fields=("key",),
-                        name="evaluation_run_one_running",
-                    ),
+                    )
                 ],
             },
         ),
@@ -862,19 +1418,9 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("run", "case_id"), name="evaluation_result_once"
-                    ),
+                    )
                 ],
             },
-        ),
-        migrations.AddField(
-            model_name="certificate",
-            name="run",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="certificates",
-                to="qa.evaluationrun",
-            ),
         ),
         migrations.CreateModel(
             name="Gap",
@@ -1110,371 +1656,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Policy",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True,
-                        primary_key=True,
-                        serialize=False,
-                        verbose_name="ID",
-                    ),
-                ),
-                ("name", models.CharField(default="default", max_length=100)),
-                (
-                    "version",
-                    models.PositiveIntegerField(help_text="1-based, within name."),
-                ),
-                ("is_active", models.BooleanField(default=False)),
-                (
-                    "alpha",
-                    models.FloatField(
-                        default=0.85,
-                        help_text="Refused unless the smallest distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(2.0),
-                        ],
-                    ),
-                ),
-                (
-                    "alpha_unverified",
-                    models.FloatField(
-                        default=2.0,
-                        help_text="A stricter maximum distance for unverified evidence; a value above alpha has no effect.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(2.0),
-                        ],
-                    ),
-                ),
-                (
-                    "horizon",
-                    models.FloatField(
-                        default=1.2,
-                        help_text="Distance above which an entry counts as unrelated.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(2.0),
-                        ],
-                    ),
-                ),
-                (
-                    "top_k",
-                    models.PositiveSmallIntegerField(
-                        default=4,
-                        validators=[
-                            django.core.validators.MinValueValidator(1),
-                            django.core.validators.MaxValueValidator(20),
-                        ],
-                    ),
-                ),
-                (
-                    "verbatim_distance",
-                    models.FloatField(
-                        default=0.35,
-                        help_text="Maximum distance of a word-for-word answer; 0 switches it off.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(2.0),
-                        ],
-                    ),
-                ),
-                (
-                    "unverified_floor",
-                    models.FloatField(
-                        default=0.75,
-                        help_text="Minimum confidence of unverified evidence; 1 admits verified evidence only.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.01),
-                            django.core.validators.MaxValueValidator(1.0),
-                        ],
-                    ),
-                ),
-                (
-                    "answer_from_enriched",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Use a language model's proposals as evidence before a curator has reviewed them; the answer then says so.",
-                    ),
-                ),
-                (
-                    "enriched_floor",
-                    models.FloatField(
-                        default=0.4,
-                        help_text="Minimum confidence of evidence that a language model proposed and nobody reviewed.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.01),
-                            django.core.validators.MaxValueValidator(1.0),
-                        ],
-                    ),
-                ),
-                (
-                    "hard_refusal",
-                    models.BooleanField(
-                        default=True,
-                        help_text="Refuse by distance. Off: measured and stored, not enforced (shadow).",
-                    ),
-                ),
-                (
-                    "soft_refusal",
-                    models.BooleanField(
-                        default=True,
-                        help_text="Refuse by the model's verdict. Off: measure only (shadow).",
-                    ),
-                ),
-                (
-                    "support_check",
-                    models.BooleanField(
-                        default=True,
-                        help_text="Refuse answers that their evidence does not support. Off: measure only.",
-                    ),
-                ),
-                (
-                    "min_verdict",
-                    models.FloatField(
-                        default=0.6,
-                        help_text="Minimum probability, by the model's verdict, that the evidence answers the question.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(1.0),
-                        ],
-                    ),
-                ),
-                (
-                    "abstention",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Refuse by low confidence. Off: measure only (shadow).",
-                    ),
-                ),
-                (
-                    "min_confidence",
-                    models.FloatField(
-                        default=0.0,
-                        help_text="Minimum confidence of the probe that reads the answer's activations; 0 lets all pass.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(1.0),
-                        ],
-                    ),
-                ),
-                (
-                    "min_early_confidence",
-                    models.FloatField(
-                        default=0.0,
-                        help_text="Minimum confidence of the probe that reads question and evidence; below it no answer is generated. 0 lets all pass.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(1.0),
-                        ],
-                    ),
-                ),
-                (
-                    "min_joint_confidence",
-                    models.FloatField(
-                        default=0.0,
-                        help_text="Minimum confidence of the probe that combines all signals; 0 lets all pass.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(1.0),
-                        ],
-                    ),
-                ),
-                (
-                    "answer_without_probe",
-                    models.BooleanField(
-                        default=True,
-                        help_text="Show answers although a confidence is enforced and no probe fits the language model.",
-                    ),
-                ),
-                (
-                    "sources_must_agree",
-                    models.BooleanField(
-                        default=True,
-                        help_text="Refuse answers that another entry contradicts, until curators resolve the conflict. Off: show them with a notice.",
-                    ),
-                ),
-                (
-                    "reveal_not_entitled",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Let a refusal say that there is knowledge which the asker may not see.",
-                    ),
-                ),
-                (
-                    "refuse_when_stale",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Refuse everything while the thresholds belong to other models.",
-                    ),
-                ),
-                (
-                    "scope",
-                    models.CharField(
-                        choices=[
-                            ("knowledge_base", "knowledge_base"),
-                            ("adaptive", "adaptive"),
-                        ],
-                        default="knowledge_base",
-                        help_text="knowledge_base: answers from evidence alone. adaptive: also from the language model's own knowledge, labelled as unsourced.",
-                        max_length=14,
-                    ),
-                ),
-                (
-                    "retrieval_timing",
-                    models.CharField(
-                        choices=[
-                            ("always", "always"),
-                            ("boundary", "boundary"),
-                            ("history", "history"),
-                            ("log_probability", "log_probability"),
-                            ("monitored", "monitored"),
-                        ],
-                        default="always",
-                        help_text="When evidence is retrieved. All but always need the adaptive scope: boundary (a probe of the question), history (similar past questions), log_probability (of the draft), monitored (during generation).",
-                        max_length=15,
-                    ),
-                ),
-                (
-                    "min_known",
-                    models.FloatField(
-                        default=0.95,
-                        help_text="Minimum known probability at which the language model answers from its own knowledge; above 1 it never does. Set it from a risk-coverage curve.",
-                        validators=[
-                            django.core.validators.MinValueValidator(0.0),
-                            django.core.validators.MaxValueValidator(1.01),
-                        ],
-                    ),
-                ),
-                (
-                    "steering",
-                    models.FloatField(
-                        default=0.3,
-                        help_text="Steering strength of a monitored answer towards honesty: 1 is half of the way between untruthful and honest, 0 is none.",
-                        validators=[
-                            django.core.validators.MinValueValidator(-20.0),
-                            django.core.validators.MaxValueValidator(20.0),
-                        ],
-                    ),
-                ),
-                (
-                    "min_token_confidence",
-                    models.FloatField(
-                        default=0.0,
-                        help_text="Minimum confidence of a word of a monitored answer; below it evidence is retrieved. 1 is the level of a confident person, -1 of an unconfident one.",
-                        validators=[
-                            django.core.validators.MinValueValidator(-1000.0),
-                            django.core.validators.MaxValueValidator(1000.0),
-                        ],
-                    ),
-                ),
-                (
-                    "rerank",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Order the retrieved evidence by how much it helps the model. Needs a reranker.",
-                    ),
-                ),
-                (
-                    "debias_verdict",
-                    models.BooleanField(
-                        default=False,
-                        help_text="Correct the model's verdict by what it says about past questions that experts judged.",
-                    ),
-                ),
-                ("calibrated_embedder", models.CharField(blank=True, max_length=64)),
-                (
-                    "calibrated_language_model",
-                    models.CharField(blank=True, max_length=200),
-                ),
-                ("calibrated_retrieval", models.CharField(blank=True, max_length=100)),
-                ("calibrated_probes", models.TextField(blank=True)),
-                (
-                    "calibrated_own_knowledge",
-                    models.CharField(blank=True, max_length=200),
-                ),
-                ("is_calibrated", models.BooleanField(default=False)),
-                ("created_at", models.DateTimeField(auto_now_add=True)),
-                (
-                    "created_by",
-                    models.ForeignKey(
-                        null=True,
-                        on_delete=django.db.models.deletion.SET_NULL,
-                        related_name="policies",
-                        to=settings.AUTH_USER_MODEL,
-                    ),
-                ),
-                (
-                    "knowledge_base",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.PROTECT,
-                        related_name="policies",
-                        to="kb.knowledgebase",
-                    ),
-                ),
-            ],
-            options={
-                "verbose_name_plural": "policies",
-                "ordering": ["knowledge_base", "name", "-version"],
-                "constraints": [
-                    models.UniqueConstraint(
-                        fields=("knowledge_base", "name", "version"),
-                        name="policy_version_unique",
-                    ),
-                    models.UniqueConstraint(
-                        condition=models.Q(("is_active", True)),
-                        fields=("knowledge_base",),
-                        name="policy_one_active",
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(
-                            models.Q(
-                                ("retrieval_timing", "always"),
-                                ("scope", "knowledge_base"),
-                            ),
-                            models.Q(
-                                ("scope", "adaptive"),
-                                models.Q(("retrieval_timing", "always"), _negated=True),
-                            ),
-                            _connector="OR",
-                        ),
-                        name="policy_scope_fits_timing",
-                    ),
-                ],
-            },
-        ),
-        migrations.AddField(
-            model_name="evaluationrun",
-            name="policy",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="evaluations",
-                to="qa.policy",
-            ),
-        ),
-        migrations.AddField(
-            model_name="certificate",
-            name="policy",
-            field=models.OneToOneField(
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="certificate",
-                to="qa.policy",
-            ),
-        ),
-        migrations.AddField(
-            model_name="answer",
-            name="policy",
-            field=models.ForeignKey(
-                null=True,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="answers",
-                to="qa.policy",
-            ),
-        ),
-        migrations.CreateModel(
             name="PolicyActivation",
             fields=[
                 (
@@ -1528,6 +1709,23 @@ class Migration(migrations.Migration):
                         to="qa.policy",
                     ),
                 ),
+                (
+                    "failed_cases",
+                    models.PositiveIntegerField(
+                        help_text="Of the test cases; empty where they were not asked.",
+                        null=True,
+                    ),
+                ),
+                (
+                    "reason",
+                    models.TextField(
+                        blank=True,
+                        db_default="",
+                        default="",
+                        help_text="Why it was activated although test cases failed or were not asked.",
+                        max_length=1000,
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-at", "-pk"],
@@ -1566,6 +1764,7 @@ class Migration(migrations.Migration):
                             ("unverified_only", "unverified_only"),
                             ("expired_only", "expired_only"),
                             ("not_entitled", "not_entitled"),
+                            ("not_answered", "not_answered"),
                             ("model_declined", "model_declined"),
                             ("malformed_output", "malformed_output"),
                             ("unsupported", "unsupported"),
@@ -1593,7 +1792,7 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(
                         fields=("knowledge_base", "language", "reason"),
                         name="refusal_wording_unique",
-                    ),
+                    )
                 ],
             },
         ),
@@ -1685,23 +1884,20 @@ class Migration(migrations.Migration):
                         choices=[
                             ("reply", "An expert replied"),
                             ("answered", "Your question is answered now"),
+                            ("doubted", "An entry of yours was voted down"),
+                            ("flagged", "An entry was flagged as wrong or outdated"),
                         ],
                         max_length=8,
                     ),
                 ),
                 ("read_at", models.DateTimeField(null=True)),
                 ("mailed_at", models.DateTimeField(null=True)),
-                (
-                    "posted_at",
-                    models.DateTimeField(
-                        help_text="When the webhook accepted it.", null=True
-                    ),
-                ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "answer",
                     models.ForeignKey(
-                        help_text="The question.",
+                        help_text="The question; of an entry, one whose answer was voted down; none of a flag.",
+                        null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="notices",
                         to="qa.answer",
@@ -1733,6 +1929,15 @@ class Migration(migrations.Migration):
                         to="qa.repeat",
                     ),
                 ),
+                (
+                    "entry",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="notices",
+                        to="kb.entry",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
@@ -1750,19 +1955,37 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(
                             models.Q(
+                                ("answer__isnull", False),
+                                ("entry__isnull", True),
                                 ("escalation__isnull", False),
                                 ("kind", "reply"),
                                 ("repeat__isnull", True),
                             ),
                             models.Q(
+                                ("answer__isnull", False),
+                                ("entry__isnull", True),
                                 ("escalation__isnull", True),
                                 ("kind", "answered"),
                                 ("repeat__isnull", False),
                             ),
+                            models.Q(
+                                ("answer__isnull", False),
+                                ("entry__isnull", False),
+                                ("escalation__isnull", True),
+                                ("kind", "doubted"),
+                                ("repeat__isnull", True),
+                            ),
+                            models.Q(
+                                ("answer__isnull", True),
+                                ("entry__isnull", False),
+                                ("escalation__isnull", True),
+                                ("kind", "flagged"),
+                                ("repeat__isnull", True),
+                            ),
                             _connector="OR",
                         ),
                         name="notice_tells_of_one_thing",
-                    ),
+                    )
                 ],
             },
         ),
@@ -1872,6 +2095,20 @@ class Migration(migrations.Migration):
                         to="jobs.job",
                     ),
                 ),
+                (
+                    "recalibrated",
+                    models.JSONField(
+                        default=list,
+                        help_text="[before, after]: the policies whose minimum was set for the new probe.",
+                    ),
+                ),
+                (
+                    "scores",
+                    models.JSONField(
+                        default=list,
+                        help_text="[former confidence, new one, is right, weight] of each golden answer.",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-created_at", "-pk"],
@@ -1880,7 +2117,7 @@ class Migration(migrations.Migration):
                         condition=models.Q(("state", "training")),
                         fields=("kind",),
                         name="retraining_one_at_a_time",
-                    ),
+                    )
                 ],
             },
         ),
@@ -2015,6 +2252,7 @@ class Migration(migrations.Migration):
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.CharField(
                             choices=[
+                                ("certainty", "certainty"),
                                 ("outcome", "outcome and gate"),
                                 ("vote", "vote"),
                                 ("product_line", "product line"),
@@ -2061,7 +2299,7 @@ class Migration(migrations.Migration):
                     models.Index(
                         fields=["knowledge_base", "-drawn_at"],
                         name="review_sample_newest",
-                    ),
+                    )
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -2164,6 +2402,14 @@ class Migration(migrations.Migration):
                         to="qa.reviewsample",
                     ),
                 ),
+                (
+                    "certainty",
+                    models.CharField(
+                        blank=True,
+                        choices=[("close", "close"), ("clear", "clear")],
+                        max_length=5,
+                    ),
+                ),
             ],
             options={
                 "verbose_name_plural": "review strata",
@@ -2172,7 +2418,7 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("drawn__lte", models.F("population"))),
                         name="review_stratum_drawn_of_population",
-                    ),
+                    )
                 ],
             },
         ),
@@ -2255,9 +2501,7 @@ class Migration(migrations.Migration):
                 (
                     "ideal_answer",
                     models.TextField(
-                        blank=True,
-                        help_text="The ideal answer.",
-                        max_length=8000,
+                        blank=True, help_text="The ideal answer.", max_length=8000
                     ),
                 ),
                 ("note", models.TextField(blank=True, max_length=2000)),
@@ -2353,6 +2597,13 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="reviews",
                         to="qa.reviewstratum",
+                    ),
+                ),
+                (
+                    "falls_short",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Whether the policy made it a false answer though it is correct and true to its evidence.",
                     ),
                 ),
             ],
@@ -2466,10 +2717,7 @@ class Migration(migrations.Migration):
                                 ("unclear", "It is hard to understand"),
                                 ("should_be_known", "We should know this"),
                                 ("entry_exists", "There is an entry for it"),
-                                (
-                                    "wrong_reason",
-                                    "The reason given is wrong",
-                                ),
+                                ("wrong_reason", "The reason given is wrong"),
                                 ("other", "Something else"),
                             ],
                             max_length=20,
@@ -2525,6 +2773,17 @@ class Migration(migrations.Migration):
                         to=settings.AUTH_USER_MODEL,
                     ),
                 ),
+                (
+                    "answering_entry",
+                    models.ForeignKey(
+                        blank=True,
+                        help_text="Of the entries beside a refusal, the one that answers the question.",
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="kb.entry",
+                    ),
+                ),
             ],
             options={
                 "ordering": ["-updated_at", "-pk"],
@@ -2535,7 +2794,7 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(
                         fields=("answer", "user"), name="vote_one_each"
-                    ),
+                    )
                 ],
             },
         ),
@@ -2651,7 +2910,7 @@ class Migration(migrations.Migration):
                         fields=["knowledge_base", "embedding_model", "own_model"],
                         name="past_question_known",
                     ),
-                ]
+                ],
             },
         ),
         migrations.CreateModel(
@@ -2732,10 +2991,7 @@ class Migration(migrations.Migration):
                         verbose_name="ID",
                     ),
                 ),
-                (
-                    "prior",
-                    models.FloatField(help_text="Confidence without votes."),
-                ),
+                ("prior", models.FloatField(help_text="Confidence without votes.")),
                 ("before", models.FloatField()),
                 ("after", models.FloatField()),
                 (
@@ -2933,5 +3189,599 @@ class Migration(migrations.Migration):
                 ],
             },
         ),
-        migrations.RunSQL(RULES, UNDO),
+        migrations.CreateModel(
+            name="SelfCalibrationSettings",
+            fields=[
+                (
+                    "knowledge_base",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="self_calibration_settings",
+                        serialize=False,
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "wrong_share_target",
+                    models.PositiveSmallIntegerField(
+                        choices=[
+                            (10, "at most 1 in 10 shown answers wrong"),
+                            (20, "at most 1 in 20 shown answers wrong"),
+                            (50, "at most 1 in 50 shown answers wrong"),
+                            (100, "at most 1 in 100 shown answers wrong"),
+                        ],
+                        default=20,
+                        help_text="Of its own questions; no promise of people's.",
+                        verbose_name="wrong answers",
+                    ),
+                ),
+                (
+                    "calibrates_itself",
+                    models.CharField(
+                        choices=[
+                            ("off", "never"),
+                            ("propose", "propose a version"),
+                            ("activate", "let the version decide at once"),
+                        ],
+                        default="activate",
+                        help_text="A version whose thresholds a person set is never replaced by itself.",
+                        max_length=8,
+                        verbose_name="when its knowledge has changed",
+                    ),
+                ),
+                (
+                    "uses_evaluations",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Those of the newest evaluation of own questions; they then test nothing any more. Questions judged in reviews are always used.",
+                        verbose_name="labelled questions too",
+                    ),
+                ),
+            ],
+        ),
+        migrations.CreateModel(
+            name="SelfCalibration",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "target",
+                    models.FloatField(
+                        help_text="Largest share of wrong ones among the shown.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "unanswerable",
+                    models.FloatField(
+                        help_text="Assumed share of questions without an answer, half of them foreign.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "min_entry_answer",
+                    models.FloatField(help_text="The threshold; 1.01: none earned."),
+                ),
+                (
+                    "entries",
+                    models.PositiveIntegerField(
+                        help_text="Entries that own questions are of."
+                    ),
+                ),
+                (
+                    "own",
+                    models.PositiveIntegerField(
+                        help_text="Own questions, asked with their entry and without it."
+                    ),
+                ),
+                (
+                    "foreign",
+                    models.PositiveIntegerField(help_text="Questions of other trades."),
+                ),
+                (
+                    "shown",
+                    models.PositiveIntegerField(help_text="Shown at the threshold."),
+                ),
+                (
+                    "wrong",
+                    models.PositiveIntegerField(
+                        help_text="Wrong ones among those shown."
+                    ),
+                ),
+                (
+                    "wrong_share",
+                    models.FloatField(
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "wrong_low",
+                    models.FloatField(
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "wrong_high",
+                    models.FloatField(
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "answered_share",
+                    models.FloatField(
+                        help_text="Of the own questions, rightly.",
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "answered_low",
+                    models.FloatField(
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "answered_high",
+                    models.FloatField(
+                        null=True,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                (
+                    "curve",
+                    models.JSONField(
+                        default=list,
+                        help_text="[threshold, share answered, share wrong], each a list.",
+                    ),
+                ),
+                (
+                    "notes",
+                    models.JSONField(default=list, help_text="One sentence each."),
+                ),
+                (
+                    "not_activated",
+                    models.CharField(
+                        blank=True,
+                        help_text="Why the version only was proposed.",
+                        max_length=200,
+                    ),
+                ),
+                ("seed", models.IntegerField(default=0)),
+                ("verifier", models.CharField(max_length=64)),
+                ("embedder", models.CharField(max_length=64)),
+                ("retrieval", models.CharField(max_length=100)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="self_calibrations",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "policy",
+                    models.ForeignKey(
+                        help_text="The version that it made, or that had its thresholds already.",
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="self_calibrations",
+                        to="qa.policy",
+                    ),
+                ),
+                (
+                    "reviewed",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="Questions that experts judged in reviews, weighted by strata.",
+                    ),
+                ),
+                (
+                    "evaluated",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="Labelled questions of the newest evaluation, if used.",
+                    ),
+                ),
+                (
+                    "named",
+                    models.PositiveIntegerField(
+                        default=0,
+                        help_text="Own questions whose entry a voter pointed out.",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ["-created_at", "-pk"],
+            },
+        ),
+        migrations.CreateModel(
+            name="SavedCase",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "key",
+                    models.CharField(
+                        help_text="Its id in files; unique in the knowledge base.",
+                        max_length=200,
+                    ),
+                ),
+                ("question", models.TextField(max_length=2000)),
+                (
+                    "expect",
+                    models.CharField(
+                        choices=[("answered", "answered"), ("refused", "refused")],
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "answer_contains",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=500),
+                        blank=True,
+                        default=list,
+                        help_text="One of these must be in the answer.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "references",
+                    django.contrib.postgres.fields.ArrayField(
+                        base_field=models.CharField(max_length=500),
+                        blank=True,
+                        default=list,
+                        help_text="Right answers, one of which must be in the answer.",
+                        size=None,
+                    ),
+                ),
+                (
+                    "gate",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("boundary", "boundary"),
+                            ("verbatim", "verbatim"),
+                            ("hard_refusal", "hard_refusal"),
+                            ("entry", "entry"),
+                            ("soft_refusal", "soft_refusal"),
+                            ("abstention", "abstention"),
+                            ("agreement", "agreement"),
+                        ],
+                        help_text="Where it must be decided.",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "reason",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("nothing_known", "nothing_known"),
+                            ("too_far", "too_far"),
+                            ("unverified_only", "unverified_only"),
+                            ("expired_only", "expired_only"),
+                            ("not_entitled", "not_entitled"),
+                            ("not_answered", "not_answered"),
+                            ("model_declined", "model_declined"),
+                            ("malformed_output", "malformed_output"),
+                            ("unsupported", "unsupported"),
+                            ("low_confidence", "low_confidence"),
+                            ("no_probe", "no_probe"),
+                            ("sources_disagree", "sources_disagree"),
+                            ("policy_stale", "policy_stale"),
+                        ],
+                        help_text="The reason that its asker must be shown.",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "group",
+                    models.CharField(
+                        blank=True,
+                        help_text="What resampling keeps together.",
+                        max_length=200,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="saved_cases",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "entries",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="One of them must be cited; none: any may be.",
+                        related_name="saved_cases",
+                        to="kb.entry",
+                    ),
+                ),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Of the asker, beside the role agent.",
+                        related_name="saved_cases",
+                        to="auth.group",
+                    ),
+                ),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="saved_cases",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+            ],
+            options={
+                "verbose_name": "test case",
+                "ordering": ["knowledge_base", "question", "pk"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("knowledge_base", "key"), name="saved_case_key_unique"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="InboxMark",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("escalation", "Escalation"),
+                            ("import", "Import"),
+                            ("review", "Review"),
+                            ("conflict", "Conflict"),
+                            ("entry", "Due entry"),
+                            ("proposal", "Proposed entry"),
+                            ("gap", "Gap"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                (
+                    "subject",
+                    models.BigIntegerField(help_text="Id of the row that waits."),
+                ),
+                ("is_assigned", models.BooleanField(default=False)),
+                (
+                    "snoozed_until",
+                    models.DateTimeField(
+                        help_text="Until then only this person's inbox leaves it out.",
+                        null=True,
+                    ),
+                ),
+                ("changed_at", models.DateTimeField(auto_now=True)),
+                (
+                    "changed_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="inbox_marks",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("user", "kind", "subject"), name="inbox_mark_one_each"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("is_assigned", True)),
+                        fields=("kind", "subject"),
+                        name="inbox_mark_one_assignee",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            ("is_assigned", True),
+                            ("snoozed_until__isnull", False),
+                            _connector="OR",
+                        ),
+                        name="inbox_mark_says_something",
+                    ),
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="DailyModel",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("day", models.DateField(help_text="Day of the questions, in UTC.")),
+                ("answers", models.PositiveIntegerField()),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("embedder", "Embedding model"),
+                            ("verifier", "Verifier"),
+                            ("language_model", "Language model"),
+                            ("own_knowledge", "Language model, own knowledge"),
+                        ],
+                        max_length=14,
+                    ),
+                ),
+                ("fingerprint", models.CharField(max_length=200)),
+                ("bucket", models.SmallIntegerField()),
+                ("tokens_read", models.PositiveBigIntegerField()),
+                ("tokens_written", models.PositiveBigIntegerField()),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "tag",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="kb.tag",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=(
+                            "tag",
+                            "day",
+                            "knowledge_base",
+                            "kind",
+                            "fingerprint",
+                            "bucket",
+                        ),
+                        name="daily_model_unique",
+                        nulls_distinct=False,
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="DailyShadow",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True,
+                        primary_key=True,
+                        serialize=False,
+                        verbose_name="ID",
+                    ),
+                ),
+                ("day", models.DateField(help_text="Day of the questions, in UTC.")),
+                ("answers", models.PositiveIntegerField()),
+                ("gate", models.CharField(max_length=12)),
+                (
+                    "refused",
+                    models.PositiveIntegerField(
+                        help_text="It would have refused these."
+                    ),
+                ),
+                (
+                    "right",
+                    models.PositiveIntegerField(
+                        help_text="Of these, right as reviewed."
+                    ),
+                ),
+                (
+                    "wrong",
+                    models.PositiveIntegerField(
+                        help_text="Of these, wrong as reviewed."
+                    ),
+                ),
+                ("up", models.PositiveIntegerField(help_text="Thumbs up on these.")),
+                (
+                    "down",
+                    models.PositiveIntegerField(help_text="Thumbs down on these."),
+                ),
+                (
+                    "knowledge_base",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="kb.knowledgebase",
+                    ),
+                ),
+                (
+                    "tag",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="kb.tag",
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("tag", "day", "knowledge_base", "gate"),
+                        name="daily_shadow_unique",
+                        nulls_distinct=False,
+                    )
+                ],
+            },
+        ),
+        migrations.RunSQL(RULES, UNDO_RULES),
+        migrations.RunSQL(AUDIT, UNDO_AUDIT),
     ]

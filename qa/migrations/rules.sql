@@ -110,6 +110,30 @@ CREATE TRIGGER qa_vote_note_deleted AFTER DELETE ON qa_vote
     REFERENCING OLD TABLE AS changed
     FOR EACH STATEMENT EXECUTE FUNCTION qa_note_changed_votes();
 
+-- A day is counted again once an answer of it was reviewed: gates in shadow are shown beside
+-- what experts said of the answers that they would have refused.
+CREATE FUNCTION qa_note_reviewed_day() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    reviewed uuid := CASE WHEN TG_OP = 'DELETE' THEN OLD.answer_id ELSE NEW.answer_id END;
+BEGIN
+    PERFORM qa_note_changed_days(ARRAY(
+        SELECT created_at FROM qa_answer WHERE id = reviewed));
+    RETURN NULL;
+END $$;
+
+CREATE TRIGGER qa_review_note_made AFTER INSERT ON qa_review FOR EACH ROW
+    WHEN (NEW.state = 'done') EXECUTE FUNCTION qa_note_reviewed_day();
+CREATE TRIGGER qa_review_note_changed AFTER UPDATE ON qa_review FOR EACH ROW
+    WHEN (NEW.state = 'done' OR OLD.state = 'done')
+    EXECUTE FUNCTION qa_note_reviewed_day();
+CREATE TRIGGER qa_review_note_deleted AFTER DELETE ON qa_review FOR EACH ROW
+    WHEN (OLD.state = 'done') EXECUTE FUNCTION qa_note_reviewed_day();
+
+-- THE PAST
+-- For questions as of a moment: kb/migrations/past.sql.
+CREATE TRIGGER keep_former_row AFTER INSERT OR UPDATE OR DELETE ON qa_refusalwording
+    FOR EACH ROW EXECUTE FUNCTION kb_keep_former_row();
+
 -- ROW-LEVEL SECURITY
 -- One's own answer stays as one got it; what an entry said is otherwise read only by those
 -- who may see the entry now. The database tries a table's policies from the last name to

@@ -6,6 +6,7 @@ from celery import current_app
 from django.core import checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from accounts.acting import as_owner
 from accounts.roles import Role
@@ -114,6 +115,16 @@ def test_missing_migration_is_not_ready_and_no_error_of_the_log(client, capfd):
     assert response.status_code == 503
     assert "run manage.py migrate" in response.json()["checks"]["migrations"]["detail"]
     assert "/healthz" not in capfd.readouterr().err
+
+
+def test_a_database_between_migrations_that_one_replaces_is_not_ready(client):
+    health._all_applied.cache_clear()
+    MigrationRecorder(connection).record_unapplied("kb", "0026_planned_sections")
+
+    response = client.get("/healthz")
+
+    assert response.status_code == 503
+    assert "run manage.py migrate" in response.json()["checks"]["migrations"]["detail"]
 
 
 def test_language_server_that_is_down_degrades(client, settings):

@@ -1,6 +1,9 @@
 """What is prepared before the first question, as far as it needs no running system."""
 
 import pytest
+from django.core.management import CommandError
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 from rich.console import Console
 
 from accounts.acting import NOBODY, reading_as
@@ -61,3 +64,10 @@ def test_migrations_are_looked_for_before_the_applications_role_is_made(
         preparation.migrate(Console())
 
     assert capsys.readouterr().out == "Database: up to date\n"
+
+
+def test_a_database_between_migrations_that_one_replaces_is_told_what_to_do(db):
+    MigrationRecorder(connection).record_unapplied("kb", "0026_planned_sections")
+
+    with pytest.raises(CommandError, match="last commit before"):
+        preparation.migrate(Console())

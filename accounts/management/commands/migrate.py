@@ -3,10 +3,12 @@ from typing import Any, Final
 from django.core.management.base import CommandError, CommandParser
 from django.core.management.commands import migrate
 from django.db import OperationalError, connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from psycopg.errors import LockNotAvailable
 
 from accounts.acting import as_owner
+from accounts.replaced_migrations import missing_replaced
 
 # Before 0.1.0 each change had a migration of its own; this was the first.
 _BEFORE_FIRST_VERSION = ("accounts", "0001_add_api_token")
@@ -32,10 +34,8 @@ class Command(migrate.Command):
     def execute(self, *args: Any, **options: Any) -> str | None:  # noqa: ANN401  # Django's
         seconds = options.get("lock_seconds", _LOCK_SECONDS)
         with as_owner("migrations"):
-            if (
-                _BEFORE_FIRST_VERSION
-                in MigrationRecorder(connection).applied_migrations()
-            ):
+            recorder = MigrationRecorder(connection)
+            if _BEFORE_FIRST_VERSION in recorder.applied_migrations():
                 raise CommandError(
                     "This database was made before version 0.1.0, which has "
                     "migrations of its own. Export its knowledge with the version that made it "
@@ -43,6 +43,7 @@ class Command(migrate.Command):
                     "manage.py restore_knowledge. An embedded database with nothing to "
                     "keep: stop Nescio and delete the folder var/postgres."
                 )
+            _refuse_what_stands_between(recorder)
             _wait_for_locks(seconds)
             try:
                 return super().execute(*args, **options)
@@ -57,6 +58,17 @@ class Command(migrate.Command):
                 ) from error
             finally:
                 _wait_for_locks(0)
+
+
+def _refuse_what_stands_between(recorder: MigrationRecorder) -> None:
+    missing = missing_replaced(MigrationLoader(None), recorder)
+    if missing:
+        raise CommandError(
+            "This database is older than the migrations are: others took the place of "
+            f"{'.'.join(missing[-1])}, which was not applied. Check out the last commit "
+            'before "migrations: Begin each app anew with one migration" (29 November '
+            "2026), run its manage.py migrate, and then this one's."
+        )
 
 
 def _wait_for_locks(seconds: float) -> None:

@@ -12,10 +12,13 @@ CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON accounts_knowledgerole
 
 
 class Migration(migrations.Migration):
+    # A database that has this has this one.
+    replaces = [("accounts", "0005_knowledge_roles")]
+
     dependencies = [
-        ("accounts", "0004_identity_provider"),
+        ("accounts", "0001_initial"),
         ("auth", "0012_alter_user_first_name_max_length"),
-        ("kb", "0010_followed_sources"),
+        ("kb", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,3 +1,33 @@
+-- Beside who changed whose access (accounts/migrations/audit.sql): who changed what decides
+-- answers, whose access was used, and who is to deal with what.
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON qa_policy
+    FOR EACH ROW EXECUTE FUNCTION accounts_audit(
+        'policy', 'knowledge_base_id kb_knowledgebase slug');
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON qa_refusalwording
+    FOR EACH ROW EXECUTE FUNCTION accounts_audit(
+        'refusal wording', 'knowledge_base_id kb_knowledgebase slug');
+-- Why a version was activated against its test cases is worth more than a row of history.
+CREATE TRIGGER audit AFTER INSERT ON qa_policyactivation
+    FOR EACH ROW WHEN (NEW.reason <> '') EXECUTE FUNCTION accounts_audit(
+        'policy activation', 'knowledge_base_id kb_knowledgebase slug',
+        'policy_id qa_policy name');
+
+-- Whose access was used: a service's question for somebody.
+CREATE FUNCTION qa_audit_service() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    INSERT INTO accounts_auditentry (at, actor, reader, kind, action, subject, changes)
+    VALUES (
+        clock_timestamp(), NEW.service, current_setting('application_name'),
+        'question for', 'insert',
+        coalesce((SELECT username FROM auth_user WHERE id = NEW.asker_id), ''),
+        jsonb_build_object('answer', jsonb_build_array(NULL, NEW.id))
+    );
+    RETURN NULL;
+END $$;
+CREATE TRIGGER audit_service AFTER INSERT ON qa_answer FOR EACH ROW
+    WHEN (NEW.service <> '') EXECUTE FUNCTION qa_audit_service();
+
 -- Who was to deal with what, and who put it off: in the audit, whatever path it took.
 CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON qa_inboxmark
     FOR EACH ROW EXECUTE FUNCTION accounts_audit('inbox', 'user_id auth_user username');
