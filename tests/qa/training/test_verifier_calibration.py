@@ -1,11 +1,18 @@
 """What turns readings into odds: fitted on questions about knowledge that no net saw."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from probes.verifier.card import Calibration
 from probes.verifier.scoring import load_verifier
+from qa.pipeline.choice import Passage, log_odds
 from qa.training.knowledge_sets import KnowledgeSet, SourceEntry
 from qa.training.verifier_calibration import Asked, ask, chosen, fit_choice
+from tests.qa.pipeline.values import GivenScorer
 
 ENTRIES = 4
 
@@ -55,6 +62,31 @@ def test_each_kind_of_question_counts_as_much_however_many_there_are():
 
     assert repeated.paired_none == pytest.approx(once.paired_none, abs=0.05)
     assert repeated.paraphrase == pytest.approx(once.paraphrase, abs=0.05)
+
+
+ODDS = st.lists(st.floats(-9, 9), min_size=5, max_size=5, unique=True)
+
+
+@given(ODDS, ODDS)
+def test_readings_are_weighed_as_in_use(apart, together):
+    class Given(GivenScorer):
+        def log_odds(self, _question: str, texts: Sequence[Passage]) -> list[float]:
+            return [apart[int(each.text)] for each in texts]
+
+        def joint_log_odds(
+            self, _question: str, texts: Sequence[Passage]
+        ) -> list[float]:
+            return [together[int(each.text)] for each in texts]
+
+    passages = [Passage("", "", "", str(at)) for at in range(5)]
+    in_use = log_odds("How much?", passages, Given([], reads_jointly=True))
+
+    whole, parts = np.zeros((1, 5, 1, 3)), np.zeros((1, 5, 1, 3))
+    joint = np.zeros((1, 5, 2, 3))
+    whole[0, :, 0, 0], joint[0, :, 0, 0] = apart, together
+    parts[..., 0] = joint[0, :, 1, 0] = -1e4
+    asked = Asked(whole, parts, joint, np.zeros((1, 5), bool), np.zeros(1, int))
+    assert asked.log_odds(Calibration())[0] == pytest.approx(in_use)
 
 
 @pytest.mark.parametrize("has_unanswerable", [False, True])
