@@ -135,13 +135,13 @@ def test_what_no_entry_says_is_looked_for_by_meaning_and_within_the_filters(boss
 
 def test_list_shows_who_verified_and_what_expired(boss):
     make_entry("Old.", valid_until=datetime(2020, 5, 4, tzinfo=UTC))
-    make_entry("Young.", valid_until=datetime(2099, 5, 4, tzinfo=UTC))
+    young = make_entry("Young.", valid_until=datetime(2099, 5, 4, tzinfo=UTC))
 
     page = boss.get(LIST).content.decode()
 
     assert "expired 2020-05-04" in page
     assert "2099-05-04" not in page
-    day = f'<span class="whitespace-nowrap">{datetime.now(UTC):%Y-%m-%d}</span>'
+    day = f'<span class="whitespace-nowrap">{young.verified_at:%Y-%m-%d}</span>'
     assert f"curator, {day}" in page
 
 
