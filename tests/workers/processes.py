@@ -139,12 +139,13 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def wait_until(holds: Callable[[], object]) -> None:
-    """Return once `holds()`; fail where it seems that it never will."""
-    give_up_at = time.monotonic() + GIVE_UP_SECONDS
+def wait_until(holds: Callable[[], object], seconds: float = GIVE_UP_SECONDS) -> float:
+    """Return the seconds until it `holds()`; fail where it seems that it never will."""
+    began = time.monotonic()
     while not holds():
-        assert time.monotonic() < give_up_at, f"not within {GIVE_UP_SECONDS} s"
+        assert time.monotonic() - began < seconds, f"not within {seconds} s"
         time.sleep(0.05)
+    return time.monotonic() - began
 
 
 def _kill(pid: int) -> None:
