@@ -23,8 +23,7 @@ MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
 # Entries that are read closely, by their sentences: the likeliest. What is behind them is
 # hardly ever lifted above them, and reading takes time.
 READ_CLOSELY: Final = 3
-# Of these, how many are read together with the question, which takes longest; another one
-# too where it is the likeliest after that. What seems
+# Of these, how many are read together with the question, which takes longest. What seems
 # less likely than `LEAST_READ`, or far less likely than the likeliest, is not: it is hardly
 # ever lifted to an answer.
 READ_TOGETHER: Final = 2
@@ -132,22 +131,15 @@ def log_odds(
     if not verifier.reads_jointly:
         return found
     least = max(LEAST_READ, max(found, default=0.0) - FAR_BEHIND)
-    worth = [at for at in likeliest if found[at] >= least]
-    together = sorted(worth, key=lambda at: -found[at])[:READ_TOGETHER]
+    first = sorted(likeliest, key=lambda at: -found[at])[:READ_TOGETHER]
+    worth = [at for at in first if found[at] >= least]
+    together = iter(
+        verifier.joint_log_odds(question, [p for at in worth for p in closely[at]])
+    )
     joint = np.full((len(found), 2), np.nan)
-    apart = np.array(found)
-    both = weighed_together(apart, joint)
-    # What seems likeliest in the end was read so too, where those before it fell behind it.
-    while together:
-        read = iter(
-            verifier.joint_log_odds(question, [p for a in together for p in closely[a]])
-        )
-        for at in together:
-            joint[at, : len(closely[at])] = [next(read) for _ in closely[at]]
-        both = weighed_together(apart, joint)
-        best = int(both.argmax())
-        together = [best] if best in worth and np.isnan(joint[best, 0]) else []
-    return [float(each) for each in both]
+    for at in worth:
+        joint[at, : len(closely[at])] = [next(together) for _ in closely[at]]
+    return [float(each) for each in weighed_together(np.array(found), joint)]
 
 
 def weighed_together(

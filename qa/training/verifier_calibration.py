@@ -91,13 +91,9 @@ class Asked:
             joint = np.where(is_there, by.log_odds(self.joint, is_joint=True), np.nan)
             least = np.maximum(LEAST_READ, found.max(1, keepdims=True) - FAR_BEHIND)
             worth = np.where(is_close & (found >= least), found, -np.inf)
-            is_read = (-worth).argsort(1).argsort(1) < READ_TOGETHER
-            apart = found
-            for _ in range(1 + READ_CLOSELY - READ_TOGETHER):
-                is_read &= np.isfinite(worth)
-                read = np.where(is_read[..., None], joint, np.nan)
-                found = weighed_together(apart, read)
-                is_read |= found == found.max(1, keepdims=True)
+            is_first = (-worth).argsort(1).argsort(1) < READ_TOGETHER
+            is_read = is_first & np.isfinite(worth)
+            found = weighed_together(found, np.where(is_read[..., None], joint, np.nan))
         return found
 
 

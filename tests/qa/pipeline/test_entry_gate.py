@@ -392,26 +392,6 @@ def test_the_two_likeliest_are_read_together_with_the_question():
     assert found == pytest.approx(expected)
 
 
-def test_what_seems_likeliest_after_that_is_read_together_with_the_question_too():
-    class Joint(GivenScorer):
-        def joint_log_odds(
-            self, _question: str, texts: Sequence[Passage]
-        ) -> list[float]:
-            self.asked.append(("together", [text.text for text in texts]))
-            return [4.0 if "nine" in text.text else -4.0 for text in texts]
-
-    texts = ("ten", "eight", "seven nine", "six nine")
-    scores = (0.9, 0.8, 0.7, 0.6)
-    verifier = Joint(scores, reads_jointly=True)
-    passages = [Passage("", "", "", text) for text in texts]
-    found = log_odds("How much?", passages, verifier)
-
-    read = [texts for question, texts in verifier.asked if question == "together"]
-    assert read == [["ten", "eight"], ["seven nine"]]
-    assert found[2] == pytest.approx((math.log(0.7 / 0.3) + 4) / 2)
-    assert found[2] == max(found)
-
-
 READINGS = st.floats(-20, 20)
 
 
