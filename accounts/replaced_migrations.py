@@ -3,8 +3,17 @@
 Django takes the replacing one out of its plan there, and finds nothing missing.
 """
 
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+
+
+def count_missing() -> int:
+    """Return how many migrations this database lacks, replaced ones among them."""
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return len(plan) + len(missing_replaced(executor.loader, executor.recorder))
 
 
 def missing_replaced(

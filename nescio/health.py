@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 from celery import current_app
 from django.conf import settings
-from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
+from django.db import DatabaseError
 from django.db.models import Min, Q
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
@@ -27,7 +26,7 @@ from rest_framework.request import Request
 from accounts import replica
 from accounts.delegation import DelegatingTokenAuthentication, UnknownUserError
 from accounts.prepared import execute
-from accounts.replaced_migrations import missing_replaced
+from accounts.replaced_migrations import count_missing
 from accounts.roles import Role, has_role
 from jobs.models import Job
 from nescio import disk, fitness, warm_up
@@ -146,9 +145,7 @@ def _migrations() -> Finding:
 def _missing_migrations() -> int:
     if _all_applied.cache_info().currsize:
         return 0
-    executor = MigrationExecutor(connection)
-    missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-    missing += len(missing_replaced(executor.loader, executor.recorder))
+    missing = count_missing()
     if not missing:
         _all_applied()
     return missing

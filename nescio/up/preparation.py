@@ -16,15 +16,13 @@ from types import ModuleType
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.management import call_command
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 from rest_framework.exceptions import AuthenticationFailed
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from accounts.acting import as_owner
 from accounts.authentication import ApiTokenAuthentication
-from accounts.replaced_migrations import missing_replaced
+from accounts.replaced_migrations import count_missing
 from accounts.services import create_token
 from kb.demonstration import SLUG, load_demonstration
 from kb.documents.models import KnowledgeBase
@@ -54,9 +52,7 @@ def _needed() -> list[ModuleType]:
 def migrate(console: Console) -> None:
     """Apply what is missing; a database that is up to date costs no more than the look."""
     with as_owner("the look for migrations"):  # the application's role is made by one
-        executor = MigrationExecutor(connection)
-        missing = len(executor.migration_plan(executor.loader.graph.leaf_nodes()))
-        missing += len(missing_replaced(executor.loader, executor.recorder))
+        missing = count_missing()
     if not missing:
         console.print("Database: up to date")
         return
