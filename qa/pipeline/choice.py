@@ -216,8 +216,10 @@ def chance_of(
     ours = [_said(text) in together for text in texts]
     own = [odds for odds, is_ours in zip(found, ours, strict=True) if is_ours]
     others = [odds for odds, is_ours in zip(found, ours, strict=True) if not is_ours]
-    both = float(logsumexp(own)), np.array(others)
-    return float(expit(log_odds_of_right(*both, competition=competition)))
+    is_right = log_odds_of_right(
+        float(logsumexp(own)), np.array(others), competition=competition
+    )
+    return float(expit(is_right))
 
 
 def log_odds_of_right(
