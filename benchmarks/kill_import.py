@@ -74,7 +74,8 @@ def _enqueue(rows: int) -> "tuple[Import, Job]":
 
 
 def _kill_again_and_again(system: System, options: argparse.Namespace) -> bool:
-    from tests.workers.processes import BEAT, WORKER, wait_until
+    from tests.waiting import wait_until
+    from tests.workers.processes import BEAT, WORKER
 
     chance = random.Random(options.seed)
     began = time.monotonic()

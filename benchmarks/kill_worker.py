@@ -177,7 +177,8 @@ def _is_finished(job: "Job") -> bool:
 
 
 def _kill_again_and_again(system: System, options: argparse.Namespace) -> bool:
-    from tests.workers.processes import BEAT, WORKER, wait_until
+    from tests.waiting import wait_until
+    from tests.workers.processes import BEAT, WORKER
 
     chance = random.Random(options.seed)
     model = _other_model(system.directory, "killed")
@@ -235,7 +236,8 @@ def _report(job: "Job", model: str, *, killed: int) -> bool:
 
 
 def _leave_stuck(system: System) -> bool:
-    from tests.workers.processes import BEAT, WORKER, wait_until
+    from tests.waiting import wait_until
+    from tests.workers.processes import BEAT, WORKER
 
     system.start(BEAT, DEFAULTS)
     job = _enqueue(_other_model(system.directory, "stuck"))

@@ -22,7 +22,7 @@ from joserfc import jwt
 from joserfc.jwk import RSAKey
 from werkzeug.serving import make_server
 
-from tests.workers.processes import wait_until
+from tests.waiting import wait_until
 
 # What the token of such a subject says in place of the truth; None leaves it out.
 FAULTS: dict[str, dict[str, object]] = {

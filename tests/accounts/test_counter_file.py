@@ -8,8 +8,7 @@ import pytest
 
 from accounts import counter_file, throttles
 from accounts.counter_file import CounterFile
-
-_GIVE_UP_SECONDS = 180
+from tests.waiting import GIVE_UP_SECONDS
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_one_is_taken_away_or_all(counts):
 
 def wait_long(patch):
     """Let no busy machine decide whether one has its turn in time."""
-    patch.setattr(counter_file, "_WAIT_SECONDS", _GIVE_UP_SECONDS)
+    patch.setattr(counter_file, "_WAIT_SECONDS", GIVE_UP_SECONDS)
 
 
 def count_to(file, number):
@@ -82,7 +81,7 @@ def test_processes_and_threads_at_once_lose_no_count(counts, file, monkeypatch):
     for each in begun:
         each.start()
     for each in begun:
-        each.join(_GIVE_UP_SECONDS)
+        each.join(GIVE_UP_SECONDS)
 
     assert counts.get("together") == 800
 
@@ -96,7 +95,7 @@ def begin_each(files, together):
 
 def test_processes_that_open_a_new_file_at_once_all_count(tmp_path):
     context = multiprocessing.get_context("spawn")
-    together = context.Barrier(4, timeout=_GIVE_UP_SECONDS)
+    together = context.Barrier(4, timeout=GIVE_UP_SECONDS)
     files = [str(tmp_path / f"{number}.sqlite3") for number in range(40)]
     begun = [
         context.Process(target=begin_each, args=(files, together)) for _ in range(4)
@@ -104,7 +103,7 @@ def test_processes_that_open_a_new_file_at_once_all_count(tmp_path):
     for each in begun:
         each.start()
     for each in begun:
-        each.join(_GIVE_UP_SECONDS)
+        each.join(GIVE_UP_SECONDS)
         each.kill()
 
     assert [each.exitcode for each in begun] == [0, 0, 0, 0]

@@ -1,19 +1,10 @@
 import signal
 import threading
-import time
 
 import pytest
 
 from accounts.fair_lock import FairLock
-
-_GIVE_UP_SECONDS = 180
-
-
-def until(is_so):
-    give_up_at = time.monotonic() + _GIVE_UP_SECONDS
-    while not is_so():
-        assert time.monotonic() < give_up_at
-        time.sleep(0.001)
+from tests.waiting import GIVE_UP_SECONDS, wait_until
 
 
 @pytest.fixture
@@ -34,11 +25,11 @@ def line_up(lock):
         before = lock.waiting
         started.append(threading.Thread(target=take))
         started[-1].start()
-        until(lambda: lock.waiting > before)
+        wait_until(lambda: lock.waiting > before)
 
     yield start
     for each in started:
-        each.join(_GIVE_UP_SECONDS)
+        each.join(GIVE_UP_SECONDS)
         assert not each.is_alive()
 
 
@@ -72,9 +63,9 @@ def test_one_who_is_interrupted_while_waiting_leaves_the_line(lock):
     def hold():
         with lock:
             holds.set()
-            until(lambda: lock.waiting)
+            wait_until(lambda: lock.waiting)
             signal.pthread_kill(waiter, signal.SIGUSR1)
-            let_go.wait(_GIVE_UP_SECONDS)
+            let_go.wait(GIVE_UP_SECONDS)
 
     waiter = threading.get_ident()
     before = signal.signal(signal.SIGUSR1, interrupt)
@@ -82,14 +73,14 @@ def test_one_who_is_interrupted_while_waiting_leaves_the_line(lock):
     holder = threading.Thread(target=hold)
     try:
         holder.start()
-        holds.wait(_GIVE_UP_SECONDS)
+        holds.wait(GIVE_UP_SECONDS)
         with pytest.raises(InterruptedError), lock:
             pass
         assert lock.waiting == 0
     finally:
         signal.signal(signal.SIGUSR1, before)
         let_go.set()
-        holder.join(_GIVE_UP_SECONDS)
+        holder.join(GIVE_UP_SECONDS)
 
     with lock:
         assert lock.waiting == 0

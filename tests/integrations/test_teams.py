@@ -16,7 +16,7 @@ from qa.answers import asking
 from qa.models import Answer
 from tests.factories import make_audience, make_entry, make_user
 from tests.integrations import chat_payloads as payloads
-from tests.workers.processes import wait_until
+from tests.waiting import wait_until
 
 SECRET = base64.b64encode(b"a token that Teams shows once").decode()
 FEE = "What does a replacement card cost?"

@@ -16,7 +16,7 @@ from jobs.exceptions import JobInterruptedError, LeaseLostError, RetryableJobErr
 from jobs.models import Job
 from jobs.run import JobRun, run_job
 from jobs.services import enqueue
-from tests.workers.processes import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

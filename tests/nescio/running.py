@@ -11,9 +11,10 @@ import sys
 import time
 from pathlib import Path
 
+from tests.waiting import GIVE_UP_SECONDS
+
 ROOT = Path(__file__).resolve().parents[2]
 _READY_SECONDS = 600
-_GIVE_UP_SECONDS = 180
 
 
 def free_port():
@@ -74,7 +75,7 @@ class RunningSystem:
 
     def request(self, method, path, body=None, token=None):
         host = self.url.removeprefix("http://")
-        connection = http.client.HTTPConnection(host, timeout=_GIVE_UP_SECONDS)
+        connection = http.client.HTTPConnection(host, timeout=GIVE_UP_SECONDS)
         headers = {"Content-Type": "application/json"}
         if token:
             headers["Authorization"] = f"Token {token}"
@@ -88,7 +89,7 @@ class RunningSystem:
             connection.close()
 
     def wait_for_health(self, is_well):
-        give_up_at = time.monotonic() + _GIVE_UP_SECONDS
+        give_up_at = time.monotonic() + GIVE_UP_SECONDS
         status, said = 0, {}
         while time.monotonic() < give_up_at:
             try:
@@ -101,7 +102,7 @@ class RunningSystem:
         raise AssertionError(f"health: {status} {said}\n{self.output}")
 
     def wait_for_output(self, text):
-        give_up_at = time.monotonic() + _GIVE_UP_SECONDS
+        give_up_at = time.monotonic() + GIVE_UP_SECONDS
         while text not in self.output:
             assert time.monotonic() < give_up_at, self.output
             time.sleep(0.1)
@@ -109,7 +110,7 @@ class RunningSystem:
     def send(self, number):
         self.process.send_signal(number)
 
-    def wait(self, timeout=_GIVE_UP_SECONDS):
+    def wait(self, timeout=GIVE_UP_SECONDS):
         return self.process.wait(timeout)
 
     def stop(self):

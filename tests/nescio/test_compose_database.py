@@ -14,7 +14,8 @@ from django.conf import settings
 
 from nescio.embedded import postgres
 from nescio.embedded.places import SYSTEM_USER, Places
-from tests.workers.processes import Process, wait_until
+from tests.waiting import wait_until
+from tests.workers.processes import Process
 
 from .running import free_port
 from .test_deployment import COMPOSE

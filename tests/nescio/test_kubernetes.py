@@ -15,7 +15,8 @@ from django.urls import resolve
 
 from nescio.embedded.places import SYSTEM_USER, Places
 from nescio.web_server import HEALTH_PATHS
-from tests.workers.processes import Process, environment_of, wait_until
+from tests.waiting import wait_until
+from tests.workers.processes import Process, environment_of
 
 from .running import free_port
 from .test_deployment import COMPOSE, COMPOSE_ALONE, COMPOSED

@@ -16,7 +16,8 @@ from django.db import connection
 from accounts.acting import as_owner
 from nescio.embedded.places import SYSTEM_USER
 from tests.factories import make_audience, make_entry, make_user
-from tests.workers.processes import Process, environment_of, wait_until
+from tests.waiting import wait_until
+from tests.workers.processes import Process, environment_of
 
 from .running import free_port
 

@@ -32,7 +32,8 @@ from tests.factories import (
     make_staff,
     make_user,
 )
-from tests.workers.processes import environment_of, wait_until
+from tests.waiting import wait_until
+from tests.workers.processes import environment_of
 
 PUBLIC = "A replacement card costs 12 euros."
 SECRET = "The secret limit is 900 euros."

@@ -23,7 +23,7 @@ from nescio.embedded import postgres
 from nescio.embedded.places import Places
 from nescio.up import processes as orphans
 from probes import bundled
-from tests.workers.processes import wait_until
+from tests.waiting import wait_until
 
 from .running import ROOT, RunningSystem, free_port, give_models
 

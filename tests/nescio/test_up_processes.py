@@ -14,11 +14,11 @@ from nescio.embedded.places import log_tail
 from nescio.up import processes
 from nescio.up.place import Address
 from nescio.up.processes import Child, Supervisor, children, end, environment
+from tests.waiting import GIVE_UP_SECONDS, wait_until
 from workers.queues import QUEUES
 
 pytestmark = pytest.mark.slow
 
-_WAIT_SECONDS = 180
 # Starts a process of its own, tells both pids, and goes on.
 _PARENT = """
 import subprocess, sys, os, time
@@ -92,13 +92,6 @@ def supervise(said, tmp_path, monkeypatch):
         supervisor.stop(0)
 
 
-def _wait(condition):
-    give_up_at = time.monotonic() + _WAIT_SECONDS
-    while not condition():
-        assert time.monotonic() < give_up_at, "waited in vain"
-        time.sleep(0.02)
-
-
 def _lines(file: Path):
     return file.read_text().splitlines() if file.exists() else []
 
@@ -109,51 +102,51 @@ def _alive(pid):
 
 def test_stop_ends_the_child_and_what_the_child_started(supervise):
     supervisor, written = supervise(_PARENT)
-    _wait(lambda: _lines(written))
+    wait_until(lambda: _lines(written))
     pids = [int(pid) for pid in _lines(written)[0].split()]
 
     supervisor.stop(10)
 
-    _wait(lambda: not any(_alive(pid) for pid in pids))
+    wait_until(lambda: not any(_alive(pid) for pid in pids))
 
 
 def test_child_that_does_not_listen_is_killed_after_its_grace(supervise, said):
     supervisor, written = supervise(_DEAF)
-    _wait(lambda: _lines(written))
+    wait_until(lambda: _lines(written))
     began = time.monotonic()
 
     supervisor.stop(0.5)
 
-    assert 0.4 < time.monotonic() - began < _WAIT_SECONDS
+    assert 0.4 < time.monotonic() - began < GIVE_UP_SECONDS
     assert "did not end in time" in said[0]
 
 
 def test_child_that_dies_is_started_again_and_its_rest_is_ended(supervise, said):
     supervisor, written = supervise(_PARENT)
-    _wait(lambda: _lines(written))
+    wait_until(lambda: _lines(written))
     first, rest = (int(pid) for pid in _lines(written)[0].split())
 
     psutil.Process(first).kill()
-    _wait(lambda: len(_lines(written)) == 2 and len(said) == 2)
+    wait_until(lambda: len(_lines(written)) == 2 and len(said) == 2)
 
     assert supervisor.deaths == 1
     assert "The child ended with signal SIGKILL" in said[0]
     assert said[1] == "The child is started again."
-    _wait(lambda: not _alive(rest))
+    wait_until(lambda: not _alive(rest))
 
 
 def test_children_of_a_killed_fork_server_are_replaced(supervise, said):
     supervisor, written = supervise(_PARENT)
-    _wait(lambda: _lines(written))
+    wait_until(lambda: _lines(written))
     first = psutil.Process(int(_lines(written)[0].split()[0]))
     assert first.name() == "child"
     assert first.environ()["GIVEN"] == "by us"
     assert "GIVEN" not in os.environ
 
     psutil.Process(first.ppid()).kill()
-    _wait(lambda: len(_lines(written)) == 2 and len(said) == 2)
+    wait_until(lambda: len(_lines(written)) == 2 and len(said) == 2)
 
-    _wait(lambda: not _alive(first.pid))
+    wait_until(lambda: not _alive(first.pid))
     assert supervisor.deaths == 1
     assert said[1] == "The child is started again."
 
@@ -164,7 +157,7 @@ def test_child_that_can_not_run_is_tried_less_and_less_often(supervise, said):
     def ends():
         return [each for each in said if "exit status" in each]
 
-    _wait(lambda: len(ends()) >= 2)
+    wait_until(lambda: len(ends()) >= 2)
 
     assert "exit status 1; it is started again in 1 s" in ends()[0]
     assert "no configuration" in ends()[0]
@@ -175,7 +168,7 @@ def test_child_that_was_healthy_is_started_again_at_once(supervise, said, monkey
     monkeypatch.setattr(processes, "_HEALTHY_SECONDS", 0.0)
 
     supervise("import sys; sys.exit('a fault')")
-    _wait(lambda: len(said) >= 3)
+    wait_until(lambda: len(said) >= 3)
 
     assert all("it is started again at once" in each for each in said[::2])
 
@@ -187,9 +180,9 @@ def test_a_log_is_rotated_while_its_process_goes_on_writing(
     log = tmp_path / "child.log"
 
     supervisor, _ = supervise(_TALKER)
-    _wait(lambda: log.with_suffix(".log.1").exists())
+    wait_until(lambda: log.with_suffix(".log.1").exists())
 
-    _wait(lambda: len(_lines(log)) > 2)
+    wait_until(lambda: len(_lines(log)) > 2)
     assert _lines(log.with_suffix(".log.1"))[0] == "0"
     assert int(_lines(log)[1]) > 1
     assert supervisor.deaths == 0
@@ -199,7 +192,7 @@ def test_logs_are_for_their_owner_alone(supervise, tmp_path):
     tmp_path.chmod(0o755)
 
     _, written = supervise(_PARENT)
-    _wait(lambda: _lines(written))
+    wait_until(lambda: _lines(written))
 
     assert tmp_path.stat().st_mode & 0o777 == 0o700
 
@@ -207,7 +200,7 @@ def test_logs_are_for_their_owner_alone(supervise, tmp_path):
 def test_orphans_that_are_deaf_are_killed(tmp_path):
     written = tmp_path / "written"
     process = subprocess.Popen([sys.executable, "-c", _DEAF, str(written)])
-    _wait(lambda: _lines(written))
+    wait_until(lambda: _lines(written))
 
     end([psutil.Process(process.pid)], grace_seconds=0.2)
 

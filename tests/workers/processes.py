@@ -5,21 +5,20 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 import redis
 from django.db import connection
 
+from tests.waiting import GIVE_UP_SECONDS, wait_until
+
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = (
     "worker", "--concurrency", "1", "--loglevel", "INFO",
     "--without-gossip", "--without-mingle", "--without-heartbeat",
 )  # fmt: skip
-# Tells what hangs from what is slow on a busy machine: no test is about the time itself.
-GIVE_UP_SECONDS = 180
 BEAT = ("beat", "--loglevel", "INFO", "--pidfile", "")
 
 
@@ -137,15 +136,6 @@ def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return int(one.getsockname()[1])
-
-
-def wait_until(holds: Callable[[], object], seconds: float = GIVE_UP_SECONDS) -> float:
-    """Return the seconds until it `holds()`; fail where it seems that it never will."""
-    began = time.monotonic()
-    while not holds():
-        assert time.monotonic() - began < seconds, f"not within {seconds} s"
-        time.sleep(0.05)
-    return time.monotonic() - began
 
 
 def _kill(pid: int) -> None:

@@ -16,14 +16,8 @@ import pytest
 
 from nescio.embedded import postgres
 from nescio.embedded.places import Places
-from tests.workers.processes import (
-    BEAT,
-    ROOT,
-    WORKER,
-    celery,
-    environment_of,
-    wait_until,
-)
+from tests.waiting import wait_until
+from tests.workers.processes import BEAT, ROOT, WORKER, celery, environment_of
 
 pytestmark = pytest.mark.system
 

@@ -15,8 +15,9 @@ from jobs.models import Job
 from jobs.services import enqueue
 from kb.models import EmbeddingModel, Entry, EntryEmbedding
 from tests.factories import make_entries
+from tests.waiting import wait_until
 from tests.workers.conftest import System
-from tests.workers.processes import Process, wait_until
+from tests.workers.processes import Process
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 

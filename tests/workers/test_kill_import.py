@@ -14,8 +14,9 @@ from jobs.models import Job
 from kb.imports.services import Upload, enqueue_import, start_import
 from kb.models import Entry, EntryEmbedding, Import
 from tests.factories import make_audience, make_curator, make_knowledge_base
+from tests.waiting import wait_until
 from tests.workers.conftest import System
-from tests.workers.processes import Process, wait_until
+from tests.workers.processes import Process
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 

@@ -18,8 +18,9 @@ from accounts.roles import Role
 from jobs.models import Job
 from jobs.services import enqueue, request_cancel, retry
 from tests.factories import make_user
+from tests.waiting import wait_until
 from tests.workers.conftest import System
-from tests.workers.processes import ROOT, WORKER, Process, wait_until
+from tests.workers.processes import ROOT, WORKER, Process
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 

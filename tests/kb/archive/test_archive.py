@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kb.archive.format import TABLES
@@ -21,6 +21,7 @@ from kb.entries.wordings import Wording
 from kb.exceptions import InvalidArchiveError, InvalidKnowledgeError
 from kb.models import Audience, Entry, EntryEmbedding, KnowledgeBase, Proposal, Tag
 from kb.synonyms.models import Synonym
+from tests.examples import SHARED_FIXTURES
 from tests.factories import (
     make_audience,
     make_curator,
@@ -53,10 +54,7 @@ def test_an_archive_holds_every_field_of_what_it_keeps():
 @settings(
     max_examples=6,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-    ],
+    suppress_health_check=SHARED_FIXTURES,
 )
 @given(seed=st.integers(0, 2**32), is_one=st.booleans())
 def test_a_restored_archive_makes_the_same_archive_again(tmp_path, seed, is_one):
@@ -243,10 +241,7 @@ def test_what_is_no_archive_is_refused(tmp_path):
 @settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-    ],
+    suppress_health_check=SHARED_FIXTURES,
 )
 @given(data=st.data())
 def test_a_damaged_archive_writes_nothing(archive, data):

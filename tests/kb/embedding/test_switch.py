@@ -32,7 +32,7 @@ from tests.factories import (
     make_knowledge_base,
 )
 from tests.kb.embedding.tiny_embedder import save_tiny_embedder
-from tests.workers.processes import wait_until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 from django.db import connection, transaction
 from django.utils import timezone
-from hypothesis import HealthCheck, given
+from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
@@ -35,6 +35,7 @@ from kb.imports.services import (
 )
 from kb.models import Document, Entry, EntryEmbedding, Import, ImportedKey, Section
 from kb.text.cleaning import MOST_WORDINGS
+from tests.examples import SHARED_FIXTURES
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 
 pytestmark = [
@@ -488,10 +489,7 @@ _FACTS = st.lists(
 @hypothesis_settings(
     max_examples=8,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-    ],
+    suppress_health_check=SHARED_FIXTURES,
 )
 @given(first=_FACTS, second=_FACTS, tree=st.booleans())
 def test_after_an_import_the_knowledge_is_what_the_file_says(first, second, tree):

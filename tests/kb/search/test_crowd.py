@@ -4,13 +4,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounts.prepared import execute
 from kb.models import Entry, EntryEmbedding
 from kb.search.evidence import _LOOK, look_parameters
 from kb.search.sql import COMPARED, MEASURED, VISIBLE
+from tests.examples import SHARED_FIXTURES
 from tests.kb.search.test_reference import (  # noqa: F401  # a fixture
     ENTRIES,
     Asker,
@@ -84,10 +85,7 @@ def visible_row(confidence: float) -> Row:
 @settings(
     max_examples=80,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-    ],
+    suppress_health_check=SHARED_FIXTURES,
 )
 @given(
     shape=st.one_of(

@@ -13,7 +13,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from django.db import connection
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounts.acting import as_owner
@@ -22,6 +22,7 @@ from kb.embedding.services import active_model
 from kb.models import Entry, EntryEmbedding
 from kb.search import nearest_excluded, related, search
 from kb.types import QuestionVector, Route, Scope
+from tests.examples import SHARED_FIXTURES
 from tests.factories import make_audience, make_entries, make_knowledge_base, make_user
 
 pytestmark = pytest.mark.slow
@@ -197,10 +198,7 @@ def question_vector(seed: int) -> QuestionVector:
 @settings(
     max_examples=40,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-    ],
+    suppress_health_check=SHARED_FIXTURES,
 )
 @given(
     shape=st.lists(rows, min_size=ENTRIES, max_size=ENTRIES),
@@ -244,10 +242,7 @@ def test_search_equals_the_reference(entries, route, shape, asker, seed, words):
 @settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-    ],
+    suppress_health_check=SHARED_FIXTURES,
 )
 @given(
     shape=st.lists(rows, min_size=ENTRIES, max_size=ENTRIES),
@@ -280,10 +275,7 @@ def test_four_hits_hold_the_nearest_and_the_one_that_decides(
 @settings(
     max_examples=40,
     deadline=None,
-    suppress_health_check=[
-        HealthCheck.function_scoped_fixture,
-        HealthCheck.too_slow,
-    ],
+    suppress_health_check=SHARED_FIXTURES,
 )
 @given(
     shape=st.lists(rows, min_size=ENTRIES, max_size=ENTRIES),

@@ -12,7 +12,7 @@ from qa.inference.server import ServerLanguageModel
 from qa.pipeline.language_model import Prompt
 from tests.qa.inference.language_server import GOOD, Reply, completion, failure, running
 from tests.qa.pipeline.values import make_evidence
-from tests.workers.processes import wait_until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
