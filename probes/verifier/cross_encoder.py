@@ -27,6 +27,7 @@ from probes.adapter.merging import merge_changes
 from probes.cards import sha256_of
 from probes.language_model.loading import choose_dtype
 
+from . import eight_bits
 from .reading import MAX_QUESTION, MAX_WINDOW, Pair, Reader, by_length
 
 _CHUNK: Final = 32  # pairs that are read at once
@@ -58,6 +59,16 @@ _KEPT: Final = 4_096
 @cache
 def _side_by_side() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="cross-encoder")
+
+
+def _in_eight_bits(device: torch.device, dtype: torch.dtype) -> bool:
+    """Tell whether the encoder is rounded: nobody asked for full precision, and it is faster."""
+    return (
+        settings.MODEL_PRECISION == "auto"
+        and device.type == "cpu"
+        and dtype is torch.float32
+        and eight_bits.can_compute()
+    )
 
 
 os.register_at_fork(after_in_child=_side_by_side.cache_clear)  # threads stay behind
@@ -118,9 +129,12 @@ class CrossEncoder(nn.Module):
         Raises:
             RuntimeError, ValueError: What was kept does not fit this encoder.
         """
-        found = cls._of(directory, reader, choose_dtype(reader.device))
+        dtype = choose_dtype(reader.device)
+        found = cls._of(directory, reader, dtype)
         merge_changes(found.encoder, _part(kept, _ENCODER), _FACTOR)
         found.head.load_state_dict(_part(kept, _HEAD))
+        if _in_eight_bits(reader.device, dtype):
+            eight_bits.round_layers(found.encoder)
         found._logit = lru_cache(maxsize=_KEPT)(found._alone)  # its weights stay
         return found.to(reader.device).eval()
 

@@ -22,6 +22,7 @@ from qa.pipeline.choice import (
     chance_of,
     chance_of_any,
     log_odds,
+    may_be_likely,
     weighed_together,
 )
 from qa.pipeline.entry_gate import telling_sentence, weigh
@@ -403,10 +404,15 @@ def test_what_was_read_together_counts_by_half_and_a_sentence_alone_drags_little
         return float(weighed_together(np.array(apart), np.array(joint)))
 
     found = weighed(apart, whole, sentence)
-    together = whole if math.isnan(sentence) else max(sentence, whole - MOST_LOST)
+    counts = not math.isnan(sentence) and may_be_likely(
+        np.array(apart), np.array(whole)
+    )
+    together = max(sentence, whole - MOST_LOST) if counts else whole
     assert found == pytest.approx(apart / 2 + (whole + together) / 4)
-    assert weighed(apart, whole + more, sentence) >= found
-    assert weighed(apart + more, whole, sentence) >= found
+    assert counts or apart / 2 + (whole + whole) / 4 < 0 or math.isnan(sentence)
+    if counts:
+        assert weighed(apart, whole + more, sentence) >= found
+        assert weighed(apart + more, whole, sentence) >= found
     assert weighed(apart, math.nan, math.nan) == apart - BEHIND
 
 
@@ -437,6 +443,22 @@ def test_the_likeliest_sentence_of_a_text_is_read_together_with_the_question_too
     assert found == [pytest.approx((1.0 + jointly) / 2)]
 
 
+def test_a_sentence_that_can_no_longer_make_an_entry_likely_is_not_read():
+    read: list[str] = []
+
+    class Joint(GivenScorer):
+        def joint_log_odds(
+            self, _question: str, texts: Sequence[Passage]
+        ) -> list[float]:
+            read.extend(text.text for text in texts)
+            return [-12.0 if "hopeless" in text.text else 2.0 for text in texts]
+
+    texts = ["A hopeless one. It is short.", "It costs nine euros. It comes by post."]
+    passages = [Passage("", "", "", text) for text in texts]
+    log_odds("How much?", passages, Joint((0.5, 0.5), reads_jointly=True))
+    assert read == [*texts, "It costs nine euros."]
+
+
 @pytest.mark.parametrize(
     ("likely", "unlikely"),
     [(0.0, LEAST_READ - 0.1), (4.0, 4.0 - FAR_BEHIND - 0.1)],
@@ -455,7 +477,7 @@ def test_what_seems_unlikely_is_not_read_together_with_the_question(likely, unli
     odds = [likely, unlikely]
     scorer = Joint([float(expit(each)) for each in odds], reads_jointly=True)
     found = log_odds("How much?", passages, scorer)
-    assert read == [passages[:1]]
+    assert [each for each in read if each] == [passages[:1]]
     assert found == pytest.approx([(likely + 9.0) / 2, unlikely - BEHIND])
 
 
