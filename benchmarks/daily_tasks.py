@@ -162,7 +162,11 @@ def seed(system: System) -> None:
 
 @contextmanager
 def _chromium() -> Iterator[Browser]:
-    path = os.environ.get("NESCIO_CHROMIUM") or shutil.which("chromium")
+    path = (
+        os.environ.get("NESCIO_CHROMIUM")
+        or shutil.which("chromium-headless-shell")
+        or shutil.which("chromium")
+    )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=path, args=["--no-sandbox"]
