@@ -30,7 +30,7 @@ from workers.registry import HANDLERS
 PASSWORD = "correct horse battery"
 # For what is to be seen on a page: a busy machine takes many seconds for some.
 WAIT_MILLISECONDS = 60_000
-# The shell is the browser without its own pages, in which tests take half as long.
+# The shell is the browser without its own pages, in which tests are up to a quarter faster.
 CHROMIUM = (
     os.environ.get("NESCIO_CHROMIUM")
     or shutil.which("chromium-headless-shell")
