@@ -11,7 +11,6 @@ byte, pages and parts of them, but not the streams of answers.
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import requests
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from benchmarks.daily_task_list import LOUNGE, TASKS, Hand, Task
 from nescio.embedded.places import Places
+from tests.browser.chromium import chromium
 from tests.nescio.running import ROOT, RunningSystem, give_models
 
 PASSWORD = "a long enough benchmark password"  # of a system that is dropped
@@ -81,7 +81,7 @@ def main(tasks: Mapping[str, tuple[str, Task]] = TASKS) -> int:
         )
         system = stack.enter_context(_running(directory, options.port))
         seed(system)
-        browser = stack.enter_context(_chromium())
+        browser = stack.enter_context(chromium())
         print(f"{'task':40}{''.join(f'{head:>10}' for head in HEADS)}")
         for name, (user, task) in tasks.items():
             if options.only in name:
@@ -158,21 +158,6 @@ def seed(system: System) -> None:
             return
         time.sleep(2)
     raise RuntimeError("No gap was found; see the worker's log.")
-
-
-@contextmanager
-def _chromium() -> Iterator[Browser]:
-    path = (
-        os.environ.get("NESCIO_CHROMIUM")
-        or shutil.which("chromium-headless-shell")
-        or shutil.which("chromium")
-    )
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox"]
-        )
-        yield browser
-        browser.close()
 
 
 def do(browser: Browser, url: str, user: str, task: Task) -> tuple[int | str, ...]:

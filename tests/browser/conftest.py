@@ -1,7 +1,6 @@
 """Headless Chromium on a live server with the real pipeline and the real models."""
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -17,25 +16,19 @@ from playwright.sync_api import (
     Page,
     Request,
     expect,
-    sync_playwright,
 )
 
 from accounts.roles import Role
 from jobs.models import Job
 from jobs.run import run_job
 from qa.policies.services import ensure_default_policy
+from tests.browser.chromium import CHROMIUM, chromium
 from tests.factories import make_document, make_entry, make_knowledge_base, make_user
 from workers.registry import HANDLERS
 
 PASSWORD = "correct horse battery"
 # For what is to be seen on a page: a busy machine takes many seconds for some.
 WAIT_MILLISECONDS = 60_000
-# The shell is the browser without its own pages, in which tests are up to a quarter faster.
-CHROMIUM = (
-    os.environ.get("NESCIO_CHROMIUM")
-    or shutil.which("chromium-headless-shell")
-    or shutil.which("chromium")
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -55,12 +48,8 @@ def browser() -> Iterator[Browser]:
     # called beside the loop, not in it.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     expect.set_options(timeout=WAIT_MILLISECONDS)
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"]
-        )
+    with chromium() as launched:
         yield launched
-        launched.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
