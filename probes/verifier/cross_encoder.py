@@ -27,7 +27,7 @@ from probes.adapter.merging import merge_changes
 from probes.cards import sha256_of
 from probes.language_model.loading import choose_dtype
 
-from . import eight_bits
+from . import quantization
 from .reading import MAX_QUESTION, MAX_WINDOW, Pair, Reader, by_length
 
 _CHUNK: Final = 32  # pairs that are read at once
@@ -61,13 +61,13 @@ def _side_by_side() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="cross-encoder")
 
 
-def _in_eight_bits(device: torch.device, dtype: torch.dtype) -> bool:
-    """Tell whether the encoder is rounded: nobody asked for full precision, and it is faster."""
+def _is_quantized(device: torch.device, dtype: torch.dtype) -> bool:
+    """Return whether it computes in int8: faster here, and no other precision is set."""
     return (
         settings.MODEL_PRECISION == "auto"
         and device.type == "cpu"
         and dtype is torch.float32
-        and eight_bits.can_compute()
+        and quantization.can_compute()
     )
 
 
@@ -133,8 +133,8 @@ class CrossEncoder(nn.Module):
         found = cls._of(directory, reader, dtype)
         merge_changes(found.encoder, _part(kept, _ENCODER), _FACTOR)
         found.head.load_state_dict(_part(kept, _HEAD))
-        if _in_eight_bits(reader.device, dtype):
-            eight_bits.round_layers(found.encoder)
+        if _is_quantized(reader.device, dtype):
+            quantization.quantize(found.encoder)
         found._logit = lru_cache(maxsize=_KEPT)(found._alone)  # its weights stay
         return found.to(reader.device).eval()
 

@@ -1,12 +1,11 @@
-"""Linear layers in eight bits, for processors that do not compute in bfloat16.
+"""Linear layers quantised to int8, for processors that do not compute in bfloat16.
 
-Weights are rounded for each output by its largest, inputs for each token by its largest
+Weights are quantized for each output by its largest, inputs for each token by its largest
 number: of a layer's inputs a few channels are many times as large as the others, in some
 tokens, and one step size for all would leave the rest a few bits. This is "per-token
 dynamic" quantisation as in Yao et al., "ZeroQuant" (2022), without its distillation.
 """
 
-import platform
 import warnings
 from typing import Final
 
@@ -14,7 +13,6 @@ import torch
 from torch import nn
 
 _ENGINE: Final = "fbgemm"
-_MACHINES: Final = ("x86_64", "AMD64")
 # AVX2 adds pairs of products in sixteen bits. With seven of a weight none overflows:
 # 2 * 255 * 63 < 2 ** 15.
 _LARGEST: Final = 63
@@ -22,21 +20,20 @@ _TINY: Final = 1e-12
 
 
 def can_compute() -> bool:
-    """Tell whether this build of torch multiplies eight bits faster than floats here.
+    """Return whether this build of torch multiplies int8 faster than floats here.
 
     The product is that of FBGEMM, on two processors without AVX-512 a fifth faster than
     oneDNN's. torch means to drop the tensors that bring weights to it: layers then stay
     as they are.
     """
     return (
-        platform.machine() in _MACHINES
-        and torch.cpu.get_capabilities().get("avx2", False)
+        torch.cpu.get_capabilities().get("avx2", False)
         and _ENGINE in torch.backends.quantized.supported_engines
         and hasattr(torch, "quantize_per_channel")
     )
 
 
-class EightBitLinear(nn.Module):
+class QuantizedLinear(nn.Module):
     """Computes about what a float32 `nn.Linear` does, on the processor; not trainable."""
 
     def __init__(self, layer: nn.Linear) -> None:
@@ -46,10 +43,10 @@ class EightBitLinear(nn.Module):
         zeros = torch.zeros(len(step), dtype=torch.long)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="torch.quantize_per")
-            rounded = torch.quantize_per_channel(
+            quantized = torch.quantize_per_channel(
                 weight, step.double(), zeros, axis=0, dtype=torch.qint8
             )
-        self.weight = torch.ops.quantized.linear_prepack(rounded, None)
+        self.weight = torch.ops.quantized.linear_prepack(quantized, None)
         self.bias = layer.bias.detach()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -61,9 +58,9 @@ class EightBitLinear(nn.Module):
         return torch.addcmul(self.bias, product, largest)
 
 
-def round_layers(network: nn.Module) -> None:
-    """Replace the linear layers inside `network`, which have a bias, by eight-bit ones."""
+def quantize(network: nn.Module) -> None:
+    """Replace the linear layers inside `network`, which have a bias, by quantised ones."""
     for parent in list(network.modules()):
         for name, layer in list(parent.named_children()):
             if type(layer) is nn.Linear:
-                setattr(parent, name, EightBitLinear(layer))
+                setattr(parent, name, QuantizedLinear(layer))

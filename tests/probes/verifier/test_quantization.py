@@ -1,4 +1,4 @@
-"""Linear layers in eight bits, against the same in float32."""
+"""Linear layers in int8, against the same in float32."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from torch import nn
 
 from probes.verifier import cross_encoder
 from probes.verifier.cross_encoder import CrossEncoder, encoder_in_use
-from probes.verifier.eight_bits import EightBitLinear, can_compute, round_layers
+from probes.verifier.quantization import QuantizedLinear, can_compute, quantize
 from probes.verifier.reading import Reader, base_directory
 from probes.verifier.scoring import BUNDLED, load_network
 from qa.inference.verifier import load_verifier
@@ -34,7 +34,7 @@ def test_a_product_is_off_by_no_more_than_the_steps(inputs, outputs, tokens, see
     x = torch.randn(2, tokens, inputs, generator=chance)
     x *= 10 ** torch.randint(-3, 4, (2, tokens, 1), generator=chance)
     with torch.inference_mode():
-        off = (EightBitLinear(plain)(x) - plain(x)).abs()
+        off = (QuantizedLinear(plain)(x) - plain(x)).abs()
     # Half a step of each factor times the other: an input's step is at most 2/255 of the
     # token's largest number, a weight's 1/63 of the output's largest.
     largest, heaviest = x.abs().amax(-1)[..., None], plain.weight.abs().amax(1)
@@ -52,7 +52,7 @@ def test_numbers_at_the_ends_of_their_range_do_not_overflow():
     plain, _ = layer(512, 8, seed=0)
     plain.weight.data = torch.ones(8, 512)
     with torch.inference_mode():
-        assert EightBitLinear(plain)(torch.ones(1, 512)) == pytest.approx(
+        assert QuantizedLinear(plain)(torch.ones(1, 512)) == pytest.approx(
             (512 + plain.bias.detach())[None], rel=0.01
         )
 
@@ -60,7 +60,7 @@ def test_numbers_at_the_ends_of_their_range_do_not_overflow():
 def test_one_channel_as_large_as_a_hundred_others_costs_other_tokens_nothing():
     plain, chance = layer(64, 32, seed=1)
     x = torch.randn(5, 64, generator=chance)
-    rounded = EightBitLinear(plain)
+    rounded = QuantizedLinear(plain)
     with torch.inference_mode():
         before = rounded(x)
         x[0, 3] = 1_000.0
@@ -73,12 +73,12 @@ def test_one_channel_as_large_as_a_hundred_others_costs_other_tokens_nothing():
 def test_a_token_of_zeros_becomes_the_bias():
     plain, _ = layer(16, 4, seed=2)
     with torch.inference_mode():
-        assert torch.allclose(EightBitLinear(plain)(torch.zeros(2, 16)), plain.bias)
+        assert torch.allclose(QuantizedLinear(plain)(torch.zeros(2, 16)), plain.bias)
 
 
 def test_every_linear_layer_inside_is_rounded():
     network = nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.GELU(), nn.Linear(4, 2)))
-    round_layers(network)
+    quantize(network)
     assert not [each for each in network.modules() if type(each) is nn.Linear]
 
 
@@ -96,7 +96,7 @@ def test_a_cross_encoder_is_rounded_unless_full_precision_is_asked_for(
         torch.manual_seed(0)
         kept = CrossEncoder.to_fit(base_directory(), reader).kept()
     found = CrossEncoder.in_use(base_directory(), reader, kept)
-    layers = [each for each in found.encoder.modules() if type(each) is EightBitLinear]
+    layers = [each for each in found.encoder.modules() if type(each) is QuantizedLinear]
     assert bool(layers) is is_rounded
 
 
@@ -119,7 +119,7 @@ def test_the_shipped_cross_encoder_tells_apart_what_it_did_in_full_precision(
     def logits(precision: str) -> np.ndarray:
         settings.MODEL_PRECISION = precision
         cross = CrossEncoder.in_use(encoder_in_use()[0], reader, kept)
-        is_rounded = any(type(each) is EightBitLinear for each in cross.modules())
+        is_rounded = any(type(each) is QuantizedLinear for each in cross.modules())
         assert is_rounded is (precision == "auto")
         with torch.inference_mode():
             pairs = [
