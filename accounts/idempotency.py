@@ -30,7 +30,7 @@ HEADER: Final = "Idempotency-Key"
 KEY_PATTERN: Final = "[!-~]([ -~]{0,253}[!-~])?"
 KEEP: Final = timedelta(hours=24)
 _ABANDONED: Final = timedelta(minutes=10)  # a request that runs longer was killed
-_MOST_KEPT: Final = 256 * 1024  # characters of a reply
+_MAX_REPLY_LENGTH: Final = 256 * 1024  # characters of a reply
 
 Handler = Callable[..., HttpResponseBase]
 
@@ -168,7 +168,7 @@ def _keep(row: KeptReply, response: HttpResponseBase) -> None:
     KeptReply.objects.filter(pk=row.pk).update(
         status=response.status_code,
         headers=headers,
-        body=body if len(body) <= _MOST_KEPT else "",
+        body=body if len(body) <= _MAX_REPLY_LENGTH else "",
     )
 
 

@@ -29,8 +29,8 @@ from accounts.acting import as_owner
 if TYPE_CHECKING:
     from kb.models import Audience, KnowledgeBase
 
-LEAST_RATIO = 0.90
-MOST_GROWTH = 1.5
+MIN_RATIO = 0.90
+MAX_GROWTH = 1.5
 WORDS = [
     "account",
     "branch",
@@ -144,10 +144,10 @@ def _throughput(rows: int, rounds: int) -> int:
         )
     written = EntryEmbedding.objects.filter(part=1).count()
     ratio = statistics.median(ratios)
-    is_good = ratio >= LEAST_RATIO and written == rows * rounds
+    is_good = ratio >= MIN_RATIO and written == rows * rounds
     print(
         f"{written} entries with their vectors; median ratio {ratio:.3f} "
-        f"(limit {LEAST_RATIO}): {'good' if is_good else 'WRONG'}"
+        f"(limit {MIN_RATIO}): {'good' if is_good else 'WRONG'}"
     )
     return 0 if is_good else 1
 
@@ -204,8 +204,8 @@ def _memory(rows: int) -> int:
             tracemalloc.stop()
         peaks.append(peak)
         print(f"{total} rows read, at most {peak / 1024:.0f} KiB held")
-    is_good = peaks[1] <= MOST_GROWTH * peaks[0]
-    print(f"growth {peaks[1] / peaks[0]:.2f} (limit {MOST_GROWTH})")
+    is_good = peaks[1] <= MAX_GROWTH * peaks[0]
+    print(f"growth {peaks[1] / peaks[0]:.2f} (limit {MAX_GROWTH})")
     return 0 if is_good else 1
 
 

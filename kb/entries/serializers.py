@@ -7,14 +7,14 @@ from rest_framework import serializers
 from accounts import rest
 from kb.entries.due import REASON_CHOICES
 from kb.entries.models import Entry, Revision
-from kb.entries.values import EDITABLE, LEAST_CONFIDENCE, REASON_LIMIT, SHOWN
+from kb.entries.values import EDITABLE, MIN_CONFIDENCE, REASON_LIMIT, SHOWN
 from kb.entries.values import WRITABLE_STATES as _WRITABLE_STATES
 from kb.interface.api import (
     KnowledgeBaseField,
     KnowledgeSerializer,
     ReferringSerializer,
 )
-from kb.text.cleaning import MOST_WORDINGS, WORDING_LIMIT
+from kb.text.cleaning import MAX_WORDINGS, WORDING_LIMIT
 
 WRITABLE_STATES = [(state.value, state.label) for state in _WRITABLE_STATES]
 
@@ -106,7 +106,7 @@ class DueEntrySerializer(EntrySerializer):
     {
         "type": "number",
         "format": "double",
-        "minimum": LEAST_CONFIDENCE,
+        "minimum": MIN_CONFIDENCE,
         "maximum": 1,
         "exclusiveMaximum": True,
     }
@@ -224,7 +224,7 @@ class AlsoAskedSerializer(rest.StrictSerializer):
     """Questions in other words that an entry answers."""
 
     also_asked = serializers.ListField(
-        child=rest.StrictCharField(max_length=WORDING_LIMIT), max_length=MOST_WORDINGS
+        child=rest.StrictCharField(max_length=WORDING_LIMIT), max_length=MAX_WORDINGS
     )
 
 

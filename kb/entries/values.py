@@ -20,7 +20,7 @@ from kb.tags.models import Tag
 from kb.text.cleaning import clean_line, clean_said
 
 REASON_LIMIT = 300
-LEAST_CONFIDENCE = 0.001  # distances are divided by it
+MIN_CONFIDENCE = 0.001  # distances are divided by it
 UNVERIFIED_CONFIDENCE = 0.8  # what a hand-written entry gets until a person verified it
 
 INTERNAL = frozenset({"id", "place", "source_key", "source_digest", "search_vector"})
@@ -101,10 +101,10 @@ def check_confidence(value: float) -> float:
             "number below 1.",
         )
     # Written so that "not a number" fails it.
-    if not LEAST_CONFIDENCE <= value < 1:
+    if not MIN_CONFIDENCE <= value < 1:
         raise InvalidKnowledgeError(
             "confidence",
-            f"confidence {value} is not in [{LEAST_CONFIDENCE}, 1); give a number in it.",
+            f"confidence {value} is not in [{MIN_CONFIDENCE}, 1); give a number in it.",
         )
     return value
 

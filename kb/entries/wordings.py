@@ -16,7 +16,7 @@ from accounts.roles import Role, has_role_in
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry
-from kb.text.cleaning import MOST_WORDINGS, WORDING_LIMIT, clean_text
+from kb.text.cleaning import MAX_WORDINGS, WORDING_LIMIT, clean_text
 
 
 class Wording(models.Model):
@@ -61,7 +61,7 @@ def add_wordings(
 ) -> Sequence[Wording]:
     """Let an entry answer these questions too, or never; return those that are new.
 
-    Of more than `MOST_WORDINGS` the newest are kept.
+    Of more than `MAX_WORDINGS` the newest are kept.
     """
     _check_expert(entry, by)
     model = active_model(for_share=True)
@@ -76,7 +76,7 @@ def add_wordings(
         if text not in known
     )
     if made:
-        newest = own.wordings.order_by("-pk").values("pk")[:MOST_WORDINGS]
+        newest = own.wordings.order_by("-pk").values("pk")[:MAX_WORDINGS]
         older = own.wordings.exclude(pk__in=list(newest.values_list("pk", flat=True)))
         gone += older.delete()[0]
     if gone or (made and answers):  # what it does not answer has no vector
@@ -146,7 +146,7 @@ def remove_wordings(rows: models.QuerySet[Wording]) -> None:
 
 @transaction.atomic
 def set_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> None:
-    """Let an entry answer these questions, `MOST_WORDINGS` at most, and no others beside its own."""
+    """Let an entry answer these questions, `MAX_WORDINGS` at most, and no others beside its own."""
     add_wordings(entry, texts, by=by)
     others = entry.wordings.filter(answers=True)
     remove_wordings(others.exclude(text__in=list(map(_clean, texts))))
@@ -162,7 +162,7 @@ def replace_imported(
     """Let entries answer what the file that they come from says, by their ids.
 
     What its earlier version said and this one doesn't goes; what experts confirmed stays,
-    and beside it no more than `MOST_WORDINGS` in all.
+    and beside it no more than `MAX_WORDINGS` in all.
     """
     model = active_model(for_share=True)
     rows = Entry.objects.filter(pk__in=said).defer("search_vector")
@@ -175,7 +175,7 @@ def replace_imported(
         new = [text for text in texts if text not in known]
         made = Wording.objects.bulk_create(
             Wording(entry=entry, text=text, added_by=by, is_imported=True)
-            for text in new[: max(0, MOST_WORDINGS + 1 - len(known))]
+            for text in new[: max(0, MAX_WORDINGS + 1 - len(known))]
         )
         if is_less or made:
             changed.append(entry)

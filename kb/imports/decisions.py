@@ -190,7 +190,7 @@ def _says(entry: Entry, fact: Fact) -> bool:
     return said == (fact.question, fact.text, {*fact.wordings})
 
 
-_LEAST_IN_COMMON = 3  # systems bring single facts, each as a document of its own
+_MIN_IN_COMMON = 3  # systems bring single facts, each as a document of its own
 
 
 def found_elsewhere(of: Import, title: str) -> Iterator[str]:
@@ -219,7 +219,7 @@ def found_elsewhere(of: Import, title: str) -> Iterator[str]:
     )
     number = brought.count()
     twin: Document | None
-    if same and same[1] >= _LEAST_IN_COMMON and same[1] * 2 > number:
+    if same and same[1] >= _MIN_IN_COMMON and same[1] * 2 > number:
         twin, what = others.get(pk=same[0]), f"{same[1]} of {number} are already in"
     elif title and (twin := others.filter(title__iexact=title).first()):
         what = "There is already a document titled"

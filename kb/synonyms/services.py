@@ -16,7 +16,7 @@ from kb.text.cleaning import clean_line
 from kb.text.vocabulary import STOP_WORDS
 from kb.text.words import starts_with_digit, tokens
 
-MOST_SYNONYMS = 500  # of a knowledge base, which are read with each question
+MAX_SYNONYMS = 500  # of a knowledge base, which are read with each question
 _SHORTEST = 3  # letters of a word that may need one
 _UNUSED = """
 SELECT word FROM unnest(%(words)s::text[]) WITH ORDINALITY AS asked (word, place),
@@ -95,10 +95,10 @@ def _check(made: Synonym) -> None:
             f"{chained.word!r} is read as {chained.means!r}, and what has a synonym can't "
             "be one; give both the same meaning.",
         )
-    if others.count() >= MOST_SYNONYMS:
+    if others.count() >= MAX_SYNONYMS:
         raise InvalidKnowledgeError(
             "word",
-            f"The knowledge base has {MOST_SYNONYMS} synonyms, which is the most; remove "
+            f"The knowledge base has {MAX_SYNONYMS} synonyms, which is the most; remove "
             "one first.",
         )
 

@@ -18,7 +18,7 @@ TITLE_LIMIT = 300
 SOURCE_LIMIT = 500
 KEY_LIMIT = 200  # of what another system calls an entry
 WORDING_LIMIT = 500  # of a question in other words; more is none, and fits in no index
-MOST_WORDINGS = 30  # of an entry; each has a vector
+MAX_WORDINGS = 30  # of an entry; each has a vector
 
 _SLUG = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?")  # what slugify leaves
 # C0 and C1 control characters but tab and line feed, and halves of surrogate pairs:

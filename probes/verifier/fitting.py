@@ -24,7 +24,7 @@ from .reading import Pair, Tokens, by_length, side_of
 
 _PAIR_WEIGHT: Final = 1.5
 _POOLED: Final = 32  # batches that are cut from questions of like length
-_LEAST_RATE: Final = 0.02
+_MIN_RATE: Final = 0.02
 _CHUNK: Final = 48  # pairs
 _MAX_WEIGHT: Final = 1.3  # of a token that no entry contains
 
@@ -118,7 +118,7 @@ def _fit(
     rise = max(1, round(settings.warm_up * total))
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
-        lambda step: min(1.0, (step + 1) / rise) * max(_LEAST_RATE, 1 - step / total),
+        lambda step: min(1.0, (step + 1) / rise) * max(_MIN_RATE, 1 - step / total),
     )
     done = 0
     network.train()

@@ -76,7 +76,7 @@ def number_in_words(value: float | None, kind: Kind = Kind.NUMBER) -> str:
             return f"{value:.2f}"
 
 
-_MOST_PLACES = 6
+_MAX_PLACES = 6
 
 
 def numbers_apart(value: float, limit: float) -> tuple[str, str]:
@@ -86,7 +86,7 @@ def numbers_apart(value: float, limit: float) -> tuple[str, str]:
     """
     pairs = (
         (f"{value:.{places}f}", f"{limit:.{places}f}")
-        for places in range(2, _MOST_PLACES + 1)
+        for places in range(2, _MAX_PLACES + 1)
     )
     return next(
         (p for p in pairs if value == limit or p[0] != p[1]),

@@ -30,7 +30,7 @@ KIND: Final = "qa.calibrate_itself"
 CHECK_KIND: Final = "qa.calibrate_where_due"
 # So many verified entries, or this share of all, have to change first, or so many reviews
 # have to be done.
-_LEAST_CHANGED: Final = 20
+_MIN_CHANGED: Final = 20
 _SHARE_CHANGED: Final = 0.1
 _WERE_VERIFIED = (Entry.State.VERIFIED, Entry.State.NEEDS_REVIEW, Entry.State.RETIRED)
 
@@ -47,10 +47,10 @@ def is_due(knowledge_base: KnowledgeBase) -> bool:
     verified = rows.filter(state=Entry.State.VERIFIED).count()
     if last and (last.verifier, last.embedder, last.retrieval) != running():
         return verified > 0
-    if last and _judged(knowledge_base, last.created_at) >= _LEAST_CHANGED:
+    if last and _judged(knowledge_base, last.created_at) >= _MIN_CHANGED:
         return verified > 0
     changed = _changed(knowledge_base, last.created_at) if last else verified
-    return changed >= max(_LEAST_CHANGED, _SHARE_CHANGED * verified)
+    return changed >= max(_MIN_CHANGED, _SHARE_CHANGED * verified)
 
 
 def reviews_until_calibration(knowledge_base: KnowledgeBase) -> int | None:
@@ -59,7 +59,7 @@ def reviews_until_calibration(knowledge_base: KnowledgeBase) -> int | None:
         return None
     last = last_of(knowledge_base)
     done = _judged(knowledge_base, last.created_at) if last else 0
-    return max(0, _LEAST_CHANGED - done)
+    return max(0, _MIN_CHANGED - done)
 
 
 def _calibrates_itself(knowledge_base: KnowledgeBase) -> bool:

@@ -197,7 +197,7 @@ LABELLED = (
     "any, with a rule and no certificate; the others are made from the knowledge base "
     "itself."
 )
-_LEAST_TOP = 0.1
+_MIN_TOP = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ def curve_svg(kept: SelfCalibration) -> bytes:
             )  # fmt: skip
         axes.set_xlabel("share of own questions answered")
         axes.set_ylabel("share of the shown that is wrong")
-        share_axes(axes, top=max(_LEAST_TOP, 1.2 * max(up, default=0.0)))
+        share_axes(axes, top=max(_MIN_TOP, 1.2 * max(up, default=0.0)))
         axes.legend(loc="upper left")
         said = words_of(kept)
         text = " ".join((said.promise, *said.shares))

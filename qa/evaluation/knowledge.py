@@ -32,7 +32,7 @@ USERNAME = "evaluation"
 PREFIX = "eval-"
 EMPTY = f"{PREFIX}empty"
 _AUDIENCE = "evaluation"
-_LONGEST_NAME = 150  # of a user
+_MAX_NAME_LENGTH = 150  # of a user
 _ENTRIES_AT_ONCE = 256  # written in one transaction: what a kill loses at most
 
 Loading = Callable[[int, int], None]
@@ -116,7 +116,7 @@ def evaluation_user(groups: Sequence[str] = ()) -> User:
         raise EvaluationDataError(f"There is no group {missing[0]!r}; make it first.")
     # No two lists may share a name, or the second would be asked with the groups of the first.
     username = f"{USERNAME}-{GROUPS_JOIN.join(groups)}" if groups else USERNAME
-    if len(username) > _LONGEST_NAME:
+    if len(username) > _MAX_NAME_LENGTH:
         username = f"{USERNAME}-{digest(*groups)}"
     return ensure_agent(username, (USERNAME, *groups))
 

@@ -24,19 +24,19 @@ MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
 # hardly ever lifted above them, and reading takes time.
 READ_CLOSELY: Final = 3
 # Of these, how many are read together with the question, which takes longest. What seems
-# less likely than `LEAST_READ`, or far less likely than the likeliest, is not: it is hardly
+# less likely than `MIN_READ`, or far less likely than the likeliest, is not: it is hardly
 # ever lifted to an answer.
 READ_TOGETHER: Final = 2
-LEAST_READ, FAR_BEHIND = -2.5, 3.0  # of log-odds
+MIN_READ, FAR_BEHIND = -2.5, 3.0  # of log-odds
 # How far below the whole passage its likeliest sentence may drag it, read so: alone, a
 # sentence may have lost what it is about. Of 2,214 questions to organisations that no fit
 # of the nets saw about 2 in 100 fewer were refused with this bound, at as many wrong ones.
-MOST_LOST: Final = 5.0  # of log-odds
+MAX_LOST: Final = 5.0  # of log-odds
 # The most that a reading of a sentence comes to. Where even that would leave an entry less
 # likely than not, its sentence is not read and counts as the least that it may. On 756
-# held-out questions this and `LEAST_READ` changed no decision and saved a fifth of the
+# held-out questions this and `MIN_READ` changed no decision and saved a fifth of the
 # readings, two fifths where nothing answers.
-_MOST_FOUND: Final = 6.0  # of log-odds
+_MAX_FOUND: Final = 6.0  # of log-odds
 # How much less likely than it seems an entry is that others kept from being read so.
 BEHIND: Final = 1.0  # of log-odds
 # Entries that are shown as one answer; a further one is at least this likely, as a share
@@ -49,7 +49,7 @@ COMPETITION: Final = 0.5
 # What an entry gains by standing out: for each step that it is ahead of the next one beyond
 # the usual lead, and as much less for each that it lacks. An entry of a subject that nothing
 # else is about is right more often than it seems.
-_STANDING_OUT, _USUAL_LEAD, _MOST_LEAD = 0.2, 2.5, 4.0  # the leads are of log-odds
+_STANDING_OUT, _USUAL_LEAD, _MAX_LEAD = 0.2, 2.5, 4.0  # the leads are of log-odds
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Verifier(Protocol):
 # How a question is read, by which thresholds are held to be current. A change that moves
 # odds gets a new number, and knowledge bases calibrate themselves again.
 READING: Final = "9"
-_MOST_READ: Final = (
+_MAX_READ: Final = (
     3  # times a text, by its parts; a table of short cells is twice as long
 )
 _SHORT: Final = 1_000  # characters of a text whose parts may be as long as those of one
@@ -134,7 +134,7 @@ def log_odds(
         found[at] = max([found[at], *odds])
     if not verifier.reads_jointly:
         return found
-    least = max(LEAST_READ, max(found, default=0.0) - FAR_BEHIND)
+    least = max(MIN_READ, max(found, default=0.0) - FAR_BEHIND)
     first = sorted(likeliest, key=lambda at: -found[at])[:READ_TOGETHER]
     worth = [at for at in first if found[at] >= least]
     apart, joint = np.array(found), np.full((len(found), 2), np.nan)
@@ -157,7 +157,7 @@ def may_be_likely(
         apart: Log-odds of each passage against none: (..., passages).
         whole: The same of it read together with the question, NaN where it was not.
     """
-    return np.asarray(apart + (whole + _MOST_FOUND) / 2 >= 0)
+    return np.asarray(apart + (whole + _MAX_FOUND) / 2 >= 0)
 
 
 def weighed_together(
@@ -172,7 +172,7 @@ def weighed_together(
             where it may make its passage likely, and as the least that it may elsewhere.
     """
     whole, sentence = joint[..., 0], joint[..., 1]
-    least = whole - MOST_LOST
+    least = whole - MAX_LOST
     counted = np.where(may_be_likely(apart, whole), np.fmax(sentence, least), least)
     sentence = np.where(np.isnan(sentence), whole, counted)
     both = (whole + sentence) / 2
@@ -257,7 +257,7 @@ def log_odds_of_right(
     """
     every = np.concatenate([others, np.zeros((*others.shape[:-1], 1))], axis=-1)
     lead = own - others.max(axis=-1, initial=-np.inf)
-    gained = _STANDING_OUT * (np.clip(lead, 0.0, _MOST_LEAD) - _USUAL_LEAD)
+    gained = _STANDING_OUT * (np.clip(lead, 0.0, _MAX_LEAD) - _USUAL_LEAD)
     found: NDArray[np.float64] = own - competition * logsumexp(every, axis=-1) + gained
     return found
 
@@ -282,7 +282,7 @@ def sentences_of(passage: Passage) -> list[Passage]:
     parts = parts_of(passage.text)
     if len(parts) > MAX_SENTENCES or (len(parts) == 1 and not passage.question):
         return []
-    if sum(len(part.read) for part in parts) > _MOST_READ * max(
+    if sum(len(part.read) for part in parts) > _MAX_READ * max(
         len(passage.text), _SHORT
     ):
         return []

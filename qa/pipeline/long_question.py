@@ -18,7 +18,7 @@ from .follow_up import words
 MAX_WORDS: Final = 28
 """A message of so many is read as it stands."""
 
-_LEAST_CONTENT: Final = 3  # words; a question of fewer needs the sentence before it
+_MIN_CONTENT: Final = 3  # words; a question of fewer needs the sentence before it
 _NAME_WORDS: Final = 4
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?\u2026])[\"'\u201d)]*\s+|\s*\n\s*")
 _ASKS: Final = re.compile(r"\?[\"'\u201d)!?]*$")
@@ -101,7 +101,7 @@ def _begins_to_ask(sentence: str) -> bool:
 
 def _leans(question: str) -> bool:
     said = {each.lower() for each in _WORD.findall(question)}
-    few = len(terms(question).words) < _LEAST_CONTENT
+    few = len(terms(question).words) < _MIN_CONTENT
     return few or not said.isdisjoint(_REFERS)
 
 

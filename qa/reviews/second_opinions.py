@@ -14,7 +14,7 @@ from qa.reviews.models import Review
 
 # From here on the verifier says rather that the entry answers than that it doesn't.
 _LIKELY: Final = 0.5
-_MOST_EXPERTS: Final = 20  # of whom it is looked up whether they may see the answer
+_MAX_EXPERTS: Final = 20  # of whom it is looked up whether they may see the answer
 
 
 def ask_for_second_opinion(review: Review) -> None:
@@ -62,7 +62,7 @@ def entry_chance(answer: Answer) -> float:
 def _has_other_expert(review: Review) -> bool:
     experts = holders(
         Role.SME, knowledge_base_id=review.answer.knowledge_base_id
-    ).order_by("pk")[:_MOST_EXPERTS]
+    ).order_by("pk")[:_MAX_EXPERTS]
     return any(
         Review.objects.visible_to(expert).filter(pk=review.pk).exists()
         for expert in experts

@@ -49,7 +49,7 @@ _AUXILIARY: Final = re.compile(
 )
 _ASKS: Final = re.compile(r"(what|which|who|where|when|how)\b", re.IGNORECASE)
 _YEARS_APART: Final = (1, 2, 3, 5, 10, 20, 50, 100)
-_LEAST_NAME: Final = 4  # characters
+_MIN_NAME_LENGTH: Final = 4  # characters
 _TRIES: Final = 30
 # Of opposites that the entry has not, and of negations: few of all that could be made.
 _UNNAMED, _NEGATED = 0.3, 0.15
@@ -84,7 +84,7 @@ class Exchanges:
         for entry in known.entries:
             numbers |= {found.group() for found in _NUMBER.finditer(entry.text)}
             for found in _NAME.finditer(entry.text):
-                if len(found.group()) >= _LEAST_NAME:
+                if len(found.group()) >= _MIN_NAME_LENGTH:
                     self._names[entry.title].add(found.group())
         self._numbers = sorted(numbers)
 

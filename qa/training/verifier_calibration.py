@@ -19,7 +19,7 @@ from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Verifier
 from qa.pipeline.choice import (
     FAR_BEHIND,
-    LEAST_READ,
+    MIN_READ,
     READ_CLOSELY,
     READ_TOGETHER,
     Passage,
@@ -89,7 +89,7 @@ class Asked:
         if self.joint.shape[3]:
             is_there = self.joint[..., 0] != _NONE
             joint = np.where(is_there, by.log_odds(self.joint, is_joint=True), np.nan)
-            least = np.maximum(LEAST_READ, found.max(1, keepdims=True) - FAR_BEHIND)
+            least = np.maximum(MIN_READ, found.max(1, keepdims=True) - FAR_BEHIND)
             worth = np.where(is_close & (found >= least), found, -np.inf)
             is_first = (-worth).argsort(1).argsort(1) < READ_TOGETHER
             is_read = is_first & np.isfinite(worth)

@@ -260,7 +260,7 @@ def test_mcp_numbers_its_own_messages():
 
 
 def test_a_reply_that_is_too_large_is_not_done_again(curator, monkeypatch):
-    monkeypatch.setattr(idempotency, "_MOST_KEPT", 100)
+    monkeypatch.setattr(idempotency, "_MAX_REPLY_LENGTH", 100)
     assert send(curator, FACT).status_code == 201
 
     assert code(send(curator, FACT)) == (409, "reply_not_kept")

@@ -31,8 +31,8 @@ _ROLES = (
     Role.AGENT, Role.AGENT, Role.SME, Role.SME, Role.CURATOR, Role.CURATOR, Role.CURATOR,
     Role.ADMIN,
 )  # fmt: skip
-_MOST_ENTRIES = 30
-_MOST_REVISIONS = 12
+_MAX_ENTRIES = 30
+_MAX_REVISIONS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class World:
         doing()
 
     def write(self) -> None:
-        if len(self.facts) >= _MOST_ENTRIES:
+        if len(self.facts) >= _MAX_ENTRIES:
             self.move()
             return
         audience = self._some_audience()
@@ -224,7 +224,7 @@ class World:
         assert Entry.objects.count() == len(self.facts)
 
     def _changed(self, fact: Fact, **changes: Unpack[EntryChanges]) -> bool:
-        if fact.is_retired or len(fact.said) >= _MOST_REVISIONS:
+        if fact.is_retired or len(fact.said) >= _MAX_REVISIONS:
             return False
         edit_entry(entry_id=fact.key, author=self.curator, may_verify=True, **changes)
         return True

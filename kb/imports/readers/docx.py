@@ -26,7 +26,7 @@ from .formats import (
 _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
 _HEADING_NUMBER = re.compile(r"(?:\d+\.)*\d+\.?\s+")
 _DEEPEST = 8  # Word itself knows nine levels of a list
-_MOST_COUNTED = 999  # a number of more digits begins no line of a list
+_MAX_COUNTED = 999  # a number of more digits begins no line of a list
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,
            NotImplementedError, OSError, EOFError, RecursionError)  # fmt: skip
 
@@ -123,7 +123,7 @@ class _Numbering:
         for deeper in range(level + 1, _DEEPEST + 1):  # they begin again below it
             self._counted.pop((name, deeper), None)
         number = start + self._counted[name, level] - 1
-        if is_numbered and number <= _MOST_COUNTED:
+        if is_numbered and number <= _MAX_COUNTED:
             text = f"{number}. {text.removeprefix('- ')}"
         return "  " * min(depth, _DEEPEST) + text
 

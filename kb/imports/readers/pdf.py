@@ -28,7 +28,7 @@ _BROKEN = (PSException, PdfminerException, MalformedPDFException, ValueError, Ke
            TypeError, AttributeError, IndexError, RecursionError, AssertionError,
            ArithmeticError, NotImplementedError, OSError)  # fmt: skip
 _FILE = re.compile(r"\.\w{2,5}$|^Microsoft Word - ")  # what programs take for a title
-_MOST_BOOKMARKS = 10_000
+_MAX_BOOKMARKS = 10_000
 
 # A file can make it say any number of lines about itself.
 logging.getLogger("pdfminer").setLevel(logging.CRITICAL)
@@ -87,7 +87,7 @@ def _outline(opened: PDF) -> dict[int, list[tuple[int, str]]]:
     found: dict[int, list[tuple[int, str]]] = defaultdict(list)
     try:
         for level, title, target, action, _ in islice(
-            opened.doc.get_outlines(), _MOST_BOOKMARKS
+            opened.doc.get_outlines(), _MAX_BOOKMARKS
         ):
             place = resolve1(target or (resolve1(action) or {}).get("D"))
             if isinstance(place, str | bytes):

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"\d+")
 _ROMAN = re.compile(r"[ivxl]{1,6}", re.IGNORECASE)
 LEADERS = re.compile(r"(?:\.\s?|…){4,}")
 _ENTRY = re.compile(rf"(.{{1,200}}?)\s*{LEADERS.pattern}\s*\d{{1,4}}")  # of contents
-_MOST_LINES = 6  # of furniture at either end of a page
+_MAX_LINES = 6  # of furniture at either end of a page
 _BLANK = 0.6  # between them and the text, in heights of a line
 
 _Place = tuple[str, int]  # what a line says without its numbers, and where
@@ -94,7 +94,7 @@ def _is_outside(line: Line, page: Sequence[Part], known: Collection[_Place]) -> 
     above = [part for part in over if part.top < line.top]
     below = [part for part in over if part.top > line.top]
     for outer, inner in ((above, below), (below, above)):
-        is_first = len(outer) < _MOST_LINES and all(
+        is_first = len(outer) < _MAX_LINES and all(
             isinstance(part, Line) and _place(part) in known for part in outer
         )
         blanks = [

@@ -19,8 +19,8 @@ _BOLD = re.compile(r"bold|black|heavy|demi|medi$|cmbx", re.IGNORECASE)
 # What begins an item or a heading and may stand apart from its words.
 _BULLET = re.compile(r"[*\-\u2013•◦▪·●○■□‣➢o]|\(cid:\d+\)|[\ue000-\uf8ff]")
 _NUMBER = re.compile(r"\d{1,3}[.)]|[a-z][.)]|\d{1,2}(?:\.\d{1,2})+\.?")
-_LARGEST_DOT = 6.0  # points
-_MOST_DOTS = 1_000  # on a page; a drawing has more
+_MAX_DOT_SIZE = 6.0  # points
+_MAX_DOTS = 1_000  # on a page; a drawing has more
 _WIDEST_BLANK = 0.65  # between words of one line, in heights of it
 
 
@@ -56,9 +56,9 @@ def read_page(page: Page) -> list[Part]:
     dots = [
         dot
         for dot in (*page.curves, *page.rects)
-        if 0 < dot["width"] < _LARGEST_DOT and 0 < dot["height"] < _LARGEST_DOT
+        if 0 < dot["width"] < _MAX_DOT_SIZE and 0 < dot["height"] < _MAX_DOT_SIZE
     ]
-    if not 0 < len(dots) <= _MOST_DOTS:
+    if not 0 < len(dots) <= _MAX_DOTS:
         return parts
     return [_with_dot(part, dots) if isinstance(part, Line) else part for part in parts]
 

@@ -7,10 +7,10 @@ from pdfplumber.page import Page
 
 from .pdf_parts import Line, Table, has_headings
 
-_MOST_CROSSINGS = 8_000  # of rules, which cost their square; a drawing has more
-_LONGEST_CELL = 1_000  # characters; with a longer one rules only lay out the page
-_LONGEST_CAPTION = 200  # likewise, of the words in a cell over all columns
-_FEWEST_SPLIT = 3  # lines in the cells of a row that is several without rules
+_MAX_CROSSINGS = 8_000  # of rules, which cost their square; a drawing has more
+_MAX_CELL_LENGTH = 1_000  # characters; with a longer one rules only lay out the page
+_MAX_CAPTION_LENGTH = 200  # likewise, of the words in a cell over all columns
+_MIN_SPLIT_LINES = 3  # lines in the cells of a row that is several without rules
 
 Box = tuple[float, float, float, float]  # x0, top, x1, bottom
 
@@ -21,7 +21,7 @@ def grids_of(page: Page) -> list[list[Box]]:
     crossings = len({round(each["x0"]) for each in edges}) * len(
         {round(each["top"]) for each in edges}
     )
-    if not edges or max(crossings, len(edges) / 2) > _MOST_CROSSINGS:
+    if not edges or max(crossings, len(edges) / 2) > _MAX_CROSSINGS:
         return []
     found = [list(table.cells) for table in page.find_tables()]
     return sorted(found, key=lambda cells: sum(map(_area, cells)))
@@ -50,7 +50,11 @@ def ruled(cells: Sequence[Box], said: Mapping[Box, Sequence[Line]]) -> Table | N
         tops = tops[1:]
         cells = [cell for cell in cells if cell[1] >= tops[0]] if tops else []
     longest = max(map(_length, said.values()))
-    if not cells or longest > _LONGEST_CELL or _length(caption) > _LONGEST_CAPTION:
+    if (
+        not cells
+        or longest > _MAX_CELL_LENGTH
+        or _length(caption) > _MAX_CAPTION_LENGTH
+    ):
         return None
     across = sum(cell[1] == tops[0] for cell in cells) < len(lefts)
     heads = 2 if across and len(tops) > 2 else 1  # rows of headings
@@ -93,7 +97,7 @@ def _split(row: Sequence[Sequence[Line]]) -> Iterator[list[Sequence[Line]]]:
     most = max(map(len, filled), default=0)
     even = [cell for cell in filled if len(cell) == most]
     if (
-        most < _FEWEST_SPLIT
+        most < _MIN_SPLIT_LINES
         or len(even) < max(2, len(filled) / 2)
         or any(line.text[0].islower() for cell in even for line in cell)
         or not all(

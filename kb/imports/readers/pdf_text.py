@@ -14,7 +14,7 @@ from .pdf_words import HYPHEN, joined, words_of
 from .plain_text import ITEM
 
 _LARGER = 1.12  # than the text, of a heading's letters
-_LONGEST_HEADING = 150  # characters
+_MAX_HEADING_LENGTH = 150  # characters
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,5})\.?\s+[^\W\d_]")
 _END = re.compile(r"[.!?:;][)\"”“']?$")
 _PITCH = 1.2  # from one line of a paragraph to the next, in sizes of a letter
@@ -181,7 +181,7 @@ class _Reader:
         said = [joined((line.text for line in item), self._words) for item in now.items]
         kind, style = now.kind, now.style
         if kind is Kind.HEADING and (
-            len(said[0]) > _LONGEST_HEADING
+            len(said[0]) > _MAX_HEADING_LENGTH
             or (len(said[0].split()) > 4 and said[0].endswith((".", ",", ";")))
         ):
             kind, style = Kind.PARAGRAPH, None

@@ -16,7 +16,7 @@ from typing import IO
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import (
     KEY_LIMIT,
-    MOST_WORDINGS,
+    MAX_WORDINGS,
     SOURCE_LIMIT,
     TITLE_LIMIT,
     WORDING_LIMIT,
@@ -80,10 +80,10 @@ def _wordings(cell: str) -> tuple[str, ...]:
         for each in parts
         if each.strip()
     )
-    if len(said) > MOST_WORDINGS:
+    if len(said) > MAX_WORDINGS:
         raise InvalidKnowledgeError(
             "also_asked",
-            f"also_asked has {len(said)} questions and may have {MOST_WORDINGS}; keep "
+            f"also_asked has {len(said)} questions and may have {MAX_WORDINGS}; keep "
             "those that differ most.",
         )
     return tuple(said)

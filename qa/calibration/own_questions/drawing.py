@@ -185,14 +185,14 @@ def _foreign(language: str) -> Iterator[OwnQuestion]:
             yield OwnQuestion(text, None, trade)
 
 
-_MOST_WORDS: Final = 6
+_MAX_WORDS: Final = 6
 _QUERY_WORDS: Final = 4
 _MISTYPED: Final = re.compile(r"[^\W\d_]{5,}")  # shorter words are seldom mistyped
 
 
 def key_words(question: str) -> str:
     """Return a question as it is typed into a search box; "" if that leaves no word."""
-    found = _content(question)[:_MOST_WORDS]
+    found = _content(question)[:_MAX_WORDS]
     return " ".join(found)
 
 

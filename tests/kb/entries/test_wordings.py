@@ -23,7 +23,7 @@ from kb.entries.wordings import (
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Entry
 from kb.search import search
-from kb.text.cleaning import MOST_WORDINGS
+from kb.text.cleaning import MAX_WORDINGS
 from kb.types import Scope
 from tests.clients import page_client
 from tests.factories import make_audience, make_entry, make_staff, make_user
@@ -84,11 +84,11 @@ def test_wordings_outlive_a_change_of_the_text_and_go_with_their_vectors(expert,
 
 
 def test_the_newest_are_kept_and_none_twice(expert, entry):
-    add_wordings(entry, [f"question {n}" for n in range(MOST_WORDINGS)], by=expert)
+    add_wordings(entry, [f"question {n}" for n in range(MAX_WORDINGS)], by=expert)
     add_wordings(entry, ["question 3", "one more"], by=expert)
 
     kept = [str(each) for each in entry.wordings.all()]
-    assert (len(kept), kept[0], kept[-1]) == (MOST_WORDINGS, "question 1", "one more")
+    assert (len(kept), kept[0], kept[-1]) == (MAX_WORDINGS, "question 1", "one more")
     assert kept.count("question 3") == 1
 
 

@@ -34,7 +34,7 @@ from kb.imports.services import (
     start_import,
 )
 from kb.models import Document, Entry, EntryEmbedding, Import, ImportedKey, Section
-from kb.text.cleaning import MOST_WORDINGS
+from kb.text.cleaning import MAX_WORDINGS
 from tests.examples import SHARED_FIXTURES
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 
@@ -677,7 +677,7 @@ def test_a_question_that_nobody_vouched_for_sends_its_entry_to_review():
 def test_what_experts_confirmed_is_not_pushed_out_by_a_file():
     curator = make_curator()
     bring(ASKED.format(""), "a.csv", verify=True, by=curator)
-    confirmed = [f"confirmed {n}" for n in range(MOST_WORDINGS - 1)]
+    confirmed = [f"confirmed {n}" for n in range(MAX_WORDINGS - 1)]
     add_wordings(Entry.objects.get(), confirmed, by=curator)
 
     bring(ASKED.format("one|two|three"), "a.csv", verify=True, by=curator)

@@ -137,7 +137,7 @@ def test_a_word_has_one_synonym_and_there_is_a_limit(monkeypatch):
     with pytest.raises(SynonymExistsError, match="'Biro' is read as 'pen' already"):
         add_synonym(knowledge_base=base, word="biro", means="pencil", by=curator)
 
-    monkeypatch.setattr(services, "MOST_SYNONYMS", 1)
+    monkeypatch.setattr(services, "MAX_SYNONYMS", 1)
     with pytest.raises(InvalidKnowledgeError, match="remove one first"):
         add_synonym(knowledge_base=base, word="amex", means="card", by=curator)
 

@@ -16,8 +16,8 @@ from kb.types import Contradiction, Evidence, Excluded, Exclusion
 from qa.pipeline.choice import (
     BEHIND,
     FAR_BEHIND,
-    LEAST_READ,
-    MOST_LOST,
+    MAX_LOST,
+    MIN_READ,
     Passage,
     chance_of,
     chance_of_any,
@@ -404,9 +404,9 @@ def test_what_was_read_together_counts_by_half_and_a_sentence_alone_drags_little
         return float(weighed_together(np.array(apart), np.array(joint)))
 
     found = weighed(apart, whole, sentence)
-    together = whole if math.isnan(sentence) else max(sentence, whole - MOST_LOST)
+    together = whole if math.isnan(sentence) else max(sentence, whole - MAX_LOST)
     if not math.isnan(sentence) and not may_be_likely(np.array(apart), np.array(whole)):
-        together = whole - MOST_LOST
+        together = whole - MAX_LOST
     assert found == pytest.approx(apart / 2 + (whole + together) / 4)
     assert weighed(apart, whole + more, sentence) >= found
     assert weighed(apart + more, whole, sentence) >= found
@@ -454,12 +454,12 @@ def test_a_sentence_that_can_no_longer_make_an_entry_likely_is_not_read():
     passages = [Passage("", "", "", text) for text in texts]
     found = log_odds("How much?", passages, Joint((0.5, 0.5), reads_jointly=True))
     assert read == [*texts, "It costs nine euros."]
-    assert found == pytest.approx([(-12.0 - MOST_LOST / 2) / 2, 1.0])
+    assert found == pytest.approx([(-12.0 - MAX_LOST / 2) / 2, 1.0])
 
 
 @pytest.mark.parametrize(
     ("likely", "unlikely"),
-    [(0.0, LEAST_READ - 0.1), (4.0, 4.0 - FAR_BEHIND - 0.1)],
+    [(0.0, MIN_READ - 0.1), (4.0, 4.0 - FAR_BEHIND - 0.1)],
 )
 def test_what_seems_unlikely_is_not_read_together_with_the_question(likely, unlikely):
     read: list[Sequence[Passage]] = []
