@@ -1,39 +1,15 @@
-"""What a text is made of, and how it becomes facts."""
+"""What a text is made of: blocks, and how a table and a list are written in one."""
 
-import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from itertools import takewhile, zip_longest
+from itertools import zip_longest
 from typing import Any
-
-from kb.text.facts import split_into_facts
-
-from .formats import Fact, SourceDocument
-from .furniture import is_of_its_page, trimmed
 
 MAX_WHOLE = 4_000
 """Characters of a list or table that is kept whole; a longer one is cut between items."""
 
-_HEADING_LIMIT = 300
-_MAX_DEPTH = 8
 _MARKS = "*-•◦▪·"
-# A paragraph that begins so says nothing without the one before: "Exception: ...".
-_EXCEPTS = re.compile(
-    r"(?:exceptions?|except|notes?|please note|however|otherwise|ausnahmen?|hinweis|achtung)"
-    r"\b(?=[:,]| (?:for|that|if|when|für|bei)\b)",
-    re.IGNORECASE,
-)
-_CAPTION = re.compile(r"(?:table|tabelle|tab\.) ?\d[\d.]{0,5}\b", re.IGNORECASE)
-# What programs leave in a text and no entry may hold; a hyphen that shows only at the
-# end of a line among it.
-_UNPRINTABLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\ufeff\ud800-\udfff]"
-)
-# Letters and digits of another form, which nobody types; other forms have a meaning
-# (m², ½).
-_OTHER_FORM = re.compile(r"[\ufb00-\ufb06\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 
 
 class Kind(StrEnum):
@@ -60,54 +36,6 @@ class Block:
     @property
     def text(self) -> str:
         return "\n".join(self.lines)
-
-
-def as_document(
-    blocks: Iterable[Block], *, language: str, title: str = ""
-) -> SourceDocument:
-    """Make a document of blocks: headings its tree, the rest its facts.
-
-    A list or table takes the sentence along that leads to it by a colon, a table also its
-    caption. A heading without words ends those of its level. What tells about the document
-    itself is left out.
-    """
-    path: list[tuple[int, str]] = []
-    paths: list[tuple[str, ...]] = []
-    facts: list[Fact] = []
-    left_out: list[Fact] = []
-    first = ""
-    asked: dict[str, str] = {}
-    for block in _joined(_with_exceptions(_marked(blocks, language))):
-        if block.kind is Kind.HEADING:
-            heading = _clean(" ".join(block.text.split()))[:_HEADING_LIMIT].strip()
-            while path and path[-1][0] >= block.level:
-                path.pop()
-            if not heading:
-                continue
-            first = first or heading
-            path.append((block.level, heading))
-            del path[_MAX_DEPTH:]
-            paths.append(tuple(name for _, name in path))
-        else:
-            headings = tuple(name for _, name in path)
-            is_furniture = block.kind is Kind.FURNITURE
-            texts: Iterable[str] = _texts(block, language)
-            question = _clean(" ".join(block.question.split()))
-            # Two entries to one question contradict each other: the second is a text.
-            if question and asked.setdefault(question, block.text) != block.text:
-                texts, question = [f"{question}\n{block.text}"], ""
-            (left_out if is_furniture else facts).extend(
-                Fact(text, block.place, question=question, headings=headings)
-                for text in map(_clean, texts)
-                if any(map(str.isalnum, text))
-            )
-    return SourceDocument(
-        title=_clean(" ".join(title.split())[:_HEADING_LIMIT]) or first,
-        source="",
-        headings=tuple(dict.fromkeys(paths)),
-        facts=tuple(facts),
-        left_out=tuple(left_out),
-    )
 
 
 def bullet(item: str) -> str:
@@ -190,127 +118,3 @@ def _goes_on(upper: Sequence[Cell], lower: Sequence[Cell]) -> bool:
 
 def as_lead(text: str) -> str:
     return f"{' '.join(text.split()).rstrip('.:')}:"
-
-
-def _clean(text: str) -> str:
-    text = _OTHER_FORM.sub(
-        lambda form: unicodedata.normalize("NFKC", form[0]), _UNPRINTABLE.sub("", text)
-    )
-    return unicodedata.normalize("NFC", text).strip()
-
-
-def _marked(blocks: Iterable[Block], language: str) -> list[Block]:
-    """Return the blocks with what tells about the document in blocks of their own."""
-    prose = (Kind.HEADING, Kind.PARAGRAPH)
-    found = [
-        replace(block, kind=Kind.FURNITURE)
-        if block.kind in prose and all(map(is_of_its_page, block.lines))
-        else block
-        for block in blocks
-    ]
-    found = list(_trimmed(found, language, from_end=False))
-    return list(_trimmed(found[::-1], language, from_end=True))[::-1]
-
-
-def _trimmed(
-    blocks: Iterable[Block], language: str, *, from_end: bool
-) -> Iterator[Block]:
-    """Trim paragraphs from where the blocks begin, up to one of which something stays."""
-    is_over = False
-    for block in blocks:
-        if is_over or block.kind is not Kind.PARAGRAPH:
-            yield block
-            is_over |= block.kind in (Kind.LIST, Kind.TABLE, Kind.CODE)
-            continue
-        rest, taken = trimmed(block.lines, language, from_end=from_end)
-        if taken:
-            yield replace(block, kind=Kind.FURNITURE, lines=tuple(taken))
-        if rest:
-            yield replace(block, lines=rest)
-            is_over = True
-
-
-def _with_exceptions(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks, each paragraph with those behind it that take something of it back."""
-    found: list[Block] = []
-    for block in blocks:
-        last = found[-1] if found else None
-        are_prose = last and last.kind is block.kind is Kind.PARAGRAPH
-        if last and are_prose and _EXCEPTS.match(block.text):
-            found[-1] = replace(last, lines=(*last.lines, *block.lines))
-        else:
-            found.append(block)
-    return found
-
-
-def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
-    lead: Block | None = None
-    for block in blocks:
-        whole = block.kind is Kind.TABLE or (
-            block.kind is Kind.LIST
-            and lead is not None
-            and lead.kind is not Kind.CAPTION
-        )
-        if lead is not None and whole:
-            *before, last = lead.text.rsplit(". ", 1)
-            if lead.kind is Kind.CAPTION:
-                before, last = [], as_lead(lead.text)
-            if before:
-                yield Block(lead.kind, (f"{before[0]}.",), lead.place)
-            yield Block(block.kind, (last, *block.lines), lead.place)
-            lead = None
-            continue
-        if lead is not None:
-            yield replace(lead, kind=Kind.PARAGRAPH)
-            lead = None
-        if block.kind is Kind.PARAGRAPH and _CAPTION.match(block.text):
-            block = replace(block, kind=Kind.CAPTION)
-        if block.kind is Kind.CAPTION or (
-            block.kind is Kind.PARAGRAPH and block.text.rstrip().endswith(":")
-        ):
-            lead = block
-        else:
-            yield block
-    if lead is not None:
-        yield replace(lead, kind=Kind.PARAGRAPH)
-
-
-def _texts(block: Block, language: str) -> Iterator[str]:
-    if block.kind is Kind.FURNITURE:
-        yield from _cut(block.lines, joint="\n", head="")
-    elif block.kind is Kind.PARAGRAPH:
-        for text in split_into_facts(block.text, language):
-            yield from _cut(text.split(" "), joint=" ", head="")
-    else:
-        leads = len([*takewhile(_is_lead, block.lines)])
-        if block.kind in (Kind.TABLE, Kind.CODE):  # the columns' headings are below it
-            leads += 1 + (HEADED in block.lines[leads + 1 : leads + 2])
-        is_whole = block.kind is Kind.PAIR or leads >= len(block.lines)
-        head = "" if is_whole else "\n".join(block.lines[:leads])
-        yield from _cut(block.lines, joint="\n", head=head)
-
-
-def _is_lead(line: str) -> bool:
-    return line.rstrip().endswith(":") and " | " not in line
-
-
-def _cut(parts: Iterable[str], *, joint: str, head: str) -> Iterator[str]:
-    """Yield `parts` joined, in pieces of at most `MAX_WHOLE`, each under `head`."""
-    head = head[: MAX_WHOLE // 2]
-    piece: list[str] = []
-    size = 0
-    for part in _bounded(parts):
-        if piece and size + len(part) > MAX_WHOLE:
-            yield joint.join(piece)
-            piece = [head] if head else []
-            size = len(head)
-        piece.append(part)
-        size += len(part) + len(joint)
-    if piece:
-        yield joint.join(piece)
-
-
-def _bounded(parts: Iterable[str]) -> Iterator[str]:
-    for part in parts:
-        for start in range(0, max(len(part), 1), MAX_WHOLE):
-            yield part[start : start + MAX_WHOLE]

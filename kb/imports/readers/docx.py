@@ -14,7 +14,8 @@ from docx.table import Table
 from docx.text.paragraph import Paragraph
 from lxml.etree import LxmlError, _Element
 
-from .blocks import Block, Kind, as_document, as_lead, bullet, table_rows
+from .blocks import Block, Kind, as_lead, bullet, table_rows
+from .documents import as_document
 from .formats import (
     ImportFileError,
     Limits,
@@ -25,6 +26,7 @@ from .formats import (
 
 _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
 _HEADING_NUMBER = re.compile(r"(?:\d+\.)*\d+\.?\s+")
+_WRAPPERS = ("w:ins", "w:moveTo", "w:sdt", "w:smartTag", "w:customXml")
 _DEEPEST = 8  # Word itself knows nine levels of a list
 _MAX_COUNTED = 999  # a number of more digits begins no line of a list
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,
@@ -36,6 +38,7 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
     check_archive(stream, limits, "word/document.xml", "DOCX")
     try:
         opened = docx.Document(stream)
+        _accept_changes(opened.element.body)
         # Counted before any of them is looked at: the library makes an object of each.
         check_paragraphs(len(opened.element.body), limits)
         blocks = list(_blocks(opened))
@@ -46,6 +49,25 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
             raise
         raise ImportFileError(f"The DOCX cannot be read: {error}.") from error
     return as_document(blocks, language=language, title=title)
+
+
+def _accept_changes(body: _Element) -> None:
+    """Leave the text as it reads with all tracked changes accepted, without content controls.
+
+    The library reads neither what stands in an insertion nor in a control.
+    """
+    for each in [*body.iter(qn("w:del"), qn("w:moveFrom"))]:
+        _remove(each)
+    for each in [*body.iter(*map(qn, _WRAPPERS))]:
+        inner = each.find(qn("w:sdtContent")) if each.tag == qn("w:sdt") else each
+        for child in [] if inner is None else [*inner]:
+            each.addprevious(child)
+        _remove(each)
+
+
+def _remove(element: _Element) -> None:
+    if (parent := element.getparent()) is not None:
+        parent.remove(element)
 
 
 def _blocks(opened: Document) -> Iterator[Block]:

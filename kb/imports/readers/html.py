@@ -7,28 +7,25 @@ to the page, related pages, a box for feedback) makes none.
 
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import IO, Self
 
 from lxml import etree, html
 
 from .blocks import (
-    MAX_WHOLE,
     Block,
     Cell,
     Kind,
-    as_document,
-    as_lead,
     bullet,
     table_rows,
 )
+from .documents import as_document
 from .formats import ImportFileError, SourceDocument
 from .plain_text import open_text
+from .questions import MAX_QUESTION, asks_nothing, paired
 
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
-_BELOW = 7  # the level of a question that is a heading, since much stands below it
-_MAX_QUESTION = 300
 _SKIPPED = frozenset(
     {
         "script", "style", "template", "noscript", "nav", "head", "svg", "math", "form",
@@ -65,11 +62,6 @@ _IS_A_NOTE = re.compile(
     re.IGNORECASE,
 )
 # What opens more of the same text asks nothing.
-_ASKS_NOTHING = re.compile(
-    r"(?:(?:show|read|view|see|learn) )?(?:more|details|all|menu)(?: (?:information|"
-    r"details))?\W*|mehr(?: \w+)?\W*",
-    re.IGNORECASE,
-)
 _MAX_COLUMNS = 100
 
 
@@ -92,7 +84,11 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
         raise ImportFileError("The page is empty.")
     title = root.findtext(".//title") or ""
     try:
-        blocks = [*_blocks(root, _Page.of(root))]
+        page = _Page.of(root)
+        for each in [*root.iter("*")]:
+            if page.is_hidden(each) and each.getparent() is not None:
+                each.drop_tree()
+        blocks = [*_blocks(root, page)]
     except RecursionError as error:
         raise ImportFileError("The page's elements are nested too deeply.") from error
     return as_document(blocks, language=language, title=title)
@@ -147,24 +143,26 @@ class _Page:
 
     def _opens(self, opened: etree._Element, asking: etree._Element) -> None:
         question = _text(asking)
-        if (
-            question
-            and len(question) <= _MAX_QUESTION
-            and not _ASKS_NOTHING.fullmatch(question)
-        ):
+        if question and len(question) <= MAX_QUESTION and not asks_nothing(question):
             self.opened[opened] = question
             self.asking.add(asking)
 
     def is_skipped(self, element: etree._Element, tag: str) -> bool:
-        if tag in _SKIPPED or element in self.asking:
-            return True
+        return (
+            tag in _SKIPPED
+            or element in self.asking
+            or element.get("role") in _SKIPPED_ROLES
+        )
+
+    def is_hidden(self, element: etree._Element) -> bool:
+        """Tell whether a reader sees it never, also by opening something."""
         is_hidden = element.get("hidden", "until-found") != "until-found" or (
             element.get("aria-hidden") == "true"
         )
-        if is_hidden and element not in self.opened:
-            is_panel = element.get("role") == "tabpanel"
-            return not is_panel and element.get("id") not in self.controlled
-        return element.get("role") in _SKIPPED_ROLES
+        if not is_hidden or element in self.opened:
+            return False
+        is_panel = element.get("role") == "tabpanel"
+        return not is_panel and element.get("id") not in self.controlled
 
     def is_beside(self, element: etree._Element, tag: str) -> bool:
         """Tell whether an element is no part of what the page says."""
@@ -247,7 +245,7 @@ def _whole(element: etree._Element, tag: str, page: _Page) -> Iterable[Block] | 
     if page.is_beside(element, tag):
         return _beside(element, page)
     if (question := page.opened.get(element)) is not None:
-        return _pair(question, _blocks(element, page), place, is_asked=True)
+        return paired(question, _blocks(element, page), place, is_asked=True)
     if tag == "dl":
         return _definitions(element, page)
     if tag in _HEADINGS:
@@ -284,47 +282,13 @@ def _definitions(element: etree._Element, page: _Page) -> Iterator[Block]:
             continue
         if each.tag == "dt":
             if said:
-                yield from _pair(", ".join(terms), said, place)
+                yield from paired(", ".join(terms), said, place)
                 terms, said = [], []
             place = place if terms else f"line {each.sourceline or 1}"
             terms += filter(None, [_text(each)])
         else:
             said += _blocks(each, page)
-    yield from _pair(", ".join(terms), said, place)
-
-
-def _pair(
-    term: str, blocks: Iterable[Block], place: str, *, is_asked: bool = False
-) -> Iterator[Block]:
-    """Yield one block of a term or question and what is said to it, unless that is much."""
-    said = [block for block in blocks if block.kind is not Kind.FURNITURE]
-    lines = [*_lines(said)]
-    is_much = sum(map(len, lines)) > MAX_WHOLE - _MAX_QUESTION or any(
-        block.kind in (Kind.HEADING, Kind.PAIR) for block in said
-    )
-    if not term or is_much:
-        yield Block(Kind.HEADING, (term,), place, _BELOW)
-        for block in said:
-            yield replace(block, level=_BELOW + block.level)
-        yield Block(Kind.HEADING, ("",), place, _BELOW)
-    elif not said:
-        if not is_asked:
-            yield Block(Kind.PARAGRAPH, (term,), place)
-    elif is_asked or term.endswith("?"):
-        yield Block(Kind.PAIR, tuple(lines), place, question=term)
-    elif said[0].kind is Kind.PARAGRAPH:
-        lines[0] = f"{term.rstrip(':')}: {lines[0]}"
-        yield Block(Kind.PAIR, tuple(lines), place)
-    else:
-        yield Block(Kind.PAIR, (f"{term.rstrip(':')}:", *lines), place)
-
-
-def _lines(blocks: Sequence[Block]) -> Iterator[str]:
-    for number, block in enumerate(blocks):
-        if number and block.kind is Kind.PARAGRAPH:
-            yield ""
-        is_caption = block.kind is Kind.CAPTION
-        yield from (as_lead(block.text),) if is_caption else block.lines
+    yield from paired(", ".join(terms), said, place)
 
 
 def _is_data(table: etree._Element) -> bool:

@@ -7,11 +7,13 @@ from typing import IO
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from .blocks import Block, Kind, as_document, bullet, headed, table_row
+from .blocks import Block, Kind, bullet, headed, table_row
+from .documents import as_document
 from .formats import SourceDocument
 from .plain_text import open_text
 
 _FRONT_MATTER = re.compile(r"\A---\r?\n.*?\r?\n---\r?\n", re.DOTALL)
+_LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _LISTS = ("bullet_list_open", "ordered_list_open")
 
 
@@ -73,7 +75,8 @@ def _plain(tokens: Sequence[Token]) -> list[str]:
 
 
 def _inline(token: Token) -> str:
-    if token.type in ("softbreak", "hardbreak"):
+    is_break = token.type == "html_inline" and _LINE_BREAK.fullmatch(token.content)
+    if is_break or token.type in ("softbreak", "hardbreak"):
         return "\n"
     return token.content if token.type in ("text", "code_inline", "image") else ""
 

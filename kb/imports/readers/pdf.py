@@ -16,7 +16,8 @@ from pdfminer.psexceptions import PSException
 from pdfplumber.pdf import PDF
 from pdfplumber.utils.exceptions import MalformedPDFException, PdfminerException
 
-from .blocks import Kind, as_document
+from .blocks import Kind
+from .documents import as_document
 from .formats import ImportFileError, Limits, SourceDocument
 from .pdf_columns import arranged
 from .pdf_furniture import without_furniture

@@ -9,10 +9,20 @@ from typing import IO
 
 from charset_normalizer import from_bytes
 
-from .blocks import Block, Kind, as_document, bullet
+from .blocks import Block, Kind, bullet
+from .documents import as_document
 from .formats import ImportFileError, SourceDocument
 
 _SAMPLE_BYTES = 256 * 1024
+# Code pages of DOS and of old Macintoshes, for which the few letters of a short table that
+# a spreadsheet saved are easily taken.
+_UNLIKELY = [
+    *(f"cp{page}" for page in (437, 737, 775, *range(850, 870), 1125)),
+    *(
+        f"mac_{name}"
+        for name in ("cyrillic", "greek", "iceland", "latin2", "roman", "turkish")
+    ),
+]
 
 
 @contextmanager
@@ -48,7 +58,7 @@ def detect_encoding(stream: IO[bytes]) -> str:
     try:
         decoder.decode(sample)  # a character may be cut off at the sample's end
     except UnicodeDecodeError:
-        best = from_bytes(sample).best()
+        best = from_bytes(sample, cp_exclusion=_UNLIKELY).best()
         if best is None:
             raise ImportFileError(
                 "The file's encoding is unknown; save it as UTF-8."
@@ -102,7 +112,9 @@ def _blocks(lines: Sequence[str], place: str) -> Iterator[Block]:
         lines = lines[2:]
     elif _is_heading(lines):
         numbered = _NUMBERED.match(lines[0])
-        level = numbered[1].count(".") + 1 if numbered else 1
+        # A question is of the chapter above it, and ends none.
+        below = 2 if lines[0].rstrip().endswith("?") else 1
+        level = numbered[1].count(".") + 1 if numbered else below
         yield Block(Kind.HEADING, (lines[0].strip(),), place, level)
         lines = lines[1:]
     plain: list[str] = []

@@ -6,6 +6,8 @@ from contextlib import suppress
 
 import docx
 import pytest
+from docx.oxml import parse_xml
+from docx.oxml.ns import nsdecls
 
 from kb.imports.readers import ImportFileError, Limits, detect_format
 from kb.imports.readers.pdf import read_pdf
@@ -74,6 +76,30 @@ def test_html_is_read_as_it_is_seen():
         ("A PIN letter costs 5 euros.", "line 3"),
         ("You need:\n- a passport\n  - or an ID\n- a photo", "line 4"),
         ("Card | Fee\n--- | ---\nGold | 72", "line 5"),
+    ]
+
+
+def test_what_is_hidden_on_a_page_is_read_nowhere():
+    page = """<p>Cards.</p>
+<ul><li>Gold: 5 euros<span hidden> (old: 9 euros)</span></li><li hidden>Secret</li></ul>
+<table><tr><th>Card</th><th>Fee</th></tr><tr><td>Gold</td><td>5<span aria-hidden="true">99</span>
+</td></tr><tr hidden><td>Secret</td><td>1</td></tr></table>"""
+
+    assert [fact.text for fact in document("a.html", page).facts] == [
+        "Cards.",
+        "- Gold: 5 euros",
+        "Card | Fee\n--- | ---\nGold | 5",
+    ]
+
+
+def test_a_line_break_of_html_in_markdown_parts_words():
+    page = (
+        "| Card | Fee |\n|---|---|\n| Gold | 10<br>20 |\n\n500<br/>700 euros are due.\n"
+    )
+
+    assert [fact.text for fact in document("a.md", page).facts] == [
+        "Card | Fee\n--- | ---\nGold | 10 20",
+        "500 700 euros are due.",
     ]
 
 
@@ -257,6 +283,25 @@ def test_a_word_document_keeps_headings_lists_and_tables():
     ]
 
 
+def test_a_word_document_is_read_as_if_its_changes_were_accepted():
+    body = f"""<w:body {nsdecls("w")}>
+<w:p><w:r><w:t xml:space="preserve">The fee is </w:t></w:r>
+<w:del><w:r><w:delText>10</w:delText></w:r></w:del><w:ins><w:r><w:t>25</w:t></w:r></w:ins>
+<w:smartTag><w:r><w:t xml:space="preserve"> euros a year.</w:t></w:r></w:smartTag></w:p>
+<w:sdt><w:sdtPr/><w:sdtContent><w:p><w:r><w:t>A card lasts for four years.</w:t></w:r></w:p>
+</w:sdtContent></w:sdt></w:body>"""
+    word = docx.Document()
+    for part in reversed(parse_xml(body)):
+        word.element.body.insert(0, part)
+    out = io.BytesIO()
+    word.save(out)
+
+    assert [fact.text for fact in facts("a.docx", out.getvalue())] == [
+        "The fee is 25 euros a year.",
+        "A card lasts for four years.",
+    ]
+
+
 def test_lists_of_a_word_document_keep_their_levels_and_numbers():
     word = docx.Document()
     word.add_heading("1.2 Before the visit", level=1)
@@ -337,7 +382,7 @@ def test_a_cell_merged_over_many_rows_is_read_or_refused():
         ("a.xlsx", make_archive(xl__workbook_xml=b"<x"), "cannot be read"),
         ("a.xlsx", make_archive(xl__workbook_xml=b" " * 3_000_000), "unpacks to"),
         ("a.docx", b"no archive", "by its content"),
-        ("a.md", make_docx(), "by its content, but DOCX"),
+        ("a.md", make_docx(), "by its content, but an archive"),
         ("a.csv", make_pdf("x"), "by its content, but PDF"),
         ("a.txt", b"\x7fELF\x00\x00", "no text"),
         ("a.txt", b"", "empty"),

@@ -1,0 +1,97 @@
+"""Questions that a text asks and answers: one fact of both, however they are marked."""
+
+import io
+
+import docx
+import pytest
+
+from kb.imports.readers import Fact
+from tests.kb.imports.readers.files import document, facts
+
+JOIN, DROP_IN = "How do I join?", "Can I just drop in?"
+FORM, MONDAYS = "Fill in the form at the desk.", "Yes, on Mondays."
+BOTH = [(JOIN, FORM), (DROP_IN, MONDAYS)]
+
+
+def said(read: list[Fact]) -> list[tuple[str, str]]:
+    return [(fact.question, fact.text) for fact in read]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# FAQ\n\n**Q: {JOIN}**\nA: {FORM}\n\n**Q: {DROP_IN}**\nA: {MONDAYS}\n",
+        f"# FAQ\n\nQ1. {JOIN}\n\nA1. {FORM}\n\nQ2. {DROP_IN}\n\nA2. {MONDAYS}\n",
+        f"# FAQ\n\nQ: {JOIN} A: {FORM}\n\nQ: {DROP_IN} A: {MONDAYS}\n",
+        f"# FAQ\n\nFrage: {JOIN}\nAntwort: {FORM}\nFrage: {DROP_IN}\nAntwort: {MONDAYS}\n",
+        f"# FAQ\n\n**{JOIN}**\n\n{FORM}\n\n**{DROP_IN}**\n\n{MONDAYS}\n",
+        f"# FAQ\n\n**{JOIN}**\n{FORM}\n\n**{DROP_IN}**\n{MONDAYS}\n",
+        f"# FAQ\n\n## {JOIN}\n\n{FORM}\n\n## {DROP_IN}\n\n{MONDAYS}\n",
+        f"# FAQ\n\n## 1. {JOIN}\n\n{FORM}\n\n## 2. {DROP_IN}\n\n{MONDAYS}\n",
+        f"# FAQ\n\n1. {JOIN}\n   {FORM}\n2. {DROP_IN}\n   {MONDAYS}\n",
+        f"# FAQ\n\n- {JOIN}\n- {DROP_IN}\n\n## {JOIN}\n\n{FORM}\n\n## {DROP_IN}\n\n{MONDAYS}\n",
+    ],
+    ids=[
+        "marks", "numbered marks", "one line", "German marks", "bold", "bold above",
+        "headings", "numbered headings", "list", "contents",
+    ],
+)  # fmt: skip
+def test_a_question_and_its_answer_are_one_fact(text):
+    read = document("faq.md", text)
+
+    assert said(list(read.facts)) == BOTH
+    assert (read.title, read.headings) == ("FAQ", (("FAQ",),))
+
+
+def test_a_plain_text_and_a_word_document_may_ask_too():
+    text = f"FAQ\n\nQ: {JOIN}\nA: {FORM}\n\n{DROP_IN}\n\n{MONDAYS}\n"
+    word = docx.Document()
+    word.add_heading("FAQ", level=1)
+    word.add_paragraph(JOIN, style="List Number")
+    word.add_paragraph(FORM)
+    word.add_heading(DROP_IN, level=2)
+    word.add_paragraph(MONDAYS)
+    out = io.BytesIO()
+    word.save(out)
+
+    assert said(facts("faq.txt", text)) == BOTH
+    assert said(facts("faq.docx", out.getvalue())) == BOTH
+
+
+def test_an_answer_has_all_that_is_said_to_the_question():
+    text = f"## {DROP_IN}\n\n{MONDAYS}\n\n- 9 to 12\n- 13 to 15\n\nNote: bring your card.\n"
+
+    assert said(facts("faq.md", text)) == [
+        (DROP_IN, f"{MONDAYS}\n- 9 to 12\n- 13 to 15\n\nNote: bring your card.")
+    ]
+
+
+def test_a_question_is_of_the_chapter_above_it():
+    text = f"# Help\n\n## Cards\n\nThey last.\n\n## {JOIN}\n\n{FORM}\n\n**{DROP_IN}**\n\nYes.\n"
+
+    assert [fact.headings for fact in document("a.md", text).facts] == [
+        ("Help", "Cards"),
+        ("Help",),
+        ("Help",),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# {JOIN}\n\n{FORM}\n\n## Fees\n\nIt costs 36 euros.\n",
+        f"# Help\n\n## {JOIN}\n\n" + f"{FORM}\n\n" * 60,
+        "# Help\n\nBefore you call, check:\n\n- Is it plugged in? Look behind it.\n- Is it on? See the light.\n",
+        f"# Help\n\n{FORM}\n\nWas this page helpful?\n\nYes or no.\n",
+    ],
+    ids=["chapters below it", "much below it", "a list that is led to", "of the page"],
+)
+def test_what_only_looks_like_a_question_leads_as_before(text):
+    assert not any(fact.question for fact in document("a.md", text).facts)
+
+
+def test_a_page_that_answers_one_question_is_called_by_it():
+    read = document("a.md", f"# {JOIN}\n\n{FORM}\n")
+
+    assert (read.title, read.headings) == (JOIN, ())
+    assert said(list(read.facts)) == [(JOIN, FORM)]
