@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
 from kb.text.cleaning import original
 
-from .blocks import headed, table_row
-from .formats import ImportFileError, UnreadColumns
+from .blocks import as_lead, headed, table_row
+from .formats import BadRow, ImportFileError, UnreadColumns
 
 OWN_KEY = "own_key"
 COLUMNS = ("id", "key", OWN_KEY, "question", "answer", "text", "also_asked")
@@ -27,6 +27,8 @@ SAMPLE = 40
 """Rows below the header that are read to recognise columns without a known name."""
 
 _NAME_LIMIT = 60
+_MAX_ABOVE = 10  # rows above a table's headings
+_MIN_GROUPED = 2  # columns; a row of two may lack its second cell
 _MOSTLY = 0.6  # of a column of questions, some of which are key words
 
 # By the last word of a heading, which says what it is: "patients ask", "desk answer", but not
@@ -44,24 +46,84 @@ _LAST_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table, its cells by what their columns are read as.
+
+    Attributes:
+        about: What tells it from the other rows, also where the rest of it changes.
+    """
+
+    place: str
+    cells: Mapping[str, str]
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Header:
     """What each column is read as, and what is to be said of it.
 
     Attributes:
         headings: Of a table of facts, each of which is a whole row below them.
+        title: What stands above these headings.
+        sheet: What the table is called beside others.
+        telling: How many cells, from the first, tell its rows apart; 0 where none do.
     """
 
     columns: tuple[str, ...]
     notes: tuple[UnreadColumns, ...] = ()
     headings: tuple[str, ...] = ()
+    title: str = ""
+    sheet: str = ""
+    telling: int = 0
 
-    def row(self, cells: Iterable[str]) -> dict[str, str]:
-        """Return the cells by what their columns are read as."""
-        said = [*cells]
-        row = dict(zip(self.columns, said, strict=False))
-        if self.headings:
-            row["text"] = "\n".join(headed([*map(table_row, (self.headings, said))]))
-        return row
+    def named(
+        self, rows: Iterable[tuple[str, Sequence[str]] | BadRow]
+    ) -> Iterator[Row | BadRow]:
+        """Yield each row with its cells by what their columns are read as.
+
+        Args:
+            rows: Each with its place.
+
+        In a table of facts a row with words in its first cell alone is no fact of the
+        others' kind: a sentence is one by itself, and anything else heads what is below.
+        """
+        group = ""
+        met: set[str] = set()
+        for each in rows:
+            if isinstance(each, BadRow):
+                yield each
+                continue
+            place, said = each
+            row, about = dict(zip(self.columns, said, strict=False)), ""
+            alone = said[0].strip() if self.headings and not any(said[1:]) else ""
+            if alone and (len(alone) > _NAME_LIMIT or alone.endswith((".", "!"))):
+                row = {"text": alone}
+            elif alone and len(self.headings) > _MIN_GROUPED:
+                group = alone
+                continue
+            elif self.headings:
+                above = (self.sheet, self.title, group)
+                lead = ": ".join(dict.fromkeys(filter(None, above)))
+                table = headed([*map(table_row, (self.headings, said))])
+                row["text"] = "\n".join([as_lead(lead), *table] if lead else table)
+                if self.telling:
+                    about = table_row([self.sheet, group, *said[: self.telling]])
+            yield Row(place, row, "" if about in met else about)
+            met.add(about)
+
+
+def rows_above(rows: Sequence[Sequence[str]]) -> tuple[int, str]:
+    """Return how many rows stand above a table's headings, and the words in them.
+
+    These have a single cell each, and the headings two or more, with a row below them.
+    """
+    words: list[str] = []
+    for at, row in enumerate(rows[: _MAX_ABOVE + 1][:-1]):
+        said = [cell.strip() for cell in row if cell.strip()]
+        if len(said) > 1:
+            return at, " ".join(words)
+        words += said
+    return 0, ""
 
 
 def header_of(
@@ -70,6 +132,8 @@ def header_of(
     *,
     needed: str = "The first row must name the columns",
     takes_tables: bool = False,
+    title: str = "",
+    sheet: str = "",
 ) -> Header:
     """Return how a table is read whose first row is `cells`.
 
@@ -109,7 +173,9 @@ def header_of(
         together = ", ".join(repr(_printable(name)) for name in written if name)
         note = UnreadColumns((), (f"{together[:300]} together as one fact a row",))
         # A guessed id ("Number") may stand in several rows.
-        return Header(tuple(header), (note,), tuple(map(original, written)))
+        headings = tuple(map(original, written))
+        telling = _telling(rows, len(headings))
+        return Header(tuple(header), (note,), headings, title, sheet, telling)
     raise ImportFileError(f"{needed}: {_missing(columns, named)}")
 
 
@@ -210,6 +276,19 @@ def _is_of_facts(
             for column in _columns(rows, len(header))
         )
     )
+
+
+def _telling(rows: Sequence[Sequence[str]], count: int) -> int:
+    """Return of how many cells, from the first, no two of these rows have the same.
+
+    A row whose other cells change is the same one then. Not where it takes all cells.
+    """
+    filled = [row for row in rows if any(map(str.strip, row))]
+    for number in range(1, count):
+        told = [tuple(cell.strip() for cell in row[:number]) for row in filled]
+        if all(map(any, told)) and len({*told}) == len(told):
+            return number
+    return 0
 
 
 def _plain(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Excel: each visible sheet is a table, whose first row with anything in it names the columns."""
+"""Excel: each visible sheet is a table, whose first row of several cells names the columns."""
 
 import re
 import warnings
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from itertools import chain, islice
 from typing import IO, Any
@@ -14,10 +14,12 @@ from openpyxl.utils.escape import unescape
 from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.xml.constants import ARC_STYLE
 
-from .columns import MAX_COLUMNS, SAMPLE, Header, header_of
+from .columns import MAX_COLUMNS, SAMPLE, header_of, rows_above
 from .formats import BadRow, FileItem, ImportFileError, Limits, check_archive
-from .rows import parse_row
+from .number_formats import shown
+from .rows import items_of
 
+_UNNAMED = re.compile(r"(?:sheet|tabelle|blatt|table) ?\d*", re.IGNORECASE)
 _BROKEN = (InvalidFileException, ParseError, BadZipFile, KeyError, ValueError,
            AttributeError, TypeError, IndexError, NotImplementedError, OSError, EOFError)  # fmt: skip
 
@@ -63,32 +65,34 @@ def _sheets(
         reader.read()
     refused: list[BadRow] = []
     is_read = False
-    for sheet in reader.wb.worksheets:
-        if sheet.sheet_state != "visible":
-            continue
+    sheets = [each for each in reader.wb.worksheets if each.sheet_state == "visible"]
+    for sheet in sheets:
         sheet.reset_dimensions()  # what a program wrote of them may be wrong
         rows = _filled(sheet)
-        number, first = next(rows, (0, ()))
+        first = [*islice(rows, SAMPLE)]
         if not first:
             continue
-        place = f"{sheet.title}, row"
-        names = [*map(_said, first)]
+        said = [[*map(_said, cells)] for _, cells in first]
+        above, title = rows_above(said)
+        names = said[above]
         while names and not names[-1]:
             names.pop()
         try:
-            sample = [*islice(rows, SAMPLE)]
             header = header_of(
                 names[: MAX_COLUMNS + 1],
-                [[*map(_said, cells)] for _, cells in sample],
+                said[above + 1 :],
                 takes_tables=takes_tables,
+                title=title,
+                sheet=_name_of(sheet) if len(sheets) > 1 else "",
             )
         except ImportFileError as error:
-            refused.append(BadRow(f"{place} {number}", str(error)))
+            place = f"{sheet.title}, row {first[above][0]}"
+            refused.append(BadRow(place, str(error)))
             continue
         is_read = True
         yield from header.notes
-        for number, cells in chain(sample, rows):
-            yield _row(header, cells, f"{place} {number}")
+        below = chain(first[above + 1 :], rows)
+        yield from items_of(header, _cells(sheet.title, below, len(header.columns)))
     if not is_read and takes_tables:
         raise ImportFileError(
             refused[0].reason if refused else "The workbook has no rows."
@@ -98,21 +102,31 @@ def _sheets(
     return is_read
 
 
+def _name_of(sheet: Any) -> str:  # noqa: ANN401  # the library's
+    """Return what a sheet is called; nothing where nobody gave it a name."""
+    return "" if _UNNAMED.fullmatch(sheet.title) else sheet.title.strip()
+
+
 def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401  # the library's
     for number, cells in enumerate(sheet.iter_rows(), start=1):
         if any(map(_said, cells)):
             yield number, cells
 
 
-def _row(header: Header, cells: Sequence[Any], place: str) -> FileItem:
-    read = cells[: len(header.columns)]
-    if any(cell.data_type == "e" for cell in read):
-        return BadRow(place, "A formula in it has an error; correct it in Excel.")
-    return parse_row(header.row(map(_said, read)), place)
+def _cells(
+    sheet: str, rows: Iterable[tuple[int, Sequence[Any]]], count: int
+) -> Iterator[tuple[str, list[str]] | BadRow]:
+    for number, cells in rows:
+        place = f"{sheet}, row {number}"
+        read = cells[:count]
+        if any(cell.data_type == "e" for cell in read):
+            yield BadRow(place, "A formula in it has an error; correct it in Excel.")
+        else:
+            yield place, [*map(_said, read)]
 
 
 def _said(cell: Any) -> str:  # noqa: ANN401  # the library's, or what stands for an empty one
-    """Return a value as Excel shows it by default; percentages and dates as such."""
+    """Return a value as Excel shows it; what it would round away stays."""
     value: object = cell.value
     match value:
         case None:
@@ -120,9 +134,7 @@ def _said(cell: Any) -> str:  # noqa: ANN401  # the library's, or what stands fo
         case bool():
             return str(value).upper()
         case int() | float():
-            if "%" in (cell.number_format or ""):
-                return f"{value * 100:.10g}%"
-            return f"{value:.15g}"
+            return shown(value, cell.number_format or "")
         case datetime():
             is_day = value.time() == time()
             return str(value.date()) if is_day else value.isoformat(" ", "minutes")

@@ -41,6 +41,7 @@ class Fact:
     id: str = ""  # what its source calls it; empty where it has no name
     headings: tuple[str, ...] = ()  # the headings it is under, outermost first
     wordings: tuple[str, ...] = ()  # questions in other words that it answers too
+    about: str = ""  # what tells a row of a table from its others
 
     @property
     def digest(self) -> str:
@@ -48,11 +49,13 @@ class Fact:
 
     @property
     def key(self) -> str:
-        """Digest of its id, else its question, else all that it says: 64 hex digits."""
+        """Digest of its id, its question, what it is about, or all it says: 64 hex digits."""
         if self.id:
             return digest_of_key(self.id)
         if self.question:
             return digest_of("question", self.question)
+        if self.about:
+            return digest_of("row", self.about)
         return digest_of("fact", "", self.text)
 
 
@@ -126,6 +129,7 @@ _BY_SUFFIX = {
 NAMED = f"{', '.join(Format.labels[:-1])} or {Format.labels[-1]}"
 SUFFIXES = tuple(_BY_SUFFIX)  # the endings of file names that are understood
 
+_ARCHIVE = b"PK\x03\x04"
 _ARCHIVES = (Format.DOCX, Format.XLSX)
 _PACKED = {Format.PDF, *_ARCHIVES}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
@@ -154,6 +158,11 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
             f"{', '.join(SUFFIXES)}."
         )
     found = _packed_format(head, named)
+    if named not in _ARCHIVES and head.startswith(_ARCHIVE):
+        raise ImportFileError(
+            f"{name!r} is no {named.label} by its content, but an archive, such as an Excel "
+            "workbook (.xlsx) or a Word document (.docx); give it the right ending."
+        )
     if found is not None or named in _PACKED:
         if found is not named:
             raise ImportFileError(
@@ -209,6 +218,6 @@ def _check_size(stream: IO[bytes], limits: Limits) -> None:
 
 
 def _packed_format(head: bytes, named: Format) -> Format | None:
-    if head.startswith(b"PK\x03\x04"):  # which archive it is, its members tell
-        return named if named in _ARCHIVES else Format.DOCX
+    if head.startswith(_ARCHIVE):  # which archive it is, its members tell
+        return named if named in _ARCHIVES else None
     return Format.PDF if b"%PDF-" in head[:1024] else None

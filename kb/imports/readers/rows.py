@@ -7,11 +7,11 @@ An object of JSON is a fact, or a whole document with a `title`, its `text` in t
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain, islice
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import (
@@ -25,7 +25,16 @@ from kb.text.cleaning import (
     original,
 )
 
-from .columns import COLUMNS, MAX_COLUMNS, OWN_KEY, SAMPLE, header_of, unread
+from .columns import (
+    COLUMNS,
+    MAX_COLUMNS,
+    OWN_KEY,
+    SAMPLE,
+    Header,
+    header_of,
+    rows_above,
+    unread,
+)
 from .formats import (
     BadRow,
     Fact,
@@ -36,8 +45,11 @@ from .html import read_html
 from .markdown import read_markdown
 from .plain_text import open_text, read_text
 
+if TYPE_CHECKING:
+    from _csv import Reader
 
-def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
+
+def _parsed(row: Mapping[str, str], place: str, *, about: str = "") -> Fact | BadRow:
     """Return the fact of a row, or what is wrong with the row.
 
     Where there is no answer, the text beside a question is its answer.
@@ -61,6 +73,7 @@ def parse_row(row: Mapping[str, str], place: str) -> Fact | BadRow:
                 required=False,
             ),
             wordings=_wordings(row.get("also_asked", "")),
+            about=about,
         )
     except InvalidKnowledgeError as error:
         return BadRow(place, str(error))
@@ -110,9 +123,30 @@ def read_tsv(stream: IO[bytes]) -> Iterator[FileItem]:
 
 def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
     first = _first_rows(text, delimiter)
+    above, title = rows_above(first)
     reader = csv.reader(chain(text, [_END_OF_FILE]), delimiter=delimiter)
-    header = header_of(_header(reader), first, takes_tables=True)
+    names = [_header(reader) for _ in range(above + 1)][-1]
+    header = header_of(names, first[above + 1 :], takes_tables=True, title=title)
     yield from header.notes
+    yield from items_of(header, _cells(reader, len(header.columns)))
+
+
+def items_of(
+    header: Header, rows: Iterable[tuple[str, Sequence[str]] | BadRow]
+) -> Iterator[FileItem]:
+    """Yield the fact of each row, or what is wrong with it.
+
+    Args:
+        rows: Each with its place.
+    """
+    for each in header.named(rows):
+        if isinstance(each, BadRow):
+            yield each
+        else:
+            yield _parsed(each.cells, each.place, about=each.about)
+
+
+def _cells(reader: "Reader", count: int) -> Iterator[tuple[str, list[str]] | BadRow]:
     before = reader.line_num
     while True:
         try:
@@ -133,23 +167,23 @@ def _rows(text: IO[str], delimiter: str) -> Iterator[FileItem]:
             return
         if not any(cell.strip() for cell in cells):
             continue
-        if len(cells) > len(header.columns):
+        if len(cells) > count:
             yield BadRow(
                 place,
-                f"It has {len(cells)} cells, the header {len(header.columns)}; a cell that "
+                f"It has {len(cells)} cells, the header {count}; a cell that "
                 "holds a separator needs quotes.",
             )
             continue
-        yield parse_row(header.row(map(original, cells)), place)
+        yield place, [*map(original, cells)]
 
 
 def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
-    """Return rows below the header, as far as they can be read; the text is at its start."""
+    """Return the first rows, as far as they can be read; the text is at its start."""
     sample = io.StringIO(text.read(_SAMPLED), newline="")
     text.seek(0)
     found: list[list[str]] = []
     with suppress(csv.Error):
-        found.extend(islice(csv.reader(sample, delimiter=delimiter), 1, 1 + SAMPLE))
+        found.extend(islice(csv.reader(sample, delimiter=delimiter), SAMPLE))
     return found
 
 
@@ -273,7 +307,7 @@ def _item(parsed: Mapping[str, object], place: str, language: str) -> FileItem:
         if name in parsed or name != OWN_KEY:
             row[name] = value or ""
     is_document = row["title"] and (row["text"] or not row["question"])
-    return _document(row, place, language) if is_document else parse_row(row, place)
+    return _document(row, place, language) if is_document else _parsed(row, place)
 
 
 def _document(row: dict[str, str], place: str, language: str) -> FileItem:

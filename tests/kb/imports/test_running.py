@@ -632,6 +632,25 @@ def test_a_changed_row_leaves_its_entry_in_the_section_that_a_curator_gave_it():
     assert (entry.section, entry.text) == (fees, "A card costs 14 euros.")
 
 
+def test_a_row_of_a_price_list_whose_price_changes_is_the_same_entry():
+    rows = "Tariff,Price,Term\nBasic,{},none\nFix 12,14,12 months\n"
+    bring(rows.format(12), "prices.csv")
+    entry = Entry.objects.get(text__contains="Basic")
+
+    done = bring(rows.format(13), "prices.csv")
+
+    assert counted(done) == {"changed": 1, "unchanged": 1}
+    entry.refresh_from_db()
+    assert "Basic | 13 | none" in entry.text
+
+
+def test_rows_that_their_first_cell_does_not_tell_apart_are_all_read():
+    below = "".join(f"Zone {n},Call,{n}\n" for n in range(50))
+    rows = f"Zone,What,Price\n{below}Zone 1,Call,7\nZone 2,Text,8\n"
+
+    assert counted(bring(rows, "prices.csv")) == {"created": 52}
+
+
 ASKED = "question,answer,also_asked\nHow much?,12 euros.,{}\n"
 
 

@@ -19,6 +19,7 @@ from kb.imports.readers import (
     SourceDocument,
     UnreadColumns,
 )
+from kb.imports.readers.number_formats import shown
 from kb.text.layout import written_out
 from tests.kb.imports.readers.files import facts, items, make_excel
 
@@ -271,6 +272,80 @@ def test_a_table_that_asks_nothing_is_one_of_facts():
         )
         assert written_out(second.text) == "Crown. Fee: 610. Note: two visits."
         assert written_out(first.text) == "Polish. Fee: 45."
+
+
+def test_a_title_heads_the_facts_below_it_and_so_does_a_group():
+    rows: list[list[object]] = [
+        ["Fees of 2026, with VAT"],
+        [],
+        *PRICES[:2],
+        ["For children"],
+        PRICES[2],
+        ["A missed appointment costs 30 euros, whatever it was for."],
+    ]
+    table = "\n".join(",".join(f'"{cell}"' for cell in row) for row in rows)
+
+    for read in (items("a.csv", table.encode()), items("a.xlsx", make_excel(A=rows))):
+        assert [fact.text for fact in read if isinstance(fact, Fact)] == [
+            "Fees of 2026, with VAT:\nTreatment | Fee | Note\n--- | ---\nPolish | 45 |",
+            "Fees of 2026, with VAT: For children:\nTreatment | Fee | Note\n--- | ---\n"
+            "Crown | 610 | two visits",
+            "A missed appointment costs 30 euros, whatever it was for.",
+        ]
+
+
+def test_the_name_of_a_sheet_beside_others_heads_its_facts():
+    content = make_excel(Households=PRICES, Business=PRICES)
+
+    texts = [fact.text for fact in facts("a.xlsx", content)]
+
+    assert [text.splitlines()[0] for text in texts] == [
+        *["Households:"] * 2, *["Business:"] * 2,
+    ]  # fmt: skip
+    assert len({fact.key for fact in facts("a.xlsx", content)}) == 4
+    unnamed = make_excel(Sheet1=PRICES, Tabelle2=PRICES)
+    assert facts("a.xlsx", unnamed)[0].text.startswith("Treatment |")
+
+
+def test_a_short_table_that_a_spreadsheet_saved_keeps_its_letters():
+    table = "Frage;Antwort\nWas kostet der Zählerwechsel?;Fünfzig Euro.\n"
+
+    assert facts("a.csv", table.encode("cp1252")) == [
+        Fact("Fünfzig Euro.", "line 2", question="Was kostet der Zählerwechsel?")
+    ]
+
+
+def test_questions_below_a_title_are_read():
+    rows: list[list[object]] = [["FAQ"], ["Question", "Answer"], ["How much?", "5."]]
+
+    assert facts("a.xlsx", make_excel(A=rows)) == [
+        Fact("5.", "A, row 3", question="How much?")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "number_format", "shown_as"),
+    [
+        (6.5, "£0.00", "£6.50"),
+        (-6.5, '_-"£"* #,##0.00_-;-"£"* #,##0.00_-', "-£6.50"),
+        (1234.5, "[$£-809]#,##0.00", "£1,234.50"),
+        (12, "#,##0.00 [$€-407]", "12.00 €"),
+        (12, r'#,##0\ "EUR"', "12 EUR"),
+        (5, "[$CHF] 0.00", "CHF 5.00"),
+        (6.49, "$#,##0", "$6.49"),
+        (0.195, "0.0%", "19.5%"),
+        (3.5, '0.00" %"', "3.50 %"),
+        (3.5, "0.0\\%", "3.5 %"),
+        (3, '0" days"', "3"),
+        (5.25, "General", "5.25"),
+        (5, "0.00", "5.00"),
+        (1e20, "0.00E+00", "1e+20"),
+    ],
+)
+def test_a_number_is_shown_as_in_its_cell_with_all_its_digits(
+    value, number_format, shown_as
+):
+    assert shown(value, number_format) == shown_as
 
 
 def test_each_visible_sheet_of_a_workbook_is_a_table():
