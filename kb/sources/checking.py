@@ -137,7 +137,7 @@ class _Check:
                 changes["moved"] = 1
             content = listed.read(row.known if is_kept else {})
             if content is not None:
-                imported = self._import(listed, content, audience)
+                imported = self._import(row, listed, content, audience)
                 changes |= _changes(imported, is_new=known is None)
                 row.known, row.note = dict(content.known), _unread(imported)
                 row.document, row.changed_at = _document(imported), timezone.now()
@@ -173,14 +173,24 @@ class _Check:
             )
         return True
 
-    def _import(self, listed: Listed, content: Content, audience: Audience) -> Import:
-        name = self._source.name
+    def _import(
+        self,
+        followed: FollowedDocument,
+        listed: Listed,
+        content: Content,
+        audience: Audience,
+    ) -> Import:
+        # What is known of a document goes before the source's name, which may change.
+        new = f"{self._source.name}/{listed.key}"
+        source = listed.key if "://" in listed.key else new
+        if followed.document is not None:
+            source = followed.document.source
         upload = Upload(
             file=io.BytesIO(content.content),
             name=content.name,
             knowledge_base=self._source.knowledge_base,
             audience=audience,
-            source=listed.key if "://" in listed.key else f"{name}/{listed.key}",
+            source=source,
             title=" ".join(listed.title.split())[:TITLE_LIMIT],
             followed=self._source,
         )

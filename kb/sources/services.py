@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
+from accounts.exceptions import ConflictError
 from accounts.roles import refuse_elsewhere
 from jobs.models import Job
 from jobs.services import enqueue
@@ -205,8 +206,20 @@ def check_now(source_id: int, *, by: User, accept_loss: bool = False) -> Job:
 
     Args:
         accept_loss: Whether to propose retirement although most is gone.
+
+    Raises:
+        ConflictError: A check runs that does not accept a loss.
     """
-    return _enqueue(_locked(source_id, by), by, accept_loss=accept_loss)
+    job = _enqueue(_locked(source_id, by), by, accept_loss=accept_loss)
+    if accept_loss and job.parameters["accept_loss"] is not True:
+        job.parameters["accept_loss"] = True
+        queued = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
+        if not queued.update(parameters=job.parameters):
+            raise ConflictError(
+                "A check of this source is running, which proposes nothing where most is "
+                "gone; ask again when it is done."
+            )
+    return job
 
 
 def _enqueue(source: FollowedSource, by: User | None, *, accept_loss: bool) -> Job:

@@ -172,9 +172,15 @@ def _item(item: etree._Element, place: Place) -> Listed | None:
 def _markup(item: etree._Element) -> str:
     """Return the HTML that an item holds, as text or, in Atom, as elements."""
     for each in item:
-        if local_name(each) in ("encoded", "content"):
+        if local_name(each) in ("encoded", "content") and not _is_media(each):
             below = "".join(
                 etree.tostring(part, encoding="unicode", method="html") for part in each
             )
-            return f"{each.text or ''}{below}".strip()
+            if whole := f"{each.text or ''}{below}".strip():
+                return whole
     return ""
+
+
+def _is_media(element: etree._Element) -> bool:
+    """Tell whether an element of a feed names a picture or a film, as `media:content` does."""
+    return str(etree.QName(element).namespace) == "http://search.yahoo.com/mrss/"

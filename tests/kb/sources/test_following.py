@@ -8,7 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.acting import acting_for, unrestricted
-from accounts.exceptions import NescioError
+from accounts.exceptions import ConflictError, NescioError
 from accounts.models import AuditEntry
 from accounts.roles import Role
 from jobs.exceptions import JobInterruptedError
@@ -430,3 +430,36 @@ def test_a_bound_ends_a_cancelled_check():
 
     with pytest.raises(JobInterruptedError):
         Bounds(stop).seconds_left()
+
+
+def test_a_source_that_is_renamed_goes_on_with_its_documents(folder):
+    source = follow("folder", folder)
+    check(source)
+    FollowedSource.objects.filter(pk=source.pk).update(name="Help centre")
+    source.refresh_from_db()
+    (folder / "cards.md").write_text(CARDS.replace("12 euros", "14 euros"))
+    (folder / "loans.md").write_text(LOANS)
+    before = Document.objects.count()
+
+    counted = check(source)
+
+    assert (counted["new"], counted["changed"]) == (1, 1)
+    assert Document.objects.count() == before + 1
+    assert not any("12 euros" in text for text in texts() - proposed())
+
+
+def test_retirement_is_proposed_where_the_check_that_waits_would_not(folder):
+    source = follow("folder", folder)
+    job = check_now(source.pk, by=make_curator())
+    assert job.parameters == {"source": source.pk, "accept_loss": False}
+
+    check_now(source.pk, by=make_curator(), accept_loss=True)
+
+    job.refresh_from_db()
+    assert job.parameters == {"source": source.pk, "accept_loss": True}
+    Job.objects.filter(pk=job.pk).update(
+        state=Job.State.RUNNING, parameters=job.parameters | {"accept_loss": False}
+    )
+    with pytest.raises(ConflictError, match="ask again"):
+        check_now(source.pk, by=make_curator(), accept_loss=True)
+    check_now(source.pk, by=make_curator())

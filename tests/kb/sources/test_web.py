@@ -272,6 +272,16 @@ def test_a_feed_brings_the_latest_and_proposes_nothing(site):
     assert set(Document.objects.values_list("title", flat=True)) == {"Cards", "Loans"}
 
 
+def test_a_picture_of_an_item_is_not_its_text(site):
+    picture = (
+        '<item><media:content xmlns:media="http://search.yahoo.com/mrss/" url="a.png"/>'
+    )
+    item = ITEM.format("Cards", "A replacement card costs 12 euros.", "Prices")
+    site.xml("/feed.xml", FEED.format(item.replace("<item>", picture)))
+
+    assert check(follow("feed", site.at("/feed.xml")))["entries_created"] == 1
+
+
 def test_an_atom_feed_is_read_by_its_categories(site):
     site.xml(
         "/atom.xml",
