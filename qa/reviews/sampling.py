@@ -59,6 +59,7 @@ MAX_REVIEWS = 5_000
 _FIRST_WINDOW = timedelta(days=7)
 _LATELY = timedelta(days=28)
 _SEED_LIMIT = 2**31
+MIN_HOURS, MAX_HOURS = 0.05, 200.0  # of a sample
 # A number is near its threshold, or one that decided nothing would have refused an answer.
 # A threshold of 0 lets all pass.
 _MARGIN = 0.05
@@ -97,7 +98,7 @@ def check_order(order: SampleOrder) -> SampleOrder:
         InvalidSampleError: A value is out of range, with the remedy.
     """
     limits = {
-        "hours": (0.05, 200.0),
+        "hours": (MIN_HOURS, MAX_HOURS),
         "minutes_a_review": (0.25, 120.0),
         "second_share": (0.0, 1.0),
         "seed": (0, _SEED_LIMIT - 1),
@@ -220,8 +221,9 @@ def draw_weekly() -> int:
         waiting = Review.objects.open().filter(
             answer__knowledge_base=knowledge_base, created_at__gte=until - _LATELY
         )
-        left = hours - waiting.count() * minutes / 60
-        if left * 60 < minutes:
+        most = min(MAX_HOURS, MAX_REVIEWS * minutes / 60)
+        left = min(hours - waiting.count() * minutes / 60, most)
+        if left < max(minutes / 60, MIN_HOURS):
             continue
         # One that somebody drew by hand may leave days out.
         scheduled = ReviewSample.objects.filter(

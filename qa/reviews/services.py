@@ -51,6 +51,17 @@ def judgeable_by(user: User) -> QuerySet[Review]:
     )
 
 
+def _turn() -> Case:
+    """Return what goes first: what a judgement waits for, then what none waits for.
+
+    A second review of an answer whose first is not judged comes last: estimates count
+    first ones alone.
+    """
+    first = Review.objects.filter(answer=OuterRef("answer"), round=1)
+    is_judged = Exists(first.filter(state=Review.State.DONE))
+    return Case(When(round=1, then=Value(1)), When(is_judged, then=Value(0)), default=2)
+
+
 def review_queue(user: User) -> QuerySet[Review]:
     """Return what `user` may take, the best first.
 
@@ -71,7 +82,8 @@ def review_queue(user: User) -> QuerySet[Review]:
                 default=Value(3),
             )
         )
-        .order_by("nearness", "-state", "-round", "created_at", "pk")
+        .annotate(is_skipped=Q(state=Review.State.SKIPPED), turn=_turn())
+        .order_by("nearness", "is_skipped", "turn", "created_at", "pk")
     )
 
 

@@ -232,6 +232,14 @@ def test_the_schedule_hands_out_no_more_than_can_be_done(settings):
     assert draw_weekly() == 0
 
 
+@pytest.mark.parametrize(("hours", "number"), [(0.04, 0), (500, 1)])
+def test_a_setting_that_no_sample_can_have_ends_no_schedule(settings, hours, number):
+    settings.REVIEW_HOURS_A_WEEK, settings.REVIEW_MINUTES = hours, 1
+    make_answers(2)
+
+    assert draw_weekly() == number
+
+
 def test_what_nobody_can_do_keeps_no_later_sample_from_being_drawn(settings):
     settings.REVIEW_HOURS_A_WEEK = 0.1
     make_answers(2)

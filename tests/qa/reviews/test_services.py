@@ -111,6 +111,25 @@ def test_what_is_passed_on_goes_to_others_behind_what_waits(expert, other):
     assert take_next(expert) is None
 
 
+def test_what_nobody_went_on_with_waits_again_before_what_was_skipped(expert, other):
+    left, skipped, waiting = make_review(), make_review(), make_review()
+    skip(skipped.pk, by=expert)
+    take(left.pk, by=expert)
+    Review.objects.filter(pk=left.pk).update(locked_until=timezone.now())
+
+    assert take_next(other) == left
+    judge(left.pk, RIGHT, by=other)
+    assert take_next(other) == waiting
+
+
+def test_a_first_review_comes_before_the_second_of_an_answer_that_has_none(expert):
+    second, first = make_review(round=2), make_review()
+
+    assert take_next(expert) == first
+    judge(first.pk, RIGHT, by=expert)
+    assert take_next(expert) == second
+
+
 def test_passing_on_is_taken_back(expert, other):
     review = make_review()
     skip(review.pk, by=expert)
