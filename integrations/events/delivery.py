@@ -154,9 +154,10 @@ def _record(batch: _Batch, results: Sequence[Result]) -> None:
     now = timezone.now()
     for (delivery_id, _message), result in zip(batch.posts, results, strict=False):
         _record_one(delivery_id, result, now)
-    endpoint = Endpoint.objects.select_for_update(of=("self",)).get(
-        pk=batch.endpoint_id
-    )
+    locked = Endpoint.objects.select_for_update(of=("self",))
+    endpoint = locked.filter(pk=batch.endpoint_id).first()
+    if endpoint is None:  # deleted meanwhile, with its deliveries
+        return
     endpoint.not_before = None
     if any(result.is_accepted for result in results):
         endpoint.failures, endpoint.failing_since = 0, None

@@ -39,12 +39,13 @@ def create_endpoint(*, by: User, **fields: Any) -> Endpoint:  # noqa: ANN401  # 
 def edit_endpoint(endpoint_id: int, *, by: User, **changes: Any) -> Endpoint:  # noqa: ANN401  # the model's
     """Change one's own endpoint, as `create_endpoint`; any admin may switch one off."""
     is_anyones = changes == {"is_active": False}
-    endpoint = _editable(endpoint_id, by, is_anyones=is_anyones)
-    for name, value in changes.items():
-        setattr(endpoint, name, value)
-    if endpoint.is_active and changes:
-        switch_on(endpoint)
-    return _saved(endpoint, changes)
+    with transaction.atomic():
+        endpoint = _editable(endpoint_id, by, is_anyones=is_anyones, is_held=True)
+        for name, value in changes.items():
+            setattr(endpoint, name, value)
+        if endpoint.is_active and changes:
+            switch_on(endpoint)
+        return _saved(endpoint, changes)
 
 
 def delete_endpoint(endpoint_id: int, *, by: User) -> None:
@@ -54,7 +55,7 @@ def delete_endpoint(endpoint_id: int, *, by: User) -> None:
 def rotate_secret(endpoint_id: int, *, by: User) -> Endpoint:
     """Give an endpoint a new secret; the former one signs, too, for a day."""
     with transaction.atomic():
-        endpoint = _editable(endpoint_id, by)
+        endpoint = _editable(endpoint_id, by, is_held=True)
         endpoint.former_seed, endpoint.secret_seed = endpoint.secret_seed, new_seed()
         endpoint.rotated_at = timezone.now()
         endpoint.save(update_fields=["former_seed", "secret_seed", "rotated_at"])
@@ -167,10 +168,15 @@ def _saved(endpoint: Endpoint, changed: Iterable[str]) -> Endpoint:
     return endpoint
 
 
-def _editable(endpoint_id: int, by: User, *, is_anyones: bool = False) -> Endpoint:
+def _editable(
+    endpoint_id: int, by: User, *, is_anyones: bool = False, is_held: bool = False
+) -> Endpoint:
+    """Return an endpoint; held so that what a worker records is not written over."""
     rows = Endpoint.objects.select_related("owner", "knowledge_base")
     if not is_anyones:
         rows = rows.editable_by(by)
+    if is_held:
+        rows = rows.select_for_update(of=("self",), no_key=True)
     endpoint = rows.filter(pk=endpoint_id).first()
     if endpoint is None:
         raise NotFoundError(f"There is no endpoint {endpoint_id} of yours.")

@@ -408,6 +408,38 @@ def test_one_that_is_down_keeps_no_other_waiting(owner, receiver):
     assert down.not_before is not None
 
 
+def test_one_that_is_deleted_meanwhile_loses_no_others_results(owner, receiver):
+    gone = make_endpoint(owner, receiver.url, name="gone")
+    kept = make_endpoint(owner, receiver.url)
+    make_answer(make_user())
+    deliveries._route()
+    batches = deliveries._claim(timezone.now())
+    services.delete_endpoint(gone.pk, by=owner)
+
+    for batch in batches:
+        deliveries._record(batch, deliveries._post_in_order(batch, float("inf")))
+
+    assert Delivery.objects.filter(endpoint=kept).values_list("state").get() == (
+        Delivery.State.DELIVERED,
+    )
+
+
+def test_one_that_is_edited_meanwhile_keeps_what_else_was_written(owner, receiver):
+    endpoint = make_endpoint(owner, receiver.url)
+    edited = threading.Thread(
+        target=lambda: services.edit_endpoint(endpoint.pk, by=owner, name="Other")
+    )
+    with transaction.atomic():
+        secret = services.rotate_secret(endpoint.pk, by=owner).secret_seed
+        edited.start()
+        edited.join(1.0)
+        assert edited.is_alive(), "it did not wait for the row"
+    edited.join()
+
+    endpoint.refresh_from_db()
+    assert (endpoint.name, endpoint.secret_seed) == ("Other", secret)
+
+
 def test_one_that_fails_for_days_is_switched_off_and_its_owner_learns_it(
     owner, receiver, settings
 ):
