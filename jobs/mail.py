@@ -11,6 +11,8 @@ from jobs.exceptions import RetryableJobError
 
 logger = logging.getLogger(__name__)
 
+_FOR_GOOD = 500  # SMTP's codes from here on; below, it may be tried again
+
 
 def mail_to(user: User, *, subject: str, body: str) -> bool:
     """Send a mail; False, and logged, where the server refuses the address for good.
@@ -22,7 +24,12 @@ def mail_to(user: User, *, subject: str, body: str) -> bool:
     message = EmailMessage(subject, body, from_email=sender, to=[user.email])
     try:
         message.send()
-    except SMTPRecipientsRefused:
+    except SMTPRecipientsRefused as error:
+        codes = [code for code, _ in error.recipients.values()]
+        if any(code < _FOR_GOOD for code in codes):  # a full box, or greylisting
+            raise RetryableJobError(
+                f"The mail server refused the address of user {user.pk} for now."
+            ) from error
         # No reason to keep all others waiting.
         logger.warning("The mail server refuses the address of user %d.", user.pk)
         return False
