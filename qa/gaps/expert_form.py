@@ -120,14 +120,22 @@ class ExpertForm(ServiceForm):
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
         is_read = self.errors.keys().isdisjoint({"entry", "words"})
-        if given.get("how") == self.linking and is_read:
+        is_wanted = given.get("how") == self.linking or given.get("words")
+        if is_wanted and is_read:
             self._check_choice(given["entry"], given["words"])
+            if given.get("how") != self.linking and "how" in given:
+                self._say_how()
         elif given.get("entry") and "entry" in self.changed_data and "how" in given:
-            how: Any = self.fields["how"]
-            way = dict(how.choices)[self.linking]
-            said = f"An entry is chosen: choose “{way}”, or “none of these” below."
-            self.add_error("how", said)
+            self._say_how()
         return super().clean()
+
+    def _say_how(self) -> None:
+        how: Any = self.fields["how"]
+        way = dict(how.choices)[self.linking]
+        said = (
+            f"For an entry choose “{way}”; else “none of these”, and no words, below."
+        )
+        self.add_error("how", said)
 
     def _check_choice(self, entry: Entry | None, words: str) -> None:
         """Offer what the words find; with an entry that they find, it is chosen."""

@@ -74,7 +74,7 @@ def draft(
     Raises:
         InvalidGapError: There is no text.
     """
-    gap = _open(gap_id, by)
+    gap = _unfilled(gap_id, by)
     said = checked_text("answer", text, TEXT_LIMIT, InvalidGapError)
     if not said:
         raise InvalidGapError("The answer is empty; write what fills the gap.")
@@ -98,7 +98,7 @@ def link(gap_id: int, *, by: User, entry_id: int) -> Gap:
     Raises:
         InvalidGapError: There is no such entry in the knowledge base, or it is retired.
     """
-    gap = _open(gap_id, by)
+    gap = _unfilled(gap_id, by)
     found = Entry.objects.visible_to(by).filter(
         pk=entry_id, knowledge_base=gap.knowledge_base_id
     )
@@ -123,13 +123,9 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
         ForbiddenError: `by` is no curator.
         GapClosedError: It waits for a review already.
     """
-    gap = _open(gap_id, by)
+    gap = _unfilled(gap_id, by)
     if not has_role_in(by, Role.CURATOR, gap.knowledge_base_id):
         raise ForbiddenError("Only curators ask for proposals; draft an answer.")
-    if gap.state == Gap.State.DRAFTED:
-        raise GapClosedError(
-            f"Gap {gap_id} waits for a review already; finish that or reopen the gap."
-        )
     return _proposed(gap, audience, by)
 
 
@@ -284,6 +280,16 @@ def _open(gap_id: int, by: User) -> Gap:
     if not gap.is_open:
         raise GapClosedError(
             f"Gap {gap_id} is {gap.get_state_display()} already; reopen it first."
+        )
+    return gap
+
+
+def _unfilled(gap_id: int, by: User) -> Gap:
+    """Return a gap that nothing is to fill yet: the first entry would be forgotten."""
+    gap = _open(gap_id, by)
+    if gap.state == Gap.State.DRAFTED:
+        raise GapClosedError(
+            f"Gap {gap_id} waits for a review already; finish that or reopen the gap."
         )
     return gap
 

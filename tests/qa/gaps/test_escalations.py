@@ -363,10 +363,13 @@ def test_experts_choose_among_entries_that_the_asker_may_see_too(client, sent):
     refused = client.post(url, {**given, "entry": hidden.pk}).content.decode()
     written = {**given, "how": "answer", "said": "Six.", "keep": "", "entry": near.pk}
     unclear = client.post(url, written).content.decode()
+    searched = {**given, "how": "answer", "words": "wire transfer"}
+    searching = client.post(url, searched).content.decode()
     client.post(url, {**given, "entry": near.pk})
 
     assert f'name="entry" value="{near.pk}"' in shown
     assert "choose “an existing entry that answers it”" in unclear
+    assert "Choose one of those found for “wire transfer”." in searching
     assert f'name="entry" value="{hidden.pk}"' not in shown
     assert "Choose an entry, or find others by words." in nothing
     assert "Select a valid choice" in refused

@@ -189,6 +189,12 @@ def test_a_draft_is_an_entry_in_review_and_the_gap_waits_for_it():
     gap = make_gap()
     expert = make_user(Role.SME)
 
+    verified = EntryOptions(make_audience(), verify=True)
+    with pytest.raises(InvalidGapError, match="Only curators verify"):
+        gaps.draft(gap.pk, by=expert, text="5.", options=verified)
+    with pytest.raises(InvalidGapError, match="empty"):
+        gaps.draft(gap.pk, by=expert, text=" ", options=EntryOptions(make_audience()))
+
     done = gaps.draft(
         gap.pk, by=expert, text="5 euros.", options=EntryOptions(make_audience())
     )
@@ -197,27 +203,33 @@ def test_a_draft_is_an_entry_in_review_and_the_gap_waits_for_it():
     assert (done.state, done.owner) == ("drafted", expert)
     assert (done.entry.state, done.entry.question) == ("in_review", gap.question)
     assert not Job.objects.filter(kind="qa.ask_again").exists()
-    with pytest.raises(InvalidGapError, match="Only curators verify"):
-        gaps.draft(
-            gap.pk,
-            by=expert,
-            text="5.",
-            options=EntryOptions(make_audience(), verify=True),
-        )
-    with pytest.raises(InvalidGapError, match="empty"):
-        gaps.draft(gap.pk, by=expert, text=" ", options=EntryOptions(make_audience()))
     assert Entry.objects.count() == 1
+
+
+def test_nothing_else_fills_a_gap_that_waits_for_a_review():
+    gap, expert = make_gap(), make_user(Role.SME)
+    options = EntryOptions(make_audience())
+    drafted = gaps.draft(gap.pk, by=expert, text="5 euros.", options=options)
+    other = make_entry("A transfer costs 6 euros.")
+
+    with pytest.raises(GapClosedError, match="waits for a review already"):
+        gaps.draft(gap.pk, by=expert, text="6 euros.", options=options)
+    with pytest.raises(GapClosedError, match="waits for a review already"):
+        gaps.link(gap.pk, by=expert, entry_id=other.pk)
+
+    gap.refresh_from_db()
+    assert gap.entry == drafted.entry
 
 
 def test_a_verified_entry_that_is_linked_has_the_questions_asked_again():
     gap = make_gap()
     entry = make_entry("5 euros.", question=WIRE[0])
 
+    with pytest.raises(InvalidGapError, match="no entry 999"):
+        gaps.link(gap.pk, by=make_user(Role.SME), entry_id=999)
     gaps.link(gap.pk, by=make_user(Role.SME), entry_id=entry.pk)
 
     assert Job.objects.filter(kind="qa.ask_again").count() == 1
-    with pytest.raises(InvalidGapError, match="no entry 999"):
-        gaps.link(gap.pk, by=make_user(Role.SME), entry_id=999)
 
 
 def test_only_an_entry_of_the_knowledge_base_that_one_sees_is_linked():
