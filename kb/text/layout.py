@@ -269,6 +269,8 @@ def has_headings(text: str, lines: Sequence[Span]) -> bool:
 
 
 def _is_headed(text: str, lines: Sequence[Span], rows: Sequence[Sequence[str]]) -> bool:
+    if len(lines) == 1:  # the rule was above it
+        return False
     below = text[lines[0].end + 1 : lines[1].start].strip()
     if _RULE.fullmatch(below):
         return True

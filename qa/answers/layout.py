@@ -95,11 +95,16 @@ def _paragraph(
 
 
 def _table(pieces: Sequence[Piece], text: str, lines: Sequence[Span]) -> Block:
-    rows = (
-        tuple(_cut(pieces, cell, cell) for cell in cell_spans(text, line))
-        for line in lines
-    )
-    return Block(Kind.TABLE, tuple(rows), has_headings=has_headings(text, lines))
+    rows = tuple(tuple(_cells(pieces, text, line)) for line in lines)
+    return Block(Kind.TABLE, rows, has_headings=has_headings(text, lines))
+
+
+def _cells(pieces: Sequence[Piece], text: str, line: Span) -> Iterator[Cell]:
+    """Yield a row's cells; what stands behind the last one is of it."""
+    spans = [*cell_spans(text, line)]
+    for span in spans:
+        end = line.end if span is spans[-1] else span.end
+        yield _cut(pieces, span, Span(span.start, end))
 
 
 def _list(

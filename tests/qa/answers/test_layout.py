@@ -153,6 +153,15 @@ def test_a_citation_stays_in_its_item():
     assert re.fullmatch(r".*<li>one <a [^>]*>\[1\]</a></li><li>two <a.*", html)
 
 
+def test_a_citation_behind_a_table_stays_in_its_last_cell():
+    table = [Piece("Card | Fee\nGold | 72 "), Piece("[1]", 1)]
+
+    html = rendered([*table, Piece("\n\nA card lasts. "), Piece("[2]", 2)])
+
+    assert re.search(r"<td> 72 ?<a [^>]*>\[1\]</a></td>", html)
+    assert "[2]" in html
+
+
 def _letters(text: str) -> str:
     """Return a text without what may make a shape."""
     return re.sub(r"[\s|*.\-\d]", "", text)
@@ -215,6 +224,12 @@ def test_only_the_elements_of_lists_and_tables_come_out_and_all_of_the_text(piec
     }  # fmt: skip
     text = "".join(piece.text if not piece.citation else "[]" for piece in pieces)
     assert _letters("".join(reader.said)) == _letters(text)
+
+
+def test_a_row_below_a_rule_alone_is_a_table_without_headings():
+    (block,) = laid_out("--- | ---\nGold | 72")
+
+    assert (block.kind, block.has_headings, len(block.rows)) == ("table", False, 1)
 
 
 def test_a_table_without_headings_has_none():
