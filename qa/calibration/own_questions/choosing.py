@@ -164,7 +164,7 @@ def choose(
             f"{unanswerable:g} must lie between 0 and 1."
         )
     table = _Table.of(measured, unanswerable)
-    thresholds = table.thresholds()
+    thresholds = np.union1d(table.thresholds(), [least])
     shown, wrong = table.counts(thresholds)
     could_be_earned = bool(1 / (shown[0] + 1) <= target)
     more_shown, more_wrong = 1.0, 1.0
@@ -174,11 +174,11 @@ def choose(
     breaks = (shown >= ENOUGH) & (wrong > target * shown)
     # From the highest down: whether none so far is broken by its counts.
     unbroken = np.logical_and.accumulate(~breaks[::-1])[::-1]
-    found = thresholds[holds & unbroken]
-    threshold = (
-        float(found[0]) if len(found) else _safest(thresholds, shown, wrong, bearable)
-    )
-    threshold = max(threshold, least)
+    found = thresholds[holds & unbroken & (thresholds >= least)]
+    if len(found):
+        threshold = float(found[0])
+    else:
+        threshold = max(_safest(thresholds, shown, wrong, bearable), least)
     wrong_share, answered_share = table.shares(threshold)
     return Choice(
         target=target,

@@ -129,6 +129,22 @@ def test_it_is_no_lower_than_asked_for_and_counts_what_it_shows():
     assert choose(many(10, [0.1] * 10), target=0.05, least=0.85).threshold == NONE
 
 
+def test_it_keeps_the_target_also_where_it_may_be_no_lower():
+    own = [0.70] * 40 + [0.95] * 20
+    rows = [Measured(Kind.OWN, f"d{n}", p, is_right=True) for n, p in enumerate(own)]
+    left_out = [0.95] * 4 + [0.0] * 56
+    rows += [
+        Measured(Kind.LEFT_OUT, f"d{n}", p, is_right=False)
+        for n, p in enumerate(left_out)
+    ]
+    rows += [Measured(Kind.FOREIGN, "t", 0.0, is_right=False) for _ in range(75)]
+    assert choose(rows, target=0.05).threshold < 0.75
+
+    found = choose(rows, target=0.05, least=0.75)
+
+    assert not found.is_earned
+
+
 def test_what_was_left_out_and_shown_raises_it_above_itself():
     found = choose(many(60, [0.8] * 30 + [0.1] * 30), target=0.05)
     assert 0.8 < found.threshold <= 0.9
