@@ -38,6 +38,12 @@ def create_audience(
     return audience
 
 
+def ensure_audience() -> None:
+    """Make an audience of everyone where there is none: knowledge needs one from the start."""
+    if not Audience.objects.exists():
+        create_audience(slug="everyone", name="All agents", everyone=True)
+
+
 @transaction.atomic
 def edit_audience(
     *,

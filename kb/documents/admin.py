@@ -15,6 +15,7 @@ from accounts.models import KnowledgeRole, count_of
 from accounts.roles import caller
 from accounts.services import holding_roles, keeping_staff
 from kb.audiences.models import Audience
+from kb.audiences.services import ensure_audience
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import (
     SectionNode,
@@ -264,6 +265,8 @@ class KnowledgeBaseAdmin(BaseAdmin):
         change: bool,
     ) -> None:
         super().save_model(request, obj, form, change)
+        if not change:
+            ensure_audience()
         if "language" in form.changed_data and not reads(obj.language):
             said = (
                 "The bundled models read English: in another language questions find "

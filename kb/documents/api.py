@@ -147,6 +147,7 @@ def _node(parsed: dict[str, Any]) -> documents.SectionNode:
 class DocumentFilter(rest.StrictFilterSet):
     knowledge_base = api.KnowledgeBaseFilter()
     audience = api.AudienceFilter()
+    source = rest.SlugFilter(label="Its source, as an import names it.")
     q = api.WordsFilter(
         field_name="title",
         lookup_expr="icontains",

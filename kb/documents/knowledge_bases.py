@@ -4,6 +4,7 @@ from typing import TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
 
+from kb.audiences.services import ensure_audience
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import KnowledgeBaseExistsError, KnowledgeBaseNotFoundError
 from kb.text.cleaning import clean_line, clean_slug
@@ -21,6 +22,7 @@ class KnowledgeBaseChanges(TypedDict, total=False):
     keep_texts_days: int | None
 
 
+@transaction.atomic
 def create_knowledge_base(
     *, slug: str, **given: Unpack[KnowledgeBaseChanges]
 ) -> KnowledgeBase:
@@ -33,6 +35,7 @@ def create_knowledge_base(
         raise KnowledgeBaseExistsError(
             f"There is a knowledge base {slug!r} already; take another slug."
         ) from error
+    ensure_audience()
     return base
 
 

@@ -1,3 +1,6 @@
+import re
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from typing import Any
 
 from django.utils import timezone
@@ -7,7 +10,13 @@ from rest_framework import serializers
 from accounts import rest
 from kb.entries.due import REASON_CHOICES
 from kb.entries.models import Entry, Revision
-from kb.entries.values import EDITABLE, MIN_CONFIDENCE, REASON_LIMIT, SHOWN
+from kb.entries.values import (
+    EDITABLE,
+    MIN_CONFIDENCE,
+    REASON_LIMIT,
+    SHOWN,
+    end_of_day,
+)
 from kb.entries.values import WRITABLE_STATES as _WRITABLE_STATES
 from kb.interface.api import (
     KnowledgeBaseField,
@@ -16,6 +25,7 @@ from kb.interface.api import (
 )
 from kb.text.cleaning import MAX_WORDINGS, WORDING_LIMIT
 
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
 WRITABLE_STATES = [(state.value, state.label) for state in _WRITABLE_STATES]
 
 
@@ -148,9 +158,24 @@ class _StateField(serializers.ChoiceField):
         return super().to_internal_value(data)
 
 
+class _ValidityField(rest.StrictMomentField):
+    """A moment, or a day, at whose end it is."""
+
+    def to_internal_value(self, value: object) -> datetime:
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            with suppress(ValueError):  # the library says what is wrong with it
+                return end_of_day(date.fromisoformat(value)).astimezone(UTC)
+        return super().to_internal_value(value)
+
+
 class EntryChangesSerializer(KnowledgeSerializer):
     """What to change; what is left out stays."""
 
+    valid_until = _ValidityField(
+        allow_null=True,
+        required=False,
+        help_text="It is no evidence after it; a day alone ends at its end.",
+    )
     state = _StateField()
     override = OverrideField()
     confidence = _UnverifiedConfidenceField(
@@ -192,6 +217,14 @@ class NewEntrySerializer(EntryChangesSerializer):
     verify = rest.StrictBooleanField(
         required=False, help_text="Verify it at once: confidence 1."
     )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        until = attrs.get("valid_until")
+        if attrs.get("verify") and until is not None and until <= timezone.now():
+            said = "It has passed; a verified entry needs a later end, or none."
+            raise serializers.ValidationError({"valid_until": said})
+        return attrs
 
     class Meta(EntryChangesSerializer.Meta):
         fields = [

@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from accounts.roles import Role
 from kb.models import Entry
-from tests.factories import make_audience
 
 from .conftest import PASSWORD, make_signed_up, violations, work
 
@@ -22,7 +21,6 @@ pytestmark = pytest.mark.usefixtures("transactional_db", "import_directory")
 
 
 def test_first_steps_lead_from_an_empty_database_to_a_colleague_who_asks(make_desk):
-    make_audience("everyone")
     make_signed_up(Role.ADMIN, "owner")
     owner = make_desk(permissions=["clipboard-read", "clipboard-write"])
     owner.sign_in("owner")

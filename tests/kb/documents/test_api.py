@@ -174,6 +174,9 @@ def test_documents_are_narrowed(api):
 
     assert titles("q=price") == ["Price list"]
     assert titles("audience=leads") == ["Limits"]
+    limits = Document.objects.get(title="Limits")
+    Document.objects.filter(pk=limits.pk).update(source="limits.csv")
+    assert titles("source=limits.csv") == ["Limits"]
     assert titles("knowledge_base=cards") == ["Limits", "Price list"]
 
 
@@ -362,6 +365,10 @@ def test_a_knowledge_base_is_made_asked_for_and_changed(api):
         "language": "de", "keep_texts_days": 90, "when_overdue": "doubt",
     }  # fmt: skip
     assert client.get(f"{BASES}/travel").json() == changed.json()
+    audiences = client.get("/api/v1/audiences").json()["results"]
+    assert [(each["slug"], each["everyone"]) for each in audiences] == [
+        ("everyone", True)
+    ]
     assert not Job.objects.exists()  # the interval of reviews is what it was
 
 

@@ -116,6 +116,32 @@ def test_bad_input_is_told_and_changes_nothing(api, change, status):
     assert entry.revisions.count() == 1
 
 
+def test_a_validity_that_is_a_day_ends_at_its_end(api):
+    make_audience()
+    make_knowledge_base()
+    client = api(make_curator())
+    given = {"text": "A fact.", "audience": "everyone", "valid_until": "2999-03-31"}
+
+    made = client.post(ENTRIES, given, format="json").json()
+    none = client.post(ENTRIES, {**given, "valid_until": "2999-02-30"}, format="json")
+
+    assert made["valid_until"].startswith("2999-03-31T23:59:59")
+    assert none.status_code == 400
+
+
+def test_what_has_expired_is_not_verified_from_the_start(api):
+    make_audience()
+    make_knowledge_base()
+    given = {"text": "A fact.", "audience": "everyone", "valid_until": "2001-03-31"}
+    client = api(make_curator())
+
+    refused = client.post(ENTRIES, {**given, "verify": True}, format="json")
+
+    assert refused.status_code == 400
+    assert "It has passed" in str(refused.json()["error"]["detail"])
+    assert client.post(ENTRIES, given, format="json").status_code == 201
+
+
 @pytest.mark.parametrize(
     ("state", "said"),
     [
