@@ -5,6 +5,7 @@ Nothing in a text is markup: blocks hold the text itself, which templates escape
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from django import template
 
@@ -64,13 +65,20 @@ def laid_out(said: str | Sequence[Piece]) -> tuple[Block, ...]:
     pieces = (Piece(said),) if isinstance(said, str) else said
     text = "".join(piece.text for piece in pieces if piece.citation is None)
     blocks: list[Block] = []
-    for kind, lines in blocks_of(text):
+    start = 0
+    found = [*blocks_of(text)]
+    for (kind, lines), behind in zip_longest(found, found[1:]):
         if kind is Kind.TEXT:
             blocks += _paragraph(pieces, text, lines)
         elif kind is Kind.TABLE:
-            blocks.append(_table(pieces, text, lines))
+            # With its rules, of which the first and the last are no lines of it.
+            whole = Span(start, behind[1][0].start - 1 if behind else len(text))
+            blocks.append(_table(pieces, text, lines, whole))
+            start = whole.end + 1
+            continue
         else:
             blocks.append(_list(pieces, text, kind, items_of(text, lines)))
+        start = lines[-1].end + 1
     return tuple(blocks)
 
 
@@ -94,17 +102,24 @@ def _paragraph(
         yield Block(Kind.TEXT, ((cell,),))
 
 
-def _table(pieces: Sequence[Piece], text: str, lines: Sequence[Span]) -> Block:
-    rows = tuple(tuple(_cells(pieces, text, line)) for line in lines)
+def _table(
+    pieces: Sequence[Piece], text: str, lines: Sequence[Span], whole: Span
+) -> Block:
+    starts = [whole.start, *(line.start for line in lines[1:])]
+    ends = [*(start - 1 for start in starts[1:]), whole.end]
+    rows = tuple(
+        tuple(_cells(pieces, cell_spans(text, line), Span(start, end)))
+        for line, start, end in zip(lines, starts, ends, strict=True)
+    )
     return Block(Kind.TABLE, rows, has_headings=has_headings(text, lines))
 
 
-def _cells(pieces: Sequence[Piece], text: str, line: Span) -> Iterator[Cell]:
-    """Yield a row's cells; what stands behind the last one is of it."""
-    spans = [*cell_spans(text, line)]
-    for span in spans:
-        end = line.end if span is spans[-1] else span.end
-        yield _cut(pieces, span, Span(span.start, end))
+def _cells(pieces: Sequence[Piece], spans: Sequence[Span], row: Span) -> Iterator[Cell]:
+    """Yield a row's cells; a citation before the first or behind the last is of that."""
+    starts = [row.start, *(span.start for span in spans[1:])]
+    ends = [*(span.end for span in spans[:-1]), row.end]
+    for span, start, end in zip(spans, starts, ends, strict=True):
+        yield _cut(pieces, span, Span(start, end))
 
 
 def _list(
