@@ -18,13 +18,12 @@ _MAX_UNMARKED = 200
 # have one for a heading, and is cut into paragraphs as others are.
 _MAX_SAID = 1_500
 _ASKED = re.compile(
-    r"\A(?:(?:q|question|frage) ?\d{0,3} ?[:.)\u2013-]|q\d{1,3}|f ?\d{0,3} ?:)\s+",
+    r"\A(?:(?:q|question|frage) ?\d{0,3} ?[:.)\u2013-]|f ?\d{0,3} ?:)\s+",
     re.IGNORECASE,
 )
-_ANSWERED = re.compile(
-    r"\A(?:(?:a|answer|antwort) ?\d{0,3} ?[:.)]|a\d{1,3})\s+", re.IGNORECASE
-)
+_ANSWERED = re.compile(r"\A(?:a|answer|antwort) ?\d{0,3} ?[:.)]\s+", re.IGNORECASE)
 _NUMBER = re.compile(r"\A(?:-|\d{1,3}[.)]|\d{1,3}(?:\.\d{1,3})+\.?)\s+")
+_SENTENCE_END = re.compile(r"[.!:]\s")
 _BOTH = re.compile(r"(?P<question>[^?]{8,200}\?)\s+(?P<answer>\S.{9,})")
 # What pages ask of their readers, and what only opens something.
 _ASKS_NOTHING = re.compile(
@@ -121,13 +120,21 @@ def _closed(
     Args:
         then: The block that ends what may be said to it, if there is one.
     """
-    said = [block for block in behind if block.kind is not Kind.FURNITURE]
+    said = [
+        block
+        for block in behind
+        if block.kind is not Kind.FURNITURE and any(map(str.isalnum, block.text))
+    ]
     size = sum(len(block.text) for block in said)
     is_marked = _ASKED.match(asking.text) is not None
+    is_answered = said and _ANSWERED.match(said[0].text) is not None
+    # "Q1: revenue grew" is of a quarter.
+    is_question = is_answered or asking.question.endswith("?")
     has_parts = asking.kind is Kind.HEADING and any(
         block.kind is Kind.HEADING and block.level > asking.level for block in then
     )
-    if not said or has_parts or (size > _MAX_SAID and not is_marked):
+    is_much = size > _MAX_SAID and not is_marked
+    if not said or not is_question or has_parts or is_much:
         return []
     said = [_as_line(block) for block in said]
     said[0] = replace(
@@ -179,7 +186,8 @@ def _lines_apart(block: Block) -> Iterator[Block]:
     question, said = _question(asked), lines[end:]
     if is_marked and not said and (both := _BOTH.fullmatch(_bare(asked))):
         question, said = both["question"], (both["answer"],)
-    if question:
+    # A sentence before the question would be asked, and no more be part of an answer.
+    if question and (is_marked or not _SENTENCE_END.search(question)):
         yield replace(block, lines=(asked,), question=question)
     else:
         said = lines
@@ -188,13 +196,16 @@ def _lines_apart(block: Block) -> Iterator[Block]:
 
 
 def _items_apart(block: Block) -> Iterator[Block]:
-    items = [_bare(line) for line in block.lines if not line.endswith(":")]
+    # In a Word document the heading above leads a list too.
+    is_led = bool(block.lines) and _bare(block.lines[0]) == block.lines[0].strip()
+    lines = block.lines[1:] if is_led else block.lines
+    items = [_bare(line) for line in lines]
     if len(items) == 1 and (question := _question(items[0])):
         yield replace(block, kind=Kind.PARAGRAPH, lines=(question,), question=question)
         return
     both = [_BOTH.fullmatch(item) for item in items]
-    is_nested = any(line.startswith(" ") for line in block.lines)
-    if is_nested or len(block.lines) != len(items) or not (items and all(both)):
+    is_nested = any(line.startswith(" ") for line in lines)
+    if is_nested or is_led or not (items and all(both)):
         yield block
         return
     for each in filter(None, both):

@@ -1,9 +1,12 @@
 """Questions that a text asks and answers: one fact of both, however they are marked."""
 
 import io
+import re
 
 import docx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kb.imports.readers import Fact
 from tests.kb.imports.readers.files import document, facts
@@ -83,8 +86,19 @@ def test_a_question_is_of_the_chapter_above_it():
         f"# Help\n\n## {JOIN}\n\n" + f"{FORM}\n\n" * 60,
         "# Help\n\nBefore you call, check:\n\n- Is it plugged in? Look behind it.\n- Is it on? See the light.\n",
         f"# Help\n\n{FORM}\n\nWas this page helpful?\n\nYes or no.\n",
+        "# Help\n\nIt costs 36 euros a year. Who pays that?\n\nThe landlord does.\n",
+        "# Year\n\nQ1: revenue grew.\n\nIt was a good start.\n\nQ2: it fell.\n\nSo it goes.\n",
+        f"# Help\n\n{JOIN}\n\n-\n",
     ],
-    ids=["chapters below it", "much below it", "a list that is led to", "of the page"],
+    ids=[
+        "chapters below it",
+        "much below it",
+        "a list that is led to",
+        "of the page",
+        "a sentence before it",
+        "quarters of a year",
+        "nothing said",
+    ],
 )
 def test_what_only_looks_like_a_question_leads_as_before(text):
     assert not any(fact.question for fact in document("a.md", text).facts)
@@ -95,3 +109,29 @@ def test_a_page_that_answers_one_question_is_called_by_it():
 
     assert (read.title, read.headings) == (JOIN, ())
     assert said(list(read.facts)) == [(JOIN, FORM)]
+
+
+LINES = st.sampled_from(
+    [
+        "# Cards", "## Where is it kept?", "Q: How do I join?", "A: By mail.",
+        "What does it cost?", "It costs 36 euros.", "- Who pays? The landlord pays.",
+        "- one item", "1. How do I leave?", "Before you call:", "Note: never by phone.",
+        "| Card | Fee |\n|---|---|\n| Gold | 72 |", "-", "Q:", "Was this page helpful?",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(LINES, st.sampled_from(["\n", "\n\n"])), min_size=1))
+def test_no_word_of_a_text_is_lost(parts):
+    text = "".join(f"{line}{end}" for line, end in parts)
+
+    read = document("a.md", text)
+
+    kept = " ".join(
+        [
+            *(f"{fact.question} {fact.text}" for fact in (*read.facts, *read.left_out)),
+            *(heading for path in read.headings for heading in path),
+        ]
+    )
+    words = set(re.findall(r"\w{2,}", text))
+    assert words <= set(re.findall(r"\w{2,}", kept))
