@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core import mail
-from django.db import transaction
+from django.db import connection, transaction
 from django.urls import reverse
 from django.utils import timezone
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
@@ -426,9 +426,12 @@ def test_one_that_is_deleted_meanwhile_loses_no_others_results(owner, receiver):
 
 def test_one_that_is_edited_meanwhile_keeps_what_else_was_written(owner, receiver):
     endpoint = make_endpoint(owner, receiver.url)
-    edited = threading.Thread(
-        target=lambda: services.edit_endpoint(endpoint.pk, by=owner, name="Other")
-    )
+
+    def edit():
+        services.edit_endpoint(endpoint.pk, by=owner, name="Other")
+        connection.close()
+
+    edited = threading.Thread(target=edit)
     with transaction.atomic():
         secret = services.rotate_secret(endpoint.pk, by=owner).secret_seed
         edited.start()
