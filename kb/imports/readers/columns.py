@@ -24,7 +24,7 @@ of one line there is a `|` between them.
 
 MAX_COLUMNS = 500
 SAMPLE = 40
-"""Rows below the header that are read to recognise columns without a known name."""
+"""First rows that are read to recognise the headings, and columns without a known name."""
 
 _NAME_LIMIT = 60
 _MAX_ABOVE = 10  # rows above a table's headings
@@ -285,8 +285,8 @@ def _telling(rows: Sequence[Sequence[str]], count: int) -> int:
     """
     filled = [row for row in rows if any(map(str.strip, row))]
     for number in range(1, count):
-        told = [tuple(cell.strip() for cell in row[:number]) for row in filled]
-        if all(map(any, told)) and len({*told}) == len(told):
+        first = [tuple(cell.strip() for cell in row[:number]) for row in filled]
+        if all(map(any, first)) and len({*first}) == len(first):
             return number
     return 0
 

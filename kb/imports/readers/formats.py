@@ -157,12 +157,12 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
             f"{name!r} ends in {suffix or 'nothing'}, which is not read; take one of "
             f"{', '.join(SUFFIXES)}."
         )
-    found = _packed_format(head, named)
     if named not in _ARCHIVES and head.startswith(_ARCHIVE):
         raise ImportFileError(
             f"{name!r} is no {named.label} by its content, but an archive, such as an Excel "
             "workbook (.xlsx) or a Word document (.docx); give it the right ending."
         )
+    found = _packed_format(head, named)
     if found is not None or named in _PACKED:
         if found is not named:
             raise ImportFileError(
@@ -219,5 +219,5 @@ def _check_size(stream: IO[bytes], limits: Limits) -> None:
 
 def _packed_format(head: bytes, named: Format) -> Format | None:
     if head.startswith(_ARCHIVE):  # which archive it is, its members tell
-        return named if named in _ARCHIVES else None
+        return named
     return Format.PDF if b"%PDF-" in head[:1024] else None

@@ -61,7 +61,6 @@ _IS_A_NOTE = re.compile(
     r"\b(?:note|tip|hint|warning|caution|info|important|callout|admonition)\b",
     re.IGNORECASE,
 )
-# What opens more of the same text asks nothing.
 _MAX_COLUMNS = 100
 
 

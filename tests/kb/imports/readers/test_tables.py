@@ -19,7 +19,7 @@ from kb.imports.readers import (
     SourceDocument,
     UnreadColumns,
 )
-from kb.imports.readers.number_formats import shown
+from kb.imports.readers.excel import shown
 from kb.text.layout import written_out
 from tests.kb.imports.readers.files import facts, items, make_excel
 
