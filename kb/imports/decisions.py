@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
-from django.db.models import Count, Prefetch, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 
 from kb.audiences.models import Audience
 from kb.documents.models import Document
@@ -53,7 +53,8 @@ class Piece:
 
 
 Seen = dict[tuple[str, str], str]
-"""The digest of what was met before, by the document's source and the fact's key."""
+"""The digest of what was met before, by the document's source and the fact's key, and by
+its source and the digest itself."""
 
 
 def visible_audiences(user: User | None) -> frozenset[int] | None:
@@ -64,12 +65,18 @@ def visible_audiences(user: User | None) -> frozenset[int] | None:
 
 
 def seen_before(of: Import, batch: Sequence[Piece]) -> Seen:
+    keys = Q(key__in=[each.fact.key for each in batch])
+    asked = [each.fact.digest for each in batch if _is_asked_below(each.fact)]
     rows = ImportedKey.objects.filter(
+        keys | Q(digest__in=asked) if asked else keys,
         import_run=of,
         source__in={each.source.name for each in batch},
-        key__in=[each.fact.key for each in batch],
     ).values_list("source", "key", "digest")
-    return {(source, key): digest for source, key, digest in rows}
+    return {
+        (source, known): digest
+        for source, key, digest in rows
+        for known in (key, digest)
+    }
 
 
 def known_entries(
@@ -150,8 +157,11 @@ def decide(
         fact = each.fact
         at = (each.source.name, fact.key)
         before = seen.get(at)
-        if before is None:
-            seen[at] = fact.digest
+        is_same = (each.source.name, fact.digest) in seen and _is_asked_below(fact)
+        if before is None and is_same:
+            decided.append(replace(each, action=Action.REPEATED))
+        elif before is None:
+            seen[at] = seen[each.source.name, fact.digest] = fact.digest
             entry = known.get(at)
             if entry and audiences is not None and entry.audience_id not in audiences:
                 # What who imports may not see is left alone.
@@ -170,6 +180,14 @@ def decide(
                 )
             )
     return decided, bad
+
+
+def _is_asked_below(fact: Fact) -> bool:
+    """Tell whether its headings tell a question from others that are worded alike.
+
+    With the same answer under several of them it is one.
+    """
+    return bool(fact.question and fact.headings and not fact.id)
 
 
 def _action(fact: Fact, entry: Entry | None) -> Action:

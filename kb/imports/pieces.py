@@ -12,7 +12,7 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import PurePath
 from typing import IO
@@ -27,7 +27,14 @@ from kb.documents.services import SECTIONS_LIMIT
 from kb.entries.models import Entry
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.imports.models import Import
-from kb.imports.readers import BadRow, Fact, Limits, SourceDocument, UnreadColumns
+from kb.imports.readers import (
+    BadRow,
+    Fact,
+    Limits,
+    SourceDocument,
+    UnreadColumns,
+    Withdrawn,
+)
 from kb.imports.readers.blocks import HEADED
 from kb.imports.readers.child import CHECK_SECONDS, read_in_child
 from kb.text.facts import leans, sentences_of
@@ -177,7 +184,8 @@ def pieces(
     title = of.document_title or _readable(of.file_name)
     rows = Source(name=of.source, title=title, headings=None, pairs={})
     met: set[str] = set()
-    left_out: list[str] = []
+    lost = _Lost()
+    has_rows = False
     language = of.knowledge_base.language
     found = read_in_child(
         stream, of.format, language=language, limits=limits(), check=check
@@ -185,18 +193,47 @@ def pieces(
     with closing(found):
         for item in found:
             if isinstance(item, Fact):
+                has_rows = True
                 yield Piece(rows, item)
             elif isinstance(item, SourceDocument):
-                yield from _of_document(of, item, rows, met, left_out, check)
-            elif isinstance(item, UnreadColumns):
-                if item.understood:
-                    note(f"Columns read by other names: {', '.join(item.understood)}.")
-                if item.names:
-                    note(_left_out(item.names, of.audience))
-            else:
+                if has_rows and not item.source:  # articles in another sheet
+                    item = replace(item, source=f"{rows.name} (articles)")
+                yield from _of_document(of, item, rows, met, lost.lines, check)
+            elif isinstance(item, BadRow):
                 yield item
-    if left_out:
-        note(_about_itself(left_out))
+            else:
+                lost.take(item, of.audience)
+    for said in lost.notes():
+        note(said)
+
+
+@dataclass(slots=True)
+class _Lost:
+    """What of a file makes no entry."""
+
+    lines: list[str] = field(default_factory=list)
+    withdrawn: list[str] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
+
+    def take(self, item: UnreadColumns | Withdrawn, audience: Audience) -> None:
+        if isinstance(item, Withdrawn):
+            self.withdrawn.append(item.place)
+            return
+        if item.understood:
+            named = ", ".join(item.understood)
+            self.columns.append(f"Columns read by other names: {named}.")
+        if item.names:
+            self.columns.append(_left_out(item.names, audience))
+
+    def notes(self) -> Iterator[str]:
+        yield from self.columns
+        if self.lines:
+            yield _about_itself(self.lines)
+        if self.withdrawn:
+            is_one = len(self.withdrawn) == 1
+            what = "row is a draft or" if is_one else "rows are drafts or"
+            named = first_of(self.withdrawn, _MAX_NAMED)
+            yield f"{len(self.withdrawn)} {what} withdrawn, and left out: {named}."
 
 
 def _readable(file_name: str) -> str:

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import (
+    SECTIONS_LIMIT,
     SectionNode,
     create_document,
     edit_document,
@@ -69,16 +70,21 @@ def locked_documents(of: Import, sources: Iterable[Source]) -> dict[str, Documen
 
 
 def sections_by_path(
-    of: Import, document: Document, headings: tuple[Path, ...] | None
+    of: Import, document: Document, decided: Sequence[Piece]
 ) -> Mapping[Path, Section]:
-    """Bring the document's tree in step with its headings; return the sections by path.
+    """Bring a document's tree in step with its headings; return the sections by path.
 
     Siblings with one heading are one section. A heading that is no longer there goes;
-    the entries below it stay with the document.
+    the entries below it stay with the document. Those of a table's rows are met row by
+    row: what is new comes behind what is there, as long as there may be more.
     """
-    if headings is None:
-        return {}
     known = _by_path(document)
+    headings = decided[0].source.headings
+    if headings is None:
+        met = dict.fromkeys([*known, *(each.fact.headings for each in decided)])
+        headings = tuple(filter(None, met))
+        if sum(map(len, headings)) > SECTIONS_LIMIT:
+            return known
     if tuple(known) != headings and set(known) != set(headings):
         edit_document(
             document_id=document.pk,
@@ -128,8 +134,10 @@ def carry_out(of: Import, decided: Sequence[Piece], prepared: PreparedVectors) -
     sources = {each.source.name: each.source for each in decided}
     documents = locked_documents(of, sources.values())
     sections = {
-        name: sections_by_path(of, documents[name], source.headings)
-        for name, source in sources.items()
+        name: sections_by_path(
+            of, documents[name], [each for each in decided if each.source.name == name]
+        )
+        for name in sources
     }
     author = of.verify_as or of.created_by
     new = [each for each in decided if each.action is Action.CREATED]
@@ -198,8 +206,7 @@ def _change(
     was_verified = known.state == Entry.State.VERIFIED
     if piece.fact.wordings and was_verified and of.verify_as is None:
         changes["state"] = Entry.State.NEEDS_REVIEW
-    # A table knows of no sections: an entry stays in the one that a curator gave it.
-    if piece.source.headings is not None:
+    if _has_place(piece):
         changes["section"] = section
     entry = edit_entry(
         entry_id=known.pk,
@@ -241,7 +248,7 @@ def _move(of: Import, unchanged: Sequence[Piece], sections: Sections) -> None:
 def _place(piece: Piece, entry: Entry, sections: Sections) -> dict[str, Any]:
     """Return where an unchanged entry is in its source now, and as what."""
     section_id = entry.section_id
-    if piece.source.headings is not None:
+    if _has_place(piece):
         section = _section(piece, sections)
         section_id = section.pk if section else None
     is_retired = entry.state == Entry.State.RETIRED
@@ -252,6 +259,14 @@ def _place(piece: Piece, entry: Entry, sections: Sections) -> dict[str, Any]:
         # Its words may have become those of the file by an edit here.
         "source_digest": entry.source_digest if is_retired else piece.fact.digest,
     }
+
+
+def _has_place(piece: Piece) -> bool:
+    """Tell whether its source says where it stands.
+
+    A table may not: an entry stays in the section that a curator gave it.
+    """
+    return piece.source.headings is not None or bool(piece.fact.headings)
 
 
 def _section(piece: Piece, sections: Sections) -> Section | None:

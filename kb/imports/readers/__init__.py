@@ -15,17 +15,19 @@ from .formats import (
     Limits,
     SourceDocument,
     UnreadColumns,
+    Withdrawn,
     check_paragraphs,
     detect_format,
 )
 from .html import read_html
 from .markdown import read_markdown
+from .objects import read_json, read_json_lines
 from .plain_text import read_text
-from .rows import read_csv, read_json, read_json_lines, read_tsv
+from .rows import read_csv, read_tsv
 
 __all__ = [
     "BadRow", "Fact", "FileItem", "ImportFileError", "Limits", "SourceDocument",
-    "UnreadColumns", "detect_format", "read",
+    "UnreadColumns", "Withdrawn", "detect_format", "read",
 ]  # fmt: skip
 
 
@@ -48,9 +50,9 @@ def _items(
     stream: IO[bytes], file_format: str, language: str, limits: Limits
 ) -> Iterator[FileItem]:
     if file_format == Format.CSV:
-        yield from read_csv(stream)
+        yield from read_csv(stream, language)
     elif file_format == Format.TSV:
-        yield from read_tsv(stream)
+        yield from read_tsv(stream, language)
     elif file_format == Format.JSON:
         yield from read_json(stream, language)
     elif file_format == Format.JSON_LINES:
@@ -70,6 +72,6 @@ def _items(
     elif file_format == Format.XLSX:
         from .excel import read_excel  # noqa: PLC0415  # likewise
 
-        yield from read_excel(stream, limits)
+        yield from read_excel(stream, limits, language)
     else:
         yield read_text(stream, language)

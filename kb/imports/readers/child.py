@@ -29,6 +29,7 @@ from .formats import (
     Limits,
     SourceDocument,
     UnreadColumns,
+    Withdrawn,
 )
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -41,7 +42,7 @@ class _Failure:
 
 
 _LINE: TypeAdapter[FileItem | _Failure] = TypeAdapter(
-    Fact | SourceDocument | BadRow | UnreadColumns | _Failure
+    Fact | SourceDocument | BadRow | UnreadColumns | Withdrawn | _Failure
 )
 
 

@@ -3,17 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
 from kb.text.cleaning import original
 
-from .blocks import as_lead, headed, table_row
-from .formats import BadRow, ImportFileError, UnreadColumns
+from .formats import ImportFileError, UnreadColumns
+from .header import NAME_LIMIT, OWN_KEY, TITLE, WITHDRAWN, Header, plain
 
-OWN_KEY = "own_key"
 COLUMNS = ("id", "key", OWN_KEY, "question", "answer", "text", "also_asked")
-"""What is read of a row; `key` is another name for `id`.
+"""What is read of every row; `key` is another name for `id`.
 
 A table that Nescio exported has each entry's id of before in `own_key`, and Nescio's number
 in `id`, which says nothing then.
@@ -26,11 +24,14 @@ MAX_COLUMNS = 500
 SAMPLE = 40
 """First rows that are read to recognise the headings, and columns without a known name."""
 
-_NAME_LIMIT = 60
-_MAX_ABOVE = 10  # rows above a table's headings
-_MIN_GROUPED = 2  # columns; a row of two may lack its second cell
 _MOSTLY = 0.6  # of a column of questions, some of which are key words
 
+_MAX_SECTION = 80  # characters
+_MAX_ANSWER = 1_500  # characters of what stands below a title that asks
+_SECTIONS = re.compile(
+    r"(?:sub)?(?:section|categor(?:y|ie)|topic|chapter|folder|product)s?|\w*kategorien?|"
+    r"rubrik(?:en)?|\w*them(?:a|en)|\w*bereiche?|\w*abschnitte?|produkte?"
+)
 # By the last word of a heading, which says what it is: "patients ask", "desk answer", but not
 # "answer time". German puts the words into one.
 _LAST_WORDS = {
@@ -43,87 +44,9 @@ _LAST_WORDS = {
         r"(?:(?:question|faq|entry|article|row|item|frage) )?(?:id|number|no|nr|nummer)|key"
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a table, its cells by what their columns are read as.
-
-    Attributes:
-        about: What tells it from the other rows, also where the rest of it changes.
-    """
-
-    place: str
-    cells: Mapping[str, str]
-    about: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Header:
-    """What each column is read as, and what is to be said of it.
-
-    Attributes:
-        headings: Of a table of facts, each of which is a whole row below them.
-        title: What stands above these headings.
-        sheet: What the table is called beside others.
-        telling: How many cells, from the first, tell its rows apart; 0 where none do.
-    """
-
-    columns: tuple[str, ...]
-    notes: tuple[UnreadColumns, ...] = ()
-    headings: tuple[str, ...] = ()
-    title: str = ""
-    sheet: str = ""
-    telling: int = 0
-
-    def named(
-        self, rows: Iterable[tuple[str, Sequence[str]] | BadRow]
-    ) -> Iterator[Row | BadRow]:
-        """Yield each row with its cells by what their columns are read as.
-
-        Args:
-            rows: Each with its place.
-
-        In a table of facts a row with words in its first cell alone is no fact of the
-        others' kind: a sentence is one by itself, and anything else heads what is below.
-        """
-        group = ""
-        met: set[str] = set()
-        for each in rows:
-            if isinstance(each, BadRow):
-                yield each
-                continue
-            place, said = each
-            row, about = dict(zip(self.columns, said, strict=False)), ""
-            alone = said[0].strip() if self.headings and not any(said[1:]) else ""
-            if alone and (len(alone) > _NAME_LIMIT or alone.endswith((".", "!"))):
-                row = {"text": alone}
-            elif alone and len(self.headings) > _MIN_GROUPED:
-                group = alone
-                continue
-            elif self.headings:
-                above = (self.sheet, self.title, group)
-                lead = ": ".join(dict.fromkeys(filter(None, above)))
-                table = headed([*map(table_row, (self.headings, said))])
-                row["text"] = "\n".join([as_lead(lead), *table] if lead else table)
-                if self.telling:
-                    about = table_row([self.sheet, group, *said[: self.telling]])
-            yield Row(place, row, "" if about in met else about)
-            met.add(about)
-
-
-def rows_above(rows: Sequence[Sequence[str]]) -> tuple[int, str]:
-    """Return how many rows stand above a table's headings, and the words in them.
-
-    These have a single cell each, and the headings two or more, with a row below them.
-    """
-    words: list[str] = []
-    for at, row in enumerate(rows[: _MAX_ABOVE + 1][:-1]):
-        said = [cell.strip() for cell in row if cell.strip()]
-        if len(said) > 1:
-            return at, " ".join(words)
-        words += said
-    return 0, ""
+_TITLES = re.compile(r"titles?|subjects?|headlines?|titel|betreff")
+# Beside a title.
+_BODIES = re.compile(r"body|html|text|article|inhalt|content|artikel")
 
 
 def header_of(
@@ -131,11 +54,12 @@ def header_of(
     rows: Sequence[Sequence[str]] = (),
     *,
     needed: str = "The first row must name the columns",
+    read: Sequence[str] = COLUMNS,
     takes_tables: bool = False,
     title: str = "",
     sheet: str = "",
 ) -> Header:
-    """Return how a table is read whose first row is `cells`.
+    """Return how a table is read whose first row is `cells`, and of which `read` is read.
 
     Other names count only where those of `COLUMNS` do not suffice, and what the first rows
     below look like only where no names do. Where `takes_tables`, a table in which nothing
@@ -159,16 +83,14 @@ def header_of(
         )
     read_as = {} if _suffices(named) else _by_other_names(named)
     columns = [read_as.get(name, name) for name in header]
+    if not _suffices(columns) or "text" in columns:
+        read_as |= _by_a_title(header, columns, rows)
+        columns = [read_as.get(name, name) for name in header]
     if not _suffices(columns):
         read_as |= _by_their_cells(header, columns, rows)
         columns = [read_as.get(name, name) for name in header]
     if _suffices(columns):
-        understood = tuple(
-            f"{_printable(name)!r} as {column}" for name, column in read_as.items()
-        )
-        return Header(
-            tuple(columns), tuple(unread(filter(None, columns), COLUMNS, understood))
-        )
+        return _of_entries(columns, read_as, rows, read, sheet)
     if takes_tables and _is_of_facts(written, columns, rows):
         together = ", ".join(repr(_printable(name)) for name in written if name)
         note = UnreadColumns((), (f"{together[:300]} together as one fact a row",))
@@ -177,6 +99,48 @@ def header_of(
         telling = _telling(rows, len(headings))
         return Header(tuple(header), (note,), headings, title, sheet, telling)
     raise ImportFileError(f"{needed}: {_missing(columns, named)}")
+
+
+def _of_entries(
+    columns: Sequence[str],
+    read_as: Mapping[str, str],
+    rows: Sequence[Sequence[str]],
+    read: Sequence[str],
+    sheet: str,
+) -> Header:
+    """Return how rows are read that are questions, texts or articles."""
+    is_exported = OWN_KEY in columns
+    sections = () if is_exported else tuple(_sections(columns, rows))
+    states = () if is_exported else (x for x in columns if plain(x) in WITHDRAWN)
+    is_titled = TITLE in columns and not {"question", "answer"} & {*columns}
+    # A text that its source has given an id is one entry, which keeps it.
+    has_keys = {"id", "key", OWN_KEY} & {*columns} and "text" not in read_as.values()
+    understood = [
+        f"{_printable(name)!r} as {column}"
+        for name, column in [
+            *read_as.items(),
+            *((each, "section") for each in sections),
+        ]
+        if name != column
+    ]
+    read = (*read, *sections, *states, *([TITLE] if is_titled else []))
+    return Header(
+        tuple(columns),
+        tuple(unread(filter(None, columns), read, tuple(understood))),
+        sheet=sheet,
+        sections=sections,
+        holds_articles=is_titled and not has_keys,
+    )
+
+
+def _sections(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the columns under whose words several rows are sorted."""
+    below = _columns(rows, len(columns))
+    for name, cells in zip(columns, below, strict=True):
+        said = [*filter(None, cells)]
+        repeats = len({*said}) < len(said) and max(map(len, said)) <= _MAX_SECTION
+        if repeats and name not in COLUMNS and _SECTIONS.fullmatch(_last(name)):
+            yield name
 
 
 def unread(
@@ -205,7 +169,7 @@ def _by_other_names(names: Sequence[str]) -> dict[str, str]:
             name
             for name in names
             if name not in COLUMNS
-            and last_words.fullmatch(_plain(name) if column == "id" else _last(name))
+            and last_words.fullmatch(plain(name) if column == "id" else _last(name))
         ]
         if len(able) == 1:
             found[able[0]] = column
@@ -215,6 +179,39 @@ def _by_other_names(names: Sequence[str]) -> dict[str, str]:
                 f"be the {column}; rename the right one to {column}."
             )
     return found
+
+
+def _by_a_title(
+    header: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
+) -> dict[str, str]:
+    """Return what is read as titles, and what as that which stands below them.
+
+    Titles that mostly ask, with short texts, are questions with answers; so is what a
+    prepared reply is called.
+    """
+    below = dict(zip(header, _columns(rows, len(header)), strict=True))
+
+    def only(last_words: re.Pattern[str]) -> str:
+        able = [
+            name
+            for name, column in zip(header, columns, strict=True)
+            if column not in COLUMNS and last_words.fullmatch(_last(name))
+        ]
+        return able[0] if len(able) == 1 else ""
+
+    title = only(_TITLES)
+    if not title or "question" in columns:
+        return {}
+    if "answer" in columns:
+        return {title: "question"}
+    body = header[columns.index("text")] if "text" in columns else only(_BODIES)
+    if not body:
+        return {}
+    asks = _share_of_questions(below[title]) >= _MOSTLY
+    if asks and max(map(len, below[body]), default=0) <= _MAX_ANSWER:
+        return {title: "question", body: "answer"}
+    found = {title: TITLE, body: "text"}
+    return {name: column for name, column in found.items() if name != column}
 
 
 def _by_their_cells(
@@ -233,7 +230,7 @@ def _by_their_cells(
     found: dict[str, str] = {}
     if "question" in columns:
         question = header[columns.index("question")]
-    elif "answer" in columns or not free:
+    elif not free:
         return {}
     else:
         question = max(free, key=lambda name: _share_of_questions(below[name]))
@@ -241,6 +238,8 @@ def _by_their_cells(
             return {}
         found[question] = "question"
         free.remove(question)
+    if "answer" in columns:
+        return found
     answer = max(free, key=lambda name: _length(below[name]), default="")
     if answer and _length(below[answer]) > _length(below[question]):
         return {**found, answer: "answer"}
@@ -270,7 +269,7 @@ def _is_of_facts(
         len(said) > 1
         and all(said[1:])  # what the rows are about needs no heading
         and not {"question", "answer"} & {*columns}
-        and not any(name.endswith("?") or len(name) > _NAME_LIMIT for name in said)
+        and not any(name.endswith("?") or len(name) > NAME_LIMIT for name in said)
         and all(
             _share_of_questions(column) < _MOSTLY
             for column in _columns(rows, len(header))
@@ -291,13 +290,14 @@ def _telling(rows: Sequence[Sequence[str]], count: int) -> int:
     return 0
 
 
-def _plain(name: str) -> str:
-    """Return the words of a heading, without what is in brackets."""
-    return " ".join(re.findall(r"[^\W_]+", re.sub(r"\(.*?\)", "", name)))
+_FORMS = ("text", "html", "body", "markdown", "plain")
 
 
 def _last(name: str) -> str:
-    words = _plain(name).removesuffix(" text").split()
+    """Return the last word of a heading that tells more than a form: "answer_html"."""
+    words = plain(name).split()
+    while len(words) > 1 and words[-1] in _FORMS:
+        words.pop()
     return words[-1] if words else ""
 
 
@@ -317,5 +317,5 @@ def _missing(columns: Sequence[str], named: Sequence[str]) -> str:
 
 
 def _printable(name: str) -> str:
-    short = name[:_NAME_LIMIT]
+    short = name[:NAME_LIMIT]
     return "".join(each if each.isprintable() else "?" for each in short)

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from itertools import chain, islice
 from typing import IO, Any
@@ -14,11 +14,16 @@ from openpyxl.utils.escape import unescape
 from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.xml.constants import ARC_STYLE
 
-from .columns import MAX_COLUMNS, SAMPLE, header_of, rows_above
+from .columns import MAX_COLUMNS, SAMPLE, header_of
 from .formats import BadRow, FileItem, ImportFileError, Limits, check_archive
+from .header import Row, rows_above
 from .rows import items_of
 
-_UNNAMED = re.compile(r"(?:sheet|tabelle|blatt|table) ?\d*", re.IGNORECASE)
+_UNNAMED = re.compile(
+    r"(?:(?:sheet|tabelle|blatt|table) ?\d*|faqs?|q ?& ?a|questions?(?: (?:and|&) answers?)?|"
+    r"answers?|fragen|data|export)",
+    re.IGNORECASE,
+)
 _BROKEN = (InvalidFileException, ParseError, BadZipFile, KeyError, ValueError,
            AttributeError, TypeError, IndexError, NotImplementedError, OSError, EOFError)  # fmt: skip
 
@@ -34,17 +39,14 @@ _DIGITS = re.compile(r"(?P<whole>[#0?][#0?,]*)(?:\.(?P<decimals>[0#?]+))?")
 _UNIT = re.compile(r"[%$\u00a2-\u00a5\u20a0-\u20cf]|\b(?:[A-Z]{3}|kr|Fr)\b")
 
 
-def read_excel(stream: IO[bytes], limits: Limits) -> Iterator[FileItem]:
+def read_excel(stream: IO[bytes], limits: Limits, language: str) -> Iterator[FileItem]:
     """Read row by row; of a formula, the result that was saved with it.
 
-    A sheet whose columns are not understood is reported and the others are read; where no
-    sheet is understood, each is one of facts.
+    A sheet that is no table is reported and the others are read.
     """
     check_archive(stream, limits, "xl/workbook.xml", "Excel workbook")
     try:
-        is_read = yield from _sheets(stream)
-        if not is_read:
-            yield from _sheets(stream, takes_tables=True)
+        yield from items_of(_sheets(stream), language)
     # The library lets every layer of a damaged file speak for itself.
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
@@ -64,10 +66,7 @@ class _Archive(ZipFile):
         )
 
 
-def _sheets(
-    stream: IO[bytes], *, takes_tables: bool = False
-) -> Generator[FileItem, None, bool]:
-    """Yield what is read, if any sheet is understood; return whether one is."""
+def _sheets(stream: IO[bytes]) -> Iterator[Row | FileItem]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of parts that hold no text of cells
         reader = ExcelReader(stream, read_only=True, data_only=True, keep_links=False)
@@ -91,7 +90,7 @@ def _sheets(
             header = header_of(
                 names[: MAX_COLUMNS + 1],
                 said[above + 1 :],
-                takes_tables=takes_tables,
+                takes_tables=True,
                 title=title,
                 sheet=_name_of(sheet) if len(sheets) > 1 else "",
             )
@@ -102,14 +101,12 @@ def _sheets(
         is_read = True
         yield from header.notes
         below = chain(first[above + 1 :], rows)
-        yield from items_of(header, _cells(sheet.title, below, len(header.columns)))
-    if not is_read and takes_tables:
+        yield from header.named(_cells(sheet.title, below, len(header.columns)))
+    if not is_read:
         raise ImportFileError(
             refused[0].reason if refused else "The workbook has no rows."
         )
-    if is_read:
-        yield from refused
-    return is_read
+    yield from refused
 
 
 def _name_of(sheet: Any) -> str:  # noqa: ANN401  # the library's

@@ -41,7 +41,7 @@ class Fact:
     id: str = ""  # what its source calls it; empty where it has no name
     headings: tuple[str, ...] = ()  # the headings it is under, outermost first
     wordings: tuple[str, ...] = ()  # questions in other words that it answers too
-    about: str = ""  # what tells a row of a table from its others
+    about: str = ""  # what tells it from others of its table, that ask the same too
 
     @property
     def digest(self) -> str:
@@ -53,7 +53,7 @@ class Fact:
         if self.id:
             return digest_of_key(self.id)
         if self.question:
-            return digest_of("question", self.question)
+            return digest_of("question", self.question, *filter(None, [self.about]))
         if self.about:
             return digest_of("row", self.about)
         return digest_of("fact", "", self.text)
@@ -90,8 +90,15 @@ class UnreadColumns:
     understood: tuple[str, ...] = ()
 
 
-FileItem = Fact | SourceDocument | BadRow | UnreadColumns
-"""A row of a table, a document, what is neither, or what is left out of all rows."""
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A row that its source tells nobody: a draft, or one that holds no more."""
+
+    place: str
+
+
+FileItem = Fact | SourceDocument | BadRow | UnreadColumns | Withdrawn
+"""A row of a table, a document, what is neither, or what is left out, of all rows or whole."""
 
 
 class Format(models.TextChoices):

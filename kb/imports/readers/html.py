@@ -67,7 +67,16 @@ _MAX_COLUMNS = 100
 def read_html(stream: IO[bytes], language: str) -> SourceDocument:
     """Read a page; nothing that it refers to is fetched and no entity expanded."""
     with open_text(stream) as opened:
-        content = opened.read().encode()
+        title, blocks = html_blocks(opened.read())
+    return as_document(blocks, language=language, title=title)
+
+
+def html_blocks(content: str) -> tuple[str, list[Block]]:
+    """Return the title of a page, or of a part of one, and its blocks.
+
+    Raises:
+        ImportFileError: It cannot be read, or holds nothing.
+    """
     parser = html.HTMLParser(
         encoding="utf-8",
         no_network=True,
@@ -76,7 +85,7 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
         huge_tree=False,
     )
     try:
-        root = html.parse(io.BytesIO(content), parser).getroot()
+        root = html.parse(io.BytesIO(content.encode()), parser).getroot()
     except (etree.LxmlError, AssertionError) as error:
         raise ImportFileError(f"The page cannot be read: {error}.") from error
     if root is None:
@@ -87,10 +96,9 @@ def read_html(stream: IO[bytes], language: str) -> SourceDocument:
         for each in [*root.iter("*")]:
             if page.is_hidden(each) and each.getparent() is not None:
                 each.drop_tree()
-        blocks = [*_blocks(root, page)]
+        return title, [*_blocks(root, page)]
     except RecursionError as error:
         raise ImportFileError("The page's elements are nested too deeply.") from error
-    return as_document(blocks, language=language, title=title)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def paired(
 ) -> Iterator[Block]:
     """Yield one block of a term or question and what is said to it, unless that is much."""
     said = [block for block in blocks if block.kind is not Kind.FURNITURE]
-    lines = [*_lines(said)]
+    lines = [*lines_of(said)]
     is_much = sum(map(len, lines)) > MAX_WHOLE - MAX_QUESTION or any(
         block.kind in (Kind.HEADING, Kind.PAIR) for block in said
     )
@@ -67,7 +67,8 @@ def paired(
         yield Block(Kind.PAIR, (f"{term.rstrip(':')}:", *lines), place)
 
 
-def _lines(blocks: Sequence[Block]) -> Iterator[str]:
+def lines_of(blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield the lines of what is said in one entry, an empty one between paragraphs."""
     for number, block in enumerate(blocks):
         if number and block.kind is Kind.PARAGRAPH:
             yield ""

@@ -327,7 +327,7 @@ def test_what_stands_twice_is_written_once_and_a_contradiction_is_told(monkeypat
 def test_columns_that_are_not_read_are_noted_and_so_is_what_becomes_of_an_audience():
     columns = [f"c{number}" for number in range(30)]
 
-    plain = bring("id,text,state\n1,A card costs 12 euros.,draft\n", "a.csv")
+    plain = bring("id,text,team\n1,A card costs 12 euros.,desk\n", "a.csv")
     restricted = bring(
         f"id,text,{','.join(columns)},audience\n1,A card costs 12 euros.\n2,\n",
         "b.csv",
@@ -335,12 +335,79 @@ def test_columns_that_are_not_read_are_noted_and_so_is_what_becomes_of_an_audien
     )
     complete = bring("id,text\n1,A card costs 12 euros.\n", "c.csv")
 
-    assert plain.notes == ["Columns that are not read: state."]
+    assert plain.notes == ["Columns that are not read: team."]
     assert restricted.notes == [
         f"Columns that are not read: {', '.join(columns[:20])} and 11 more. All entries get "
         "the audience 'everyone', whatever the column audience says."
     ]
     assert (restricted.counts["read"], complete.notes) == (2, [])
+
+
+def test_rows_are_sorted_under_the_headings_that_they_name():
+    table = (
+        "category,question,answer\nLoans,How old?,18 years.\nLoans,Why?,So.\n"
+        "Savings,How old?,16 years.\nSavings,Why?,So.\n"
+    )
+
+    first = bring(table, "faq.csv")
+    moved = table.replace("Loans,Why?,So.\n", "").replace("16 years", "14 years")
+    again = bring(moved, "faq.csv")
+
+    assert (first.counts["created"], first.counts["repeated"]) == (3, 1)
+    assert (again.counts["changed"], again.counts["unchanged"]) == (1, 2)
+    assert again.counts["retired"] == 0
+    said = Entry.objects.order_by("section__heading", "question")
+    assert [*said.values_list("section__heading", "question", "text")] == [
+        ("Loans", "How old?", "18 years."),
+        ("Savings", "How old?", "14 years."),
+        ("Savings", "Why?", "So."),
+    ]
+
+
+def test_an_entry_stays_where_a_curator_put_it_while_its_table_sorts_nothing():
+    bring("question,answer\nHow old?,18 years.\n", "faq.csv")
+    entry = Entry.objects.get()
+    assert entry.document
+    section = Section.objects.create(
+        document=entry.document, heading="Loans", position=0
+    )
+    edit_entry(entry_id=entry.pk, author=None, may_verify=False, section=section)
+
+    bring("question,answer\nHow old?,21 years.\nWhy?,So.\n", "faq.csv")
+
+    entry.refresh_from_db()
+    assert (entry.text, entry.section) == ("21 years.", section)
+
+
+def test_a_row_that_becomes_a_draft_is_told_and_its_entry_retired():
+    table = "question,answer,status\nHow old?,18 years.,live\nWhy?,So.,live\n"
+    bring(table, "faq.csv")
+
+    done = bring(table.replace("So.,live", "So.,Draft"), "faq.csv")
+
+    assert done.notes == ["1 row is a draft or withdrawn, and left out: line 3."]
+    assert done.counts["retired"] == 1
+    assert Entry.objects.get(question="Why?").state == Entry.State.RETIRED
+
+
+def test_articles_of_an_export_are_one_document():
+    table = (
+        "id,title,body\n1,Fees,<p>A late fee is 12 euros.</p>\n"
+        "2,Cards,<p>Cards last 4 years.</p>\n"
+    )
+
+    bring(table, "help_centre.csv")
+    again = bring(table.replace("12 euros", "15 euros"), "help_centre.csv")
+
+    assert (again.counts["changed"], again.counts["unchanged"]) == (1, 1)
+    document = Document.objects.get()
+    assert document.title == "Help centre"
+    assert [
+        *document.entries.order_by("pk").values_list("section__heading", "text")
+    ] == [
+        ("Fees", "A late fee is 15 euros."),
+        ("Cards", "Cards last 4 years."),
+    ]
 
 
 def test_a_file_of_another_name_that_says_mostly_the_same_is_told():

@@ -13,6 +13,7 @@ from kb.imports.readers import (
     ImportFileError,
     SourceDocument,
     UnreadColumns,
+    Withdrawn,
     read,
 )
 from kb.imports.readers.child import read_in_child
@@ -89,7 +90,7 @@ def test_a_child_reads_what_would_be_read_here(run, name, content):
     found = run(content, file_format)
 
     assert found == items(name, content)
-    kinds = {Fact, BadRow, SourceDocument, UnreadColumns}
+    kinds = {Fact, BadRow, SourceDocument, UnreadColumns, Withdrawn}
     assert {type(each) for each in found} <= kinds
 
 

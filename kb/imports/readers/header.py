@@ -1,0 +1,164 @@
+"""A table's first row as it was understood, and each row below it read by it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from kb.text.cleaning import TITLE_LIMIT
+
+from .blocks import as_lead, headed, table_row
+from .formats import BadRow, UnreadColumns, Withdrawn
+
+OWN_KEY = "own_key"
+TITLE = "title"
+"""What an article is called, below which its text stands."""
+
+NAME_LIMIT = 60
+_MAX_ABOVE = 10  # rows above a table's headings
+_MIN_GROUPED = 2  # columns; a row of two may lack its second cell
+# Of a row that is not to be told to anybody yet, or any more.
+WITHDRAWN = {
+    **dict.fromkeys(("draft", "is draft", "archived", "is archived"), ("true", "yes", "1")),
+    **dict.fromkeys(("published", "is published"), ("false", "no", "0")),
+    **dict.fromkeys(
+        ("status", "state", "publication status", "article status"),
+        (
+            "draft", "archived", "unpublished", "deleted", "withdrawn", "retired",
+            "obsolete", "entwurf", "archiviert", "zurückgezogen",
+        ),
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table, its cells by what their columns are read as.
+
+    Attributes:
+        headings: What it is sorted under, outermost first.
+        about: What tells it from the other rows, also where the rest of it changes.
+        is_article: It is cut like a document; otherwise it is an entry.
+    """
+
+    place: str
+    cells: Mapping[str, str]
+    headings: tuple[str, ...] = ()
+    about: str = ""
+    is_article: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What each column is read as, and what is to be said of it.
+
+    Attributes:
+        headings: Of a table of facts, each of which is a whole row below them.
+        title: What stands above these headings.
+        sheet: What the table is called beside others.
+        telling: How many cells, from the first, tell its rows apart; 0 where none do.
+        sections: The columns that say what a row is sorted under, outermost first.
+        holds_articles: Each row is one.
+    """
+
+    columns: tuple[str, ...]
+    notes: tuple[UnreadColumns, ...] = ()
+    headings: tuple[str, ...] = ()
+    title: str = ""
+    sheet: str = ""
+    telling: int = 0
+    sections: tuple[str, ...] = ()
+    holds_articles: bool = False
+
+    def named(
+        self, rows: Iterable[tuple[str, Sequence[str]] | BadRow]
+    ) -> Iterator[Row | BadRow | Withdrawn]:
+        """Yield each row with its cells by what their columns are read as.
+
+        Args:
+            rows: Each with its place.
+        """
+        if self.headings:
+            yield from self._facts(rows)
+            return
+        for each in rows:
+            if isinstance(each, BadRow):
+                yield each
+            else:
+                place, said = each
+                yield self.row(dict(zip(self.columns, said, strict=False)), place)
+
+    def row(
+        self, cells: Mapping[str, str], place: str, above: Sequence[str] = ()
+    ) -> Row | Withdrawn:
+        """Return a row of questions, texts or articles, unless it is not to be told.
+
+        Args:
+            above: What it is sorted under already.
+        """
+        if OWN_KEY not in self.columns and _is_withdrawn(cells):
+            return Withdrawn(place)
+        said = (" ".join(cells.get(name, "").split()) for name in self.sections)
+        path = tuple(dict.fromkeys(filter(None, (self.sheet, *above, *said))))
+        title = "" if self.holds_articles else cells.get(TITLE, "")
+        if title and "question" not in self.columns:
+            path = (*path, " ".join(title.split()))
+        headings = tuple(each[:TITLE_LIMIT] for each in path)
+        return Row(place, cells, headings, is_article=self.holds_articles)
+
+    def _facts(
+        self, rows: Iterable[tuple[str, Sequence[str]] | BadRow]
+    ) -> Iterator[Row | BadRow]:
+        """Yield each row as one fact.
+
+        One with words in its first cell alone is no fact of the others' kind: a sentence
+        is one by itself, and anything else heads what is below.
+        """
+        group = ""
+        met: set[str] = set()
+        for each in rows:
+            if isinstance(each, BadRow):
+                yield each
+                continue
+            place, said = each
+            about = ""
+            alone = said[0].strip() if not any(said[1:]) else ""
+            if alone and (len(alone) > NAME_LIMIT or alone.endswith((".", "!"))):
+                text = alone
+            elif alone and len(self.headings) > _MIN_GROUPED:
+                group = alone
+                continue
+            else:
+                above = (self.sheet, self.title, group)
+                lead = ": ".join(dict.fromkeys(filter(None, above)))
+                table = headed([*map(table_row, (self.headings, said))])
+                text = "\n".join([as_lead(lead), *table] if lead else table)
+                if self.telling:
+                    about = table_row([self.sheet, group, *said[: self.telling]])
+            yield Row(place, {"text": text}, about="" if about in met else about)
+            met.add(about)
+
+
+def _is_withdrawn(cells: Mapping[str, str]) -> bool:
+    return any(
+        cell.strip().lower() in WITHDRAWN.get(plain(name.lower()), ())
+        for name, cell in cells.items()
+    )
+
+
+def rows_above(rows: Sequence[Sequence[str]]) -> tuple[int, str]:
+    """Return how many rows stand above a table's headings, and the words in them.
+
+    These have a single cell each, and the headings two or more, with a row below them.
+    """
+    words: list[str] = []
+    for at, row in enumerate(rows[: _MAX_ABOVE + 1][:-1]):
+        said = [cell.strip() for cell in row if cell.strip()]
+        if len(said) > 1:
+            return at, " ".join(words)
+        words += said
+    return 0, ""
+
+
+def plain(name: str) -> str:
+    """Return the words of a heading, without what is in brackets."""
+    return " ".join(re.findall(r"[^\W_]+", re.sub(r"\(.*?\)", "", name)))

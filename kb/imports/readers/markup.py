@@ -1,0 +1,34 @@
+"""The HTML that other systems keep in a cell of a table or a value of JSON, as text."""
+
+import re
+from html import unescape
+
+from .blocks import Block, Kind
+from .html import html_blocks
+from .questions import lines_of
+
+# Text about HTML has tags in it too, but hardly closes one that a page is written with.
+_MARKUP = re.compile(
+    r"<br\s*/?>|</(?:a|b|blockquote|div|em|h[1-6]|i|li|ol|p|pre|span|strong|table|u|ul)\s*>",
+    re.IGNORECASE,
+)
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
+
+
+def blocks_of(cell: str) -> list[Block] | None:
+    """Return the blocks of a cell that holds HTML, also escaped; None for other text."""
+    markup = cell if _MARKUP.search(cell) else _plain(cell)
+    return html_blocks(markup)[1] if _MARKUP.search(markup) else None
+
+
+def words_of(cell: str) -> str:
+    """Return what a reader of a cell sees: without tags, and characters for entities."""
+    blocks = blocks_of(cell)
+    if blocks is None:
+        return _plain(cell)
+    said = [block for block in blocks if block.kind is not Kind.FURNITURE]
+    return "\n".join(lines_of(said))
+
+
+def _plain(text: str) -> str:
+    return unescape(text) if _ENTITY.search(text) else text
