@@ -32,6 +32,7 @@ from kb.exceptions import InvalidKnowledgeError
 
 KIND = "kb.embed"
 TIDY_KIND = "kb.tidy_vectors"
+_REFRESHES = "refreshes"
 _STEP_ENTRIES = 64  # a fifth of a second on one core: what a killed worker does again
 _TIDY_ROWS = 2_000
 # No worker is away for longer while documents are edited.
@@ -64,24 +65,20 @@ def embed_and_switch(run: JobRun) -> dict[str, object]:
     """Embed every entry with the model `name` and let it answer from then on.
 
     The job's parameter `again` embeds also what is up to date. Under the model that is
-    active already, missing and outdated vectors are made and nothing is switched. Any
-    number of attempts come to the same end.
+    active already, missing and outdated vectors are made and nothing is switched. With
+    `refreshes`, a model's fingerprint, that is all that is done, and only while that
+    model is active. Any number of attempts come to the same end.
     """
-    name = run.parameters.get("name")
-    if not isinstance(name, str) or not name:
-        raise InvalidKnowledgeError("name", f"{name!r} names no embedding model.")
-    model = _candidate(run, name)
-    while True:
-        _embed_pending(run, model)
+    model = _refreshed(run) if _REFRESHES in run.parameters else _candidate(run)
+    switched: bool | None = None
+    while switched is None and _embed_pending(run, model):
         vector_index.build_where_it_pays(model)
         switched = _switch(run, model)
-        if switched is not None:
-            break
     return {
         "model": model.name,
         "fingerprint": model.fingerprint,
         "entries": model.embeddings.values("entry").distinct().count(),
-        "switched": switched,
+        "switched": switched is True,
     }
 
 
@@ -97,8 +94,9 @@ def enqueue_where_stale() -> None:
         if not _pending(model, after=0, everything=False, since=since):
             return
     get_embedder(model)  # by its name others may be found now, to which nobody switched
-    key = f"{KIND}:{model.fingerprint}"
-    enqueue(KIND, {"name": model.name}, idempotency_key=key)
+    parameters = {"name": model.name, _REFRESHES: model.fingerprint}
+    # Not the key of a switch: one back to this model must not be taken for this job.
+    enqueue(KIND, parameters, idempotency_key=f"{KIND}:{model.fingerprint}:refresh")
 
 
 def tidy_vectors(run: JobRun) -> dict[str, object]:
@@ -126,9 +124,27 @@ def tidy_vectors(run: JobRun) -> dict[str, object]:
     return {"deleted": deleted}
 
 
-def _candidate(run: JobRun, name: str) -> EmbeddingModel:
+def _refreshed(run: JobRun) -> EmbeddingModel:
+    model = EmbeddingModel.objects.get(fingerprint=run.parameters[_REFRESHES])
+    if "model" not in run.cursor:
+        with run.step() as step:
+            cursor = asdict(_Cursor(model.pk))
+            step.advance(done=0, total=count_pending(model), cursor=cursor)
+    return model
+
+
+def _is_over(run: JobRun, model: EmbeddingModel) -> bool:
+    """Whether what a refresh is for answers no more: somebody switched meanwhile."""
+    active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
+    return _REFRESHES in run.parameters and not active.filter(pk=model.pk).exists()
+
+
+def _candidate(run: JobRun) -> EmbeddingModel:
     if "model" in run.cursor:
         return EmbeddingModel.objects.get(pk=_cursor(run).model)
+    name = run.parameters.get("name")
+    if not isinstance(name, str) or not name:
+        raise InvalidKnowledgeError("name", f"{name!r} names no embedding model.")
     embedder = load_embedder(name, reload=True)
     with run.step() as step:
         model, is_new = EmbeddingModel.objects.select_for_update(
@@ -155,14 +171,17 @@ def _candidate(run: JobRun, name: str) -> EmbeddingModel:
     return model
 
 
-def _embed_pending(run: JobRun, model: EmbeddingModel) -> None:
-    """Go over the entries until a whole pass finds none that wants embedding."""
-    while True:
+def _embed_pending(run: JobRun, model: EmbeddingModel) -> bool:
+    """Go over the entries until a whole pass finds none that wants embedding.
+
+    False, at once, where a refresh is of a model that is no longer active.
+    """
+    while not _is_over(run, model):
         at = _cursor(run)
         ids = _pending(model, after=at.after, everything=at.everything)
         if not ids:
             if not at.found:
-                return
+                return True
             with run.step() as step:
                 step.advance(cursor=asdict(_Cursor(model.pk)))
             continue
@@ -176,6 +195,7 @@ def _embed_pending(run: JobRun, model: EmbeddingModel) -> None:
                 total=max(step.total or 0, done),
                 cursor=asdict(replace(at, after=ids[-1], found=True)),
             )
+    return False
 
 
 def _switch(run: JobRun, model: EmbeddingModel) -> bool | None:
@@ -187,6 +207,8 @@ def _switch(run: JobRun, model: EmbeddingModel) -> bool | None:
         locked = EmbeddingModel.objects.select_for_update(no_key=True).order_by("pk")
         is_active = Q(state=EmbeddingModel.State.ACTIVE)
         rows = {row.pk: row for row in locked.filter(is_active | Q(pk=model.pk))}
+        if _is_over(run, model):
+            return False
         ids = _pending(model, after=0, everything=False)
         if len(ids) >= _STEP_ENTRIES:
             step.advance(cursor=asdict(_Cursor(model.pk)))

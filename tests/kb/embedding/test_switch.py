@@ -16,6 +16,7 @@ from accounts.acting import as_owner
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue, request_cancel, retry
+from kb.documents.services import edit_document
 from kb.embedding import switch as embedding
 from kb.embedding import vector_index
 from kb.embedding.embedder import load_embedder
@@ -27,6 +28,7 @@ from kb.types import Scope
 from tests.factories import (
     make_audience,
     make_curator,
+    make_document,
     make_entries,
     make_entry,
     make_knowledge_base,
@@ -277,6 +279,55 @@ def test_switching_back_needs_no_embedding(tiny: str):
     assert (job.done, job.result["switched"]) == (0, True)
     assert active_model().name == "bundled"
     assert_complete("bundled")
+
+
+def queue_refresh() -> Job:
+    """Enqueue what follows the new title of a document, under the model active now."""
+    document = make_document()
+    entries = make_entries([f"Fee number {at}." for at in range(70)], document=document)
+    before = set(Job.objects.values_list("pk", flat=True))
+    edit_document(document_id=document.pk, title=f"The title of {len(entries)} fees")
+    embedding.enqueue_where_stale()
+    return Job.objects.exclude(pk__in=before).get()
+
+
+def test_a_new_title_during_a_switch_does_not_undo_it(tiny: str):
+    old, refresh = active_model(), queue_refresh()
+    switch = embed(tiny)
+    stale = EntryEmbedding.objects.filter(model=old).values_list("text_sha256")
+
+    before = sorted(stale)
+    run_job(refresh.pk, HANDLERS)
+
+    refresh.refresh_from_db()
+    old.refresh_from_db()
+    assert (refresh.state, refresh.result["switched"]) == (Job.State.SUCCEEDED, False)
+    assert (active_model().name, old.state) == (tiny, RETIRED)
+    assert (switch.result["switched"], sorted(stale)) == (True, before)
+    assert_complete(tiny)
+
+
+def test_a_refresh_that_a_switch_overtakes_ends_where_it_is(tiny: str):
+    refresh = queue_refresh()
+    run_job(refresh.pk, HANDLERS, is_stopping=stops_after(3))
+    embed(tiny)
+
+    run_job(refresh.pk, HANDLERS)
+
+    refresh.refresh_from_db()
+    assert (refresh.state, refresh.done) == (Job.State.SUCCEEDED, 64)
+    assert active_model().name == tiny
+
+
+def test_switching_back_is_no_refresh_that_waits(tiny: str):
+    refresh = queue_refresh()
+    embed(tiny)
+
+    call_command("switch_embedder", "bundled")
+
+    back = Job.objects.exclude(pk=refresh.pk).latest("created_at")
+    run_job(back.pk, HANDLERS)
+    assert active_model().name == "bundled"
 
 
 def test_tidying_removes_the_vectors_of_retired_models_alone(tiny: str, monkeypatch):
