@@ -24,6 +24,7 @@ from kb.search.evidence import prepare_index_scan
 from kb.search.sql import Parameter
 from kb.text.terms import same_numbers_and_denial
 
+APART: Final = (Entry.State.DRAFT, Entry.State.RETIRED)  # compared with nothing
 NEIGHBOURS = 8  # nearest entries that one is compared with
 MAX_DISTANCE = 1.0  # no labelled pair of one matter lies farther apart
 _STEP_ENTRIES = 50
@@ -179,7 +180,7 @@ def unjudged_pairs(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
 
 
 def _is_comparable(entry: Entry) -> bool:
-    return entry.state not in (Entry.State.DRAFT, Entry.State.RETIRED)
+    return entry.state not in APART
 
 
 def _judge_neighbours(

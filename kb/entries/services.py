@@ -8,9 +8,10 @@ from typing import Any, Unpack
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils import timezone
 
 from accounts.roles import Role, refuse_elsewhere
-from kb.conflicts.finding import refresh_conflicts
+from kb.conflicts.finding import APART, outdate_conflicts, refresh_conflicts
 from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
@@ -77,8 +78,9 @@ def edit_entry(
     """Change an entry and write what it says now as its next revision.
 
     A changed text, question or expiry of a verified entry needs a new verification: it
-    is `author`'s own where `may_verify`, otherwise the entry goes back to
-    needs_review with `UNVERIFIED_CONFIDENCE`. Changes that change nothing write nothing.
+    is `author`'s own where `may_verify`, unless the entry has expired by what it says
+    now; otherwise the entry goes back to needs_review with `UNVERIFIED_CONFIDENCE`.
+    Changes that change nothing write nothing.
     """
     model = active_model(for_share=True)
     entry, number = revisions.lock(entry_id, expected_revision, by=author, least=least)
@@ -99,6 +101,8 @@ def edit_entry(
         write_vectors([entry], model=model, prepared=prepared)
     if changed & {"text", "question"}:
         refresh_conflicts(entry.pk)
+    if "state" in changed and entry.state in APART:
+        outdate_conflicts(entry.pk)
     return entry
 
 
@@ -158,7 +162,8 @@ def _settle_verification(
     if "state" in changed:
         revisions.withdraw_verification(entry, state=check_state(changes["state"]))
     elif was_verified and changed & NEEDS_NEW_VERIFICATION:
-        if verifier is not None:
+        # What has expired answers nothing, so nobody confirms it by the way.
+        if verifier is not None and not entry.has_expired(timezone.now()):
             revisions.set_verified(entry, verifier)
         else:
             revisions.withdraw_verification(entry, state=Entry.State.NEEDS_REVIEW)

@@ -19,7 +19,12 @@ from accounts.roles import Role, bases_of_role
 from accounts.undo import ChangedSinceError, some_of, undoes
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
-from kb.conflicts.finding import outdate_conflicts, refresh_conflicts, texts_digest
+from kb.conflicts.finding import (
+    APART,
+    outdate_conflicts,
+    refresh_conflicts,
+    texts_digest,
+)
 from kb.conflicts.models import Conflict
 from kb.embedding.services import active_model, write_vectors
 from kb.enrichment.models import Proposal
@@ -40,7 +45,6 @@ _HAPPENED = {
     "postponed_until": "postponed",
     "waiting_since": "sent to review",
 }
-_APART = (Entry.State.DRAFT, Entry.State.RETIRED)  # compared with nothing
 _EMBEDDED = {"question", "text", "document_id", "section_id", "audience_id"}
 _BATCH = 500
 
@@ -194,7 +198,7 @@ class _Turn:
         self._restore_dates()
         for entry in said_else:
             refresh_conflicts(entry.pk)
-        apart = [entry.pk for entry in moved if entry.state in _APART]
+        apart = [entry.pk for entry in moved if entry.state in APART]
         outdate_conflicts(*apart)
         to_compare = self._reopen()
         if not Audience.objects.all().are_all_visible_to(self.by):
@@ -262,7 +266,7 @@ class _Turn:
                 len(pair) == len(_pair(row))
                 and not self.refused.keys() & set(_pair(row))
                 and _decision(row) == self.noted["conflicts"][str(row.pk)]
-                and not {entry.state for entry in pair} & set(_APART)
+                and not {entry.state for entry in pair} & set(APART)
                 and texts_digest(*pair) == row.texts_sha256
             ):
                 opened.append(row.pk)

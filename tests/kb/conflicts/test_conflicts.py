@@ -26,6 +26,7 @@ from kb.upkeep.conflict_resolution import (
     override_conflict,
     resolve_conflict,
     resolve_written,
+    verify_undisputed,
 )
 from tests.factories import (
     make_audience,
@@ -112,6 +113,16 @@ def test_retiring_an_entry_makes_its_conflicts_outdated(pair, conflict):
 
     conflict.refresh_from_db()
     assert conflict.state == Conflict.State.OUTDATED
+
+
+def test_an_entry_that_is_a_draft_again_holds_up_no_other(pair, conflict):
+    by = make_curator()
+
+    edit_entry(entry_id=pair[1].pk, author=by, may_verify=True, state="draft")
+
+    conflict.refresh_from_db()
+    assert conflict.state == Conflict.State.OUTDATED
+    assert verify_undisputed(entry_id=pair[0].pk, by=by).state == Entry.State.VERIFIED
 
 
 def test_what_was_kept_is_not_asked_again_until_a_text_changes(pair, conflict):

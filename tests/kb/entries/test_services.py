@@ -270,6 +270,24 @@ def test_edit_by_one_who_may_not_verify_takes_the_verification_away(changes):
     assert (edited.verified_by, edited.verified_at) == (None, None)
 
 
+@pytest.mark.parametrize("text", ["", "It costs 15 euros."])
+def test_an_edit_by_which_an_entry_has_ended_does_not_verify_it(text):
+    entry = make_entry()
+    past = datetime.now(UTC) - timedelta(days=1)
+
+    edited = edit_entry(
+        entry_id=entry.pk,
+        author=make_user(Role.CURATOR),
+        may_verify=True,
+        valid_until=past,
+        **({"text": text} if text else {}),
+    )
+
+    edited.refresh_from_db()
+    assert (edited.state, edited.valid_until) == (Entry.State.NEEDS_REVIEW, past)
+    assert (edited.verified_by, edited.verified_at) == (None, None)
+
+
 def test_change_that_no_verification_vouches_for_keeps_it():
     entry = make_entry()
     owner = make_user(Role.SME)
