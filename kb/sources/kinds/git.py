@@ -169,7 +169,7 @@ def _run(
         finally:
             _end(process, alive)
         if not inside:
-            bounds.take(_size(folder))
+            bounds.check_room(_size(folder))  # documents count when they are read
         if process.returncode:
             said.seek(0)
             message = said.read(_MAX_MESSAGE).decode("utf-8", "replace").strip()

@@ -10,6 +10,8 @@ import pytest
 
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Document
+from kb.sources.kinds import Bounds, Place
+from kb.sources.kinds.git import Git
 from kb.sources.kinds.interface import SourceBoundsError
 from tests.kb.sources.following import (
     ABROAD,
@@ -138,6 +140,19 @@ def test_a_repository_that_is_too_large_is_not_cloned_to_its_end(repository, set
     source = follow("git", repository.folder)
 
     assert "more than 1 MiB" in failed(source, SourceBoundsError)
+
+
+def test_what_is_cloned_and_then_read_is_counted_once(repository, settings):
+    repository.write("prices.csv", os.urandom(350_000).hex())
+    repository.commit()
+    settings.SOURCE_MAX_MIB = 1
+    bounds = Bounds()
+
+    with Git().open(Place(str(repository.folder), bounds=bounds)) as found:
+        read = sum(len(each.read({}).content) for each in found)
+
+    assert read > 700_000
+    assert bounds.bytes_left == 1024 * 1024 - read
 
 
 def test_what_git_started_writes_no_more_once_git_is_ended(
