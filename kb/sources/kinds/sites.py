@@ -41,7 +41,7 @@ def _as_utf8(content: bytes, media_type: str) -> bytes:
         return content
     try:
         return content.decode(charset).encode()
-    except (LookupError, UnicodeDecodeError):
+    except (LookupError, ValueError):  # no text's encoding, or not this one's
         return content  # its bytes say more than its server does
 
 
@@ -113,7 +113,7 @@ def _root(address: str, place: Place) -> etree._Element:
 
 def _page(
     address: str,
-    marker: str,
+    changed: str,
     place: Place,
     *,
     title: str = "",
@@ -127,10 +127,19 @@ def _page(
     return Listed(
         key=address,
         title=title,
-        marker=marker,
+        marker=_marker(changed),
         groups=(*folders(path), *groups),
         read=read,
     )
+
+
+def _marker(changed: str) -> str:
+    """Return when a page changed, if it says the time: a day may see a second edit.
+
+    A day alone is often written as its midnight.
+    """
+    _, _, time = changed.partition("T")
+    return changed if time and not time.startswith("00:00") else ""
 
 
 def _item(item: etree._Element, place: Place) -> Listed | None:
@@ -146,7 +155,6 @@ def _item(item: etree._Element, place: Place) -> Listed | None:
     )
     address = urljoin(place.address, link)
     title = child_text(item, "title")
-    marker = child_text(item, "updated", "pubDate", "date", "published")
     groups = tuple(
         text
         for each in item
@@ -156,9 +164,14 @@ def _item(item: etree._Element, place: Place) -> Listed | None:
     whole = _markup(item)
     if not whole:
         return (
-            _page(address, marker, place, title=title, groups=groups) if link else None
+            # When it was published says nothing of later edits.
+            _page(
+                address, child_text(item, "updated"), place, title=title, groups=groups
+            )
+            if link
+            else None
         )
-    key = child_text(item, "guid", "id") or address
+    key = child_text(item, "guid", "id") or (address if link else _own_key(item))
     content = f"<html><body>{whole}</body></html>".encode()
     return Listed(
         key=key,
@@ -167,6 +180,13 @@ def _item(item: etree._Element, place: Place) -> Listed | None:
         groups=groups,
         read=lambda known: Content(content, "item.html"),
     )
+
+
+def _own_key(item: etree._Element) -> str:
+    """Return a key of an item that has neither an id nor a link."""
+    published = child_text(item, "pubDate", "date", "published")
+    said = f"{child_text(item, 'title')}\0{published}".strip("\0") or _markup(item)
+    return hashlib.sha256(said.encode()).hexdigest()
 
 
 def _markup(item: etree._Element) -> str:

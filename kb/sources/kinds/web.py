@@ -153,6 +153,8 @@ def _get(url: SplitResult, place: Place, known: Mapping[str, str]) -> _Response:
             f"{url.geturl()} has more than {settings.IMPORT_MAX_MIB} MiB; raise "
             "NESCIO_IMPORT_MAX_MIB.",
         )
+    if response.length:  # bytes are due: no error of a read with a limit
+        raise SourceError("address", f"{url.geturl()} ended early.")
     bounds.take(len(content))
     named = {name.lower(): value for name, value in response.getheaders()}
     return _Response(response.status, named, content)

@@ -1,5 +1,6 @@
 """Followed sitemaps and feeds, of a real server that changes and misbehaves."""
 
+import re
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +24,7 @@ class Site:
 
     pages: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     moved: dict[str, str] = field(default_factory=dict)
+    cut: set[str] = field(default_factory=set)  # end after half of their bytes
     asked: list[tuple[str, int]] = field(default_factory=list)
     address: str = ""
 
@@ -70,7 +72,8 @@ def site(settings, import_directory):
             if etag:
                 self.send_header("ETag", etag)
             self.end_headers()
-            self.wfile.write(content)
+            half = len(content) // 2 if self.path in found.cut else None
+            self.wfile.write(content[:half])
 
         def log_message(self, *_: object) -> None:
             pass
@@ -113,15 +116,52 @@ def test_a_sitemap_is_followed_and_asks_only_for_what_changed(site):
     assert proposed() == {"A transfer abroad costs 3 euros."}
 
 
-def test_a_page_whose_date_is_the_same_is_not_asked_for(site):
+def test_a_page_whose_time_of_change_is_the_same_is_not_asked_for(site):
     source = start(site)
-    site.sitemap("/help/cards", "/help/abroad", lastmod="2026-01-01")
+    site.sitemap("/help/cards", "/help/abroad", lastmod="2026-01-01T09:30:00Z")
     check(source)
     site.asked.clear()
 
     check(source)
 
     assert site.asked == [("/sitemap.xml", 200)]
+
+
+@pytest.mark.parametrize("day", ["2026-01-01", "2026-01-01T00:00:00+01:00"])
+def test_a_second_change_on_one_day_is_seen(site, day):
+    source = start(site)
+    site.sitemap("/help/cards", "/help/abroad", lastmod=day)
+    check(source)
+    site.put("/help/cards", "A replacement card costs 15 euros.")
+
+    assert check(source) == {
+        "listed": 2, "changed": 1, "unchanged": 1, "entries_changed": 1,
+    }  # fmt: skip
+
+
+def test_a_page_whose_connection_breaks_is_not_imported_as_if_whole(site):
+    source = start(site)
+    check(source)
+    site.put("/help/cards", "A replacement card costs 15 euros. " + "It is red. " * 50)
+    site.cut.add("/help/cards")
+
+    assert check(source) == {"listed": 2, "failed": 1, "unchanged": 1}
+    assert "ended early" in source.documents.get(key__endswith="cards").error
+    assert proposed() == set()
+
+    site.cut.clear()
+    assert check(source)["changed"] == 1
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "none", "ascii"])
+def test_an_encoding_that_a_server_names_wrongly_is_passed_over(site, charset):
+    source = start(site)
+    site.put("/help/cards", "A replacement card costs 12 euros in Zürich.")
+    _, content = site.pages["/help/cards"]
+    site.pages["/help/cards"] = (f"text/html; charset={charset}", content)
+
+    assert check(source)["new"] == 2
+    assert "A replacement card costs 12 euros in Zürich." in texts()
 
 
 def test_an_index_of_sitemaps_is_followed(site):
@@ -270,6 +310,32 @@ def test_a_feed_brings_the_latest_and_proposes_nothing(site):
     assert check(source) == {"listed": 1, "new": 1, "entries_created": 1}
     assert (len(texts()), proposed()) == (2, set())
     assert set(Document.objects.values_list("title", flat=True)) == {"Cards", "Loans"}
+
+
+def test_items_without_an_id_or_a_link_are_told_apart(site):
+    named = "".join(
+        ITEM.format(f"News {number}", f"Fee {number} is {number} euros.", "Prices")
+        for number in range(3)
+    )
+    site.xml("/feed.xml", FEED.format(re.sub("<guid>.*?</guid>", "", named)))
+    source = follow("feed", site.at("/feed.xml"))
+
+    assert check(source) == {"listed": 3, "new": 3, "entries_created": 3}
+    assert check(source) == {"listed": 3, "unchanged": 3}
+
+
+def test_a_page_that_a_feed_names_is_read_again_after_an_edit(site):
+    start(site)
+    item = (
+        f"<item><title>Cards</title><link>{site.at('/help/cards')}</link>"
+        "<pubDate>Thu, 01 Jan 2026 09:30:00 GMT</pubDate></item>"
+    )
+    site.xml("/feed.xml", FEED.format(item))
+    source = follow("feed", site.at("/feed.xml"), name="News")
+    check(source)
+    site.put("/help/cards", "A replacement card costs 15 euros.")
+
+    assert check(source)["changed"] == 1
 
 
 def test_a_picture_of_an_item_is_not_its_text(site):
