@@ -12,12 +12,14 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from accounts.exceptions import ConflictError, NescioError, NotFoundError
 from accounts.roles import Role, has_role_in
-from jobs.exceptions import JobInterruptedError, LeaseLostError
-from jobs.run import JobRun
+from jobs.exceptions import JobCancelledError, JobInterruptedError, LeaseLostError
+from jobs.models import Job
+from jobs.run import RETRYABLE, JobRun
 from kb.audiences.models import Audience
 from kb.documents.models import Document
 from kb.documents.services import edit_document
@@ -58,11 +60,17 @@ def follow_in_background(run: JobRun) -> dict[str, object]:
         raise SourceNotFoundError(f"There is no source {key}.")
     try:
         return _Check(run, source).result()
-    except (JobInterruptedError, LeaseLostError):
-        raise  # another run goes on
+    except (JobInterruptedError, JobCancelledError, LeaseLostError):
+        raise  # it says nothing of the source
     except (NescioError, OSError) as error:
-        FollowedSource.objects.filter(pk=source.pk).update(error=str(error))
+        if not (isinstance(error, RETRYABLE) and _is_tried_again(run)):
+            FollowedSource.objects.filter(pk=source.pk).update(error=str(error))
         raise
+
+
+def _is_tried_again(run: JobRun) -> bool:
+    tried = Job.objects.filter(attempts_without_progress__lt=F("max_attempts"))
+    return tried.filter(pk=run.job_id).exists()
 
 
 class _Check:

@@ -11,9 +11,10 @@ from accounts.acting import acting_for, unrestricted
 from accounts.exceptions import ConflictError, NescioError
 from accounts.models import AuditEntry
 from accounts.roles import Role
-from jobs.exceptions import JobInterruptedError
+from jobs.exceptions import JobInterruptedError, RetryableJobError
 from jobs.models import Job
 from jobs.run import run_job
+from jobs.services import request_cancel
 from kb.entries.states import retire_entry, verify_entry
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
 from kb.models import Document, Entry, Flag, FollowedSource, Import, Section
@@ -446,6 +447,42 @@ def test_a_source_that_is_renamed_goes_on_with_its_documents(folder):
     assert (counted["new"], counted["changed"]) == (1, 1)
     assert Document.objects.count() == before + 1
     assert not any("12 euros" in text for text in texts() - proposed())
+
+
+def test_a_check_that_is_cancelled_says_nothing_of_its_source(folder):
+    source = follow("folder", folder)
+    job = check_now(source.pk, by=make_curator())
+
+    def cancelled(run):
+        request_cancel(job.pk, by=make_curator())
+        return follow_in_background(run)
+
+    run_job(job.pk, {KIND: cancelled})
+
+    job.refresh_from_db()
+    source.refresh_from_db()
+    assert (job.state, source.error) == (Job.State.CANCELLED, "")
+
+
+@pytest.mark.parametrize(("attempts", "said"), [(2, ""), (1, "Come back later.")])
+def test_a_source_fails_when_nothing_is_tried_again(folder, attempts, said):
+    source = follow("folder", folder)
+    job = check_now(source.pk, by=make_curator())
+    Job.objects.filter(pk=job.pk).update(max_attempts=attempts)
+
+    def busy(run):
+        def check() -> None:
+            raise RetryableJobError("Come back later.")
+
+        run.check = check
+        return follow_in_background(run)
+
+    run_job(job.pk, {KIND: busy})
+
+    job.refresh_from_db()
+    source.refresh_from_db()
+    assert job.state == (Job.State.QUEUED if attempts == 2 else Job.State.FAILED)
+    assert source.error == said
 
 
 def test_retirement_is_proposed_where_the_check_that_waits_would_not(folder):
