@@ -189,10 +189,8 @@ class _Check:
         audience: Audience,
     ) -> Import:
         # What is known of a document goes before the source's name, which may change.
-        new = f"{self._source.name}/{listed.key}"
-        source = listed.key if "://" in listed.key else new
-        if followed.document is not None:
-            source = followed.document.source
+        known = followed.document
+        source = known.source if known else self._new_name(listed.key)
         upload = Upload(
             file=io.BytesIO(content.content),
             name=content.name,
@@ -211,6 +209,20 @@ class _Check:
                 yield
 
         return run_import(row.pk, apply=True, writing=writing, check=self._run.check)
+
+    def _new_name(self, key: str) -> str:
+        """Return what a new document is called: as none of another source is."""
+        source = self._source
+        name = key if "://" in key else f"{source.name}/{key}"
+        followed = FollowedDocument.objects.filter(
+            document__knowledge_base=source.knowledge_base_id, document__source=name
+        )
+        # What another check is about to bring is known by its import alone.
+        coming = Import.objects.filter(
+            knowledge_base=source.knowledge_base_id, source=name, followed__isnull=False
+        ).exclude(followed=source)
+        is_taken = followed.exists() or coming.exists()
+        return f"{name}#{source.pk}" if is_taken else name
 
     def _finish(
         self, listed: Mapping[str, Listed], named: Mapping[str, Audience]

@@ -449,6 +449,41 @@ def test_a_source_that_is_renamed_goes_on_with_its_documents(folder):
     assert not any("12 euros" in text for text in texts() - proposed())
 
 
+def test_a_source_called_as_another_was_has_documents_of_its_own(folder):
+    first = follow("folder", folder)
+    check(first)
+    FollowedSource.objects.filter(pk=first.pk).update(name="Old help")
+    (folder / "cards.md").rename(folder / "help" / "cards.md")
+    (folder / "help" / "cards.md").write_text(LOANS)
+    (folder / "cards.md").write_text(CARDS)
+    (folder / "help" / "help").mkdir()
+    (folder / "help" / "help" / "abroad.md").write_text(LOANS)
+
+    second = follow("folder", folder / "help")
+
+    assert check(second)["new"] == 3
+    assert proposed() == set()
+    called = second.documents.order_by("key").values_list("document__source", flat=True)
+    assert list(called) == [
+        "Help/abroad.md", f"Help/cards.md#{second.pk}", f"Help/help/abroad.md#{second.pk}",
+    ]  # fmt: skip
+    assert check(second) == {"listed": 3, "unchanged": 3}
+
+
+def test_a_document_that_another_check_is_about_to_bring_is_left_to_it(folder):
+    first = follow("folder", folder)
+    FollowedSource.objects.filter(pk=first.pk).update(name="Old help")
+    Import.objects.create(
+        source="Help/cards.md", followed=first, file_name="cards.md", format="markdown",
+        knowledge_base=first.knowledge_base, audience=make_audience(),
+    )  # fmt: skip
+
+    second = follow("folder", folder)
+    check(second)
+
+    assert Document.objects.filter(source=f"Help/cards.md#{second.pk}").exists()
+
+
 def test_a_check_that_is_cancelled_says_nothing_of_its_source(folder):
     source = follow("folder", folder)
     job = check_now(source.pk, by=make_curator())

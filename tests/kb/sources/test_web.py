@@ -338,6 +338,20 @@ def test_a_page_that_a_feed_names_is_read_again_after_an_edit(site):
     assert check(source)["changed"] == 1
 
 
+def test_two_sources_that_list_one_page_have_a_document_each(site):
+    first = start(site)
+    check(first)
+    linked = f"<item><title>C</title><link>{site.at('/help/cards')}</link></item>"
+    site.xml("/feed.xml", FEED.format(linked))
+    second = follow("feed", site.at("/feed.xml"), name="News")
+
+    assert check(second)["new"] == 1
+    address = site.at("/help/cards")
+    assert second.documents.get().document.source == f"{address}#{second.pk}"
+    assert first.documents.get(key=address).document.source == address
+    assert check(second) == {"listed": 1, "unchanged": 1}
+
+
 def test_a_picture_of_an_item_is_not_its_text(site):
     picture = (
         '<item><media:content xmlns:media="http://search.yahoo.com/mrss/" url="a.png"/>'
