@@ -7,10 +7,12 @@ Confluence: a space exported as HTML (a page a file, `index.html` names the spac
 import hashlib
 import io
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -23,6 +25,10 @@ from .web import child_text
 
 _ENTITIES = "entities.xml"
 _MAIN = "main-content"
+_CDATA = re.compile(r"<ac:plain-text-(link-)?body>\s*<!\[CDATA\[")
+# An export writes "]] >", for it has a body in a CDATA of its own.
+_CDATA_END = re.compile(r"\]\] ?>\s*</ac:plain-text-(?:link-)?body>")
+_CDATA_GOES_ON = re.compile(r"\]\] ?><!\[CDATA\[")
 
 
 class _Export:
@@ -135,7 +141,7 @@ def _entities(root: Path, bounds: Bounds) -> Iterator[Listed]:
     path = next(each for each in files_below(root, bounds) if each.name == _ENTITIES)
     space = _read_entities(read_file(root, path, bounds, is_document=False))
     for number, title in space.titles.items():
-        body = space.bodies.get(number, "")
+        body = _with_code(space.bodies.get(number, ""))
         yield Listed(
             key=number,
             title=title,
@@ -145,6 +151,19 @@ def _entities(root: Path, bounds: Bounds) -> Iterator[Listed]:
                 title, _markup(_parsed(f"<div>{body}</div>".encode()))
             ),
         )
+
+
+def _with_code(body: str) -> str:
+    """Write as HTML what a body holds as CDATA, which a parser of HTML does not know."""
+    *parts, rest = _CDATA_END.split(body)
+    written = []
+    for part in parts:
+        if begin := _CDATA.search(part):
+            tag = "span" if begin[1] else "pre"
+            text = escape(_CDATA_GOES_ON.sub("", part[begin.end() :]))
+            part = f"{part[: begin.start()]}<{tag}>{text}</{tag}>"
+        written.append(part)
+    return "".join((*written, rest))
 
 
 def _read_entities(content: bytes) -> _Space:

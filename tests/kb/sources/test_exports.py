@@ -3,10 +3,12 @@
 import json
 
 import pytest
+from lxml import html
 
 from accounts.roles import Role
 from kb.exceptions import InvalidKnowledgeError
 from kb.models import Document, Entry
+from kb.sources.kinds.exports import _with_code
 from tests.factories import make_audience, make_user
 from tests.kb.sources.following import check, failed, follow, proposed, texts
 
@@ -128,6 +130,42 @@ def test_an_xml_export_is_read_by_labels_without_drafts_versions_and_the_restric
         "entries_created": 1, "entries_changed": 1, "proposed": 1,
     }  # fmt: skip
     assert proposed() == {ABROAD}
+
+
+CODE = (
+    "<p>Run this:</p>"
+    '<ac:structured-macro ac:name="code"><ac:parameter ac:name="language">bash'
+    "</ac:parameter><ac:plain-text-body><![CDATA[{}]]{}></ac:plain-text-body>"
+    "</ac:structured-macro><p>Then call <ac:link><ac:plain-text-link-body>"
+    "<![CDATA[Tom & Ann]]{}></ac:plain-text-link-body></ac:link> at once.</p>"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "read"),
+    [
+        ("restart <card> > /dev/null", None),
+        ("[[ -f x ]] > /dev/null && <b>", None),
+        ("print a[b[0]]]]{}><![CDATA[> 3", "print a[b[0]]> 3"),
+    ],
+)
+def test_code_of_a_page_is_read_as_it_stands(code, read):
+    for end in ("", " "):  # as a page is stored, and as an export writes it
+        body = _with_code(CODE.format(code.format(end), end, end))
+        page = html.document_fromstring(body)
+
+        assert page.findtext(".//pre") == (read or code)
+        assert page.xpath("//p[2]")[0].text_content() == "Then call Tom & Ann at once."
+
+
+def test_code_of_an_export_is_imported_whole(directory):
+    code = CODE.format("systemctl restart cards > /dev/null", " ", " ")
+    (directory / "entities.xml").write_text(entities(page(10, "Cards", code)))
+
+    check(follow("confluence", directory))
+
+    assert any("systemctl restart cards > /dev/null" in text for text in texts())
+    assert not any("]]" in text for text in texts())
 
 
 def article(number: int, title: str, body: str, **more: object) -> dict[str, object]:
