@@ -30,9 +30,10 @@ from kb.imports.running import run_import
 from kb.imports.services import Upload, start_import, unfinished_import
 from kb.sources.kinds import Bounds, Content, Kind, Listed, Place, find_kind
 from kb.sources.kinds.interface import RESTRICTED
+from kb.sources.listing import Listing, known_documents, read_list
 from kb.sources.models import FollowedDocument, FollowedSource, FollowRule
 from kb.sources.services import credential_of
-from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
+from kb.text.cleaning import TITLE_LIMIT
 from kb.upkeep.retirement import propose_retirement
 
 COUNTS = (
@@ -84,20 +85,20 @@ class _Check:
         self._owner = _fit_owner(source, self._rules)
         counts: Mapping[str, int] = run.cursor.get("counts", {})
         self._counts = {**dict.fromkeys(COUNTS, 0), **counts}
-        self._misnamed = 0
 
     def result(self) -> dict[str, object]:
         source, bounds = self._source, Bounds(self._run.check)
         self._kind.check_address(source.address)
         place = Place(source.address, credential_of(source), bounds)
         with self._kind.open(place) as found:
-            listed = self._listed(found, bounds)
+            listing = read_list(found, bounds)
+            listed = listing.documents
             named = {
                 key: audience
                 for key, each in listed.items()
                 if (audience := audience_for(each.groups, self._rules)) is not None
             }
-            known = {each.key: each for each in source.documents.all()}
+            known = known_documents(source)
             todo = [
                 key
                 for key, audience in named.items()
@@ -108,24 +109,8 @@ class _Check:
             for count, key in enumerate(todo, start=done + 1):
                 bounds.seconds_left()
                 self._bring(listed[key], known.get(key), named[key], count, total)
-        self._finish(listed, named)
+        self._finish(listing, named)
         return {"source": source.pk, **self._counts}
-
-    def _listed(self, found: Iterator[Listed], bounds: Bounds) -> dict[str, Listed]:
-        listed: dict[str, Listed] = {}
-        for each in found:
-            if each.key.isprintable() and 0 < len(each.key) <= SOURCE_LIMIT:
-                listed.setdefault(each.key, each)
-            else:
-                self._misnamed += 1
-            if len(listed) + self._misnamed > bounds.documents:
-                raise InvalidKnowledgeError(
-                    "address",
-                    f"The source has more than {bounds.documents:,} documents; follow a "
-                    "part of it, or raise NESCIO_SOURCE_MAX_DOCUMENTS.",
-                )
-            bounds.seconds_left()
-        return listed
 
     def _bring(
         self,
@@ -224,10 +209,8 @@ class _Check:
         is_taken = followed.exists() or coming.exists()
         return f"{name}#{source.pk}" if is_taken else name
 
-    def _finish(
-        self, listed: Mapping[str, Listed], named: Mapping[str, Audience]
-    ) -> None:
-        source, note = self._source, ""
+    def _finish(self, listing: Listing, named: Mapping[str, Audience]) -> None:
+        source, listed, note = self._source, listing.documents, ""
         kept = source.documents.kept()
         gone = [each for each in kept if each.key not in named]
         standing = kept.count()
@@ -241,11 +224,7 @@ class _Check:
                 "it is right, choose “Propose what is missing”."
             )
             gone = []
-        if self._misnamed:
-            note = (
-                f"{note} {self._misnamed} documents were left out: their names are longer "
-                f"than {SOURCE_LIMIT} characters, or not printable."
-            ).strip()
+        note = f"{note} {listing.note}".strip()
         with self._run.step() as step:
             for each in gone:
                 self._counts["proposed"] += self._propose(each, each.key in listed)
@@ -256,7 +235,7 @@ class _Check:
                 "listed": len(listed),
                 "unnamed": len(listed) - len(named),
                 "gone": len(gone),
-                "failed": self._misnamed + failed.count(),
+                "failed": listing.misnamed + failed.count(),
             }
             written = counts["new"] + counts["changed"] + counts["failed"]
             counts["unchanged"] = max(len(named) - written, 0)

@@ -8,14 +8,15 @@ own, writes nothing and knows no entry.
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from .exports import Confluence, Zendesk
+from .exports import Confluence, Zendesk, article_address
 from .files import Folder
 from .git import Git
 from .interface import Bounds, Content, Kind, Listed, Place, SourceError
 from .sites import Feed, Sitemap
 
 __all__ = [
-    "KINDS", "Bounds", "Content", "Kind", "Listed", "Place", "SourceError", "find_kind",
+    "KINDS", "Bounds", "Content", "Kind", "Listed", "Place", "SourceError",
+    "current_key", "find_kind",
 ]  # fmt: skip
 
 
@@ -30,3 +31,8 @@ def find_kind(name: str) -> Kind:
             "kind", f"There is no kind {name[:50]!r}; there are: {', '.join(KINDS)}."
         )
     return kind
+
+
+def current_key(kind: str, key: str) -> str:
+    """Return how a kind calls a document that it may have called otherwise before."""
+    return article_address(key) if kind == Zendesk.name else key

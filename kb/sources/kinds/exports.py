@@ -29,6 +29,7 @@ _CDATA = re.compile(r"<ac:plain-text-(link-)?body>\s*<!\[CDATA\[")
 # An export writes "]] >", for it has a body in a CDATA of its own.
 _CDATA_END = re.compile(r"\]\] ?>\s*</ac:plain-text-(?:link-)?body>")
 _CDATA_GOES_ON = re.compile(r"\]\] ?><!\[CDATA\[")
+_TITLE_IN_ADDRESS = re.compile(r"(/articles/[0-9]+)-.*", re.DOTALL)
 
 
 class _Export:
@@ -287,6 +288,11 @@ def _answer(root: Path, path: PurePosixPath, bounds: Bounds) -> _Answer:
         ) from error
 
 
+def article_address(address: str) -> str:
+    """Return an article's address without its title, which leads there as well."""
+    return _TITLE_IN_ADDRESS.sub(r"\1", address)
+
+
 def _articles(answers: list[_Answer]) -> Iterator[Listed]:
     sections = {each.id: each for answer in answers for each in answer.sections}
     categories = {each.id: each for answer in answers for each in answer.categories}
@@ -307,7 +313,7 @@ def _article(
     if any(each is not None for each in segments):
         groups.append(RESTRICTED)
     return Listed(
-        key=article.html_url or f"{article.id}/{article.locale}",
+        key=article_address(article.html_url) or f"{article.id}/{article.locale}",
         title=article.title,
         marker=_digest(article.title, article.body or ""),
         groups=tuple(groups),

@@ -3,11 +3,12 @@
 import json
 
 import pytest
+from django.utils import timezone
 from lxml import html
 
 from accounts.roles import Role
 from kb.exceptions import InvalidKnowledgeError
-from kb.models import Document, Entry
+from kb.models import Document, Entry, FollowedDocument
 from kb.sources.kinds.exports import _with_code
 from tests.factories import make_audience, make_user
 from tests.kb.sources.following import check, failed, follow, proposed, texts
@@ -220,6 +221,46 @@ def test_a_help_centre_is_read_without_drafts_and_what_not_everybody_sees(direct
         "entries_created": 1, "entries_changed": 1, "proposed": 1,
     }  # fmt: skip
     assert proposed() == {ABROAD}
+
+
+def titled(number: int, title: str, body: str) -> dict[str, object]:
+    address = f"https://help.example.org/hc/en-us/articles/{number}"
+    return article(number, title, body, html_url=f"{address}-{title.replace(' ', '-')}")
+
+
+def test_an_article_that_is_renamed_stays_the_same_document(directory):
+    export, others = directory / "page.json", article(2, "Abroad", ABROAD)
+    export.write_text(answer(titled(1, "Cards", CARDS), others))
+    source = follow("zendesk", directory)
+    check(source)
+    entry = Entry.objects.get(text=CARDS)
+
+    export.write_text(answer(titled(1, "Cards and fees", CARDS), others))
+
+    assert check(source) == {"listed": 2, "unchanged": 2}
+    assert (Entry.objects.get(text=CARDS), proposed()) == (entry, set())
+    address = "https://help.example.org/hc/en-us/articles/1"
+    assert entry.document.source == address
+
+
+def test_articles_keyed_by_their_titles_before_are_known_by_their_numbers(directory):
+    export, others = directory / "page.json", article(2, "Abroad", ABROAD)
+    export.write_text(answer(titled(1, "Cards", CARDS), others))
+    source = follow("zendesk", directory)
+    check(source)
+    address = "https://help.example.org/hc/en-us/articles/1"
+    now = source.documents.get(key=address)
+    now.key = f"{address}-Cards"
+    now.save()
+    gone = FollowedDocument.State.GONE
+    for key in (address, f"{address}-Old-cards"):  # of names that it had before
+        source.documents.create(key=key, state=gone, changed_at=timezone.now())
+    export.write_text(answer(titled(1, "New cards", CARDS), others))
+
+    assert check(source) == {"listed": 2, "unchanged": 2}
+    assert check(source) == {"listed": 2, "unchanged": 2}
+    assert proposed() == set()
+    assert source.documents.get(key=address) == now
 
 
 @pytest.mark.parametrize(

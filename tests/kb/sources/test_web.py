@@ -324,6 +324,18 @@ def test_items_without_an_id_or_a_link_are_told_apart(site):
     assert check(source) == {"listed": 3, "unchanged": 3}
 
 
+def test_items_of_one_id_are_counted(site):
+    items = "".join(
+        ITEM.format("News", f"Fee {number} is {number} euros.", "Prices")
+        for number in (1, 2, 2)
+    )
+    site.xml("/feed.xml", FEED.format(items))
+    source = follow("feed", site.at("/feed.xml"))
+
+    assert check(source)["listed"] == 1
+    assert source.note.startswith("2 documents were left out: another one has the same")
+
+
 def test_a_page_that_a_feed_names_is_read_again_after_an_edit(site):
     start(site)
     item = (
