@@ -1,8 +1,10 @@
+from collections.abc import Iterable
 from typing import Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.models import User
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -21,6 +23,7 @@ from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
+from kb.exceptions import InvalidKnowledgeError
 from kb.imports.decisions import COUNTS, WRITTEN, Action, Example, examples_for
 from kb.imports.models import Import, PlannedEntry
 from kb.imports.readers.formats import NAMED, SUFFIXES
@@ -43,11 +46,23 @@ _COLOURS = {
 }
 
 
+class _FilesInput(UnfoldAdminFileFieldWidget):  # type: ignore[misc]  # unfold ships no types
+    allow_multiple_selected = True
+
+
+class _FilesField(forms.FileField):
+    """One or more files, each cleaned as one is."""
+
+    widget = _FilesInput(attrs={"accept": ",".join(SUFFIXES)})
+
+    def clean(self, data: Any, initial: Any = None) -> list["UploadedFile[Any]"]:  # noqa: ANN401  # as Django's
+        return [
+            super(_FilesField, self).clean(each, initial) for each in data or [None]
+        ]
+
+
 class ImportForm(StyledForm):
-    file = forms.FileField(
-        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ",".join(SUFFIXES)}),
-        help_text=f"{NAMED}.",
-    )
+    file = _FilesField(label="Files", help_text=f"{NAMED}. You may choose several.")
     knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.none())
     audience = forms.ModelChoiceField(
         Audience.objects.none(),
@@ -56,12 +71,13 @@ class ImportForm(StyledForm):
     title = forms.CharField(
         required=False,
         max_length=TITLE_LIMIT,
-        help_text="Of the document; empty takes its own.",
+        help_text="Of the document, for a single file; empty takes its own.",
     )
     source = forms.CharField(
         required=False,
         max_length=SOURCE_LIMIT,
-        help_text="Names the document for later versions; empty takes the file's name.",
+        help_text="Names the document for later versions, for a single file; empty "
+        "takes the file's name.",
     )
     product_line = forms.ModelChoiceField(
         Tag.objects.product_lines(),
@@ -97,10 +113,23 @@ class ImportForm(StyledForm):
             if len(rows) == 1:
                 field.initial = rows[0]
 
-    def upload(self) -> Upload:
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        names = [file.name for file in values.get("file", ())]
+        for name in ("title", "source"):
+            if len(names) > 1 and values.get(name):
+                self.add_error(
+                    name,
+                    f"Leave it empty for {len(names)} files, or import one by one.",
+                )
+        if twice := {name for name in names if names.count(name) > 1}:
+            self.add_error("file", f"Two files are called {min(twice)!r}; rename one.")
+        return values
+
+    def uploads(self) -> list[Upload]:
         values = dict(self.cleaned_data)
-        file = values.pop("file")
-        return Upload(file=file.file, name=file.name, **values)
+        files = values.pop("file")
+        return [Upload(file=each.file, name=each.name, **values) for each in files]
 
 
 class PlannedInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
@@ -137,6 +166,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     list_filter = ["state", "format", "knowledge_base"]
     list_select_related = ["knowledge_base", "audience"]
     search_fields = ["file_name", "source"]
+    actions = ["apply_chosen"]
     actions_list = ["bring"]
     actions_detail = ["apply"]
     has_add_permission = has_change_permission = nobody
@@ -204,7 +234,21 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
 
         return act_on_row(self, request, row.pk, begin)
 
-    @action(description="Import a file", url_path="upload", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @admin.action(description="Apply", permissions=["bring"])
+    def apply_chosen(self, request: HttpRequest, queryset: QuerySet[Import]) -> None:
+        by, begun = caller(request), 0
+        for row in queryset:
+            try:
+                enqueue_import(row, apply=True, by=by)
+                begun += 1
+            except NescioError as error:
+                said = f"{row.file_name}: {error}"
+                self.message_user(request, said, messages.ERROR)
+        if begun:
+            what = "import is" if begun == 1 else "imports are"
+            self.message_user(request, f"{begun} {what} being applied.")
+
+    @action(description="Import files", url_path="upload", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
     def bring(self, request: HttpRequest) -> HttpResponse:
         user = caller(request)
         form = ImportForm(
@@ -214,17 +258,17 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         )
         if request.method == "POST" and form.is_valid():
             try:
-                with transaction.atomic():
-                    row = start_import(form.upload(), by=user)
-                    enqueue_import(row, apply=False, by=user)
+                rows = _begun(form.uploads(), by=user)
             except NescioError as error:
                 form.add_error(None, str(error))
             else:
-                return redirect("admin:kb_import_change", row.pk)
+                if len(rows) == 1:
+                    return redirect("admin:kb_import_change", rows[0].pk)
+                said = f"{len(rows)} files are checked. Apply them here, or open one to see all of it."
+                self.message_user(request, said)
+                return redirect("admin:kb_import_changelist")
         template, form_id = "admin/kb/import/upload.html", "import-form"
-        return form_page(
-            self, request, form, "Import a file", template, form_id=form_id
-        )
+        return form_page(self, request, form, "Import files", template, form_id=form_id)
 
     @admin.display(description="result")
     def summary(self, row: Import) -> str:
@@ -245,6 +289,22 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
             "link": job and reverse("admin:jobs_job_change", args=[job.pk]),
         }
         return render_to_string("admin/kb/import/_outcome.html", context)
+
+
+@transaction.atomic
+def _begun(uploads: Iterable[Upload], *, by: User) -> list[Import]:
+    """Begin to check all of the files, or none."""
+    rows: list[Import] = []
+    for upload in uploads:
+        try:
+            row = start_import(upload, by=by)
+        except InvalidKnowledgeError as error:
+            raise InvalidKnowledgeError(
+                error.field, f"{upload.name}: {error}"
+            ) from error
+        enqueue_import(row, apply=False, by=by)
+        rows.append(row)
+    return rows
 
 
 def _counted(row: Import) -> list[tuple[str, int]]:

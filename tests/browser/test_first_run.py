@@ -39,7 +39,7 @@ def test_first_steps_lead_from_an_empty_database_to_a_colleague_who_asks(make_de
     file = {"name": "faq.csv", "mimeType": "text/csv", "buffer": FAQ}
     page.locator("input[type=file]").set_input_files(file)
     page.get_by_label("Verify").press("Space")
-    page.get_by_role("button", name="Check the file").press("Enter")
+    page.get_by_role("button", name="Check the files").press("Enter")
     expect(page.get_by_text("Checking what would change")).to_be_visible()
     work("kb.import")
     page.reload()

@@ -49,11 +49,11 @@ def curator(desk: Desk) -> Desk:
 def check(curator: Desk, name: str, content: bytes) -> Page:
     """Let a file be looked at, and open what it would change."""
     page = curator.open("/admin/kb/import/")
-    page.get_by_role("link", name="Import a file").first.press("Enter")
+    page.get_by_role("link", name="Import files").first.press("Enter")
     file: FilePayload = {"name": name, "mimeType": "text/plain", "buffer": content}
     page.locator("input[type=file]").set_input_files(file)
     page.get_by_label("Verify").press("Space")
-    page.get_by_role("button", name="Check the file").press("Enter")
+    page.get_by_role("button", name="Check the files").press("Enter")
     expect(page.get_by_text("Checking what would change")).to_be_visible()
     work("kb.import")
     page.reload()
@@ -86,6 +86,18 @@ def test_a_bad_row_is_named_by_its_line_and_the_others_are_imported(curator):
     expect(row).to_contain_text("2 created")
     expect(row).to_contain_text("1 bad")
     assert Entry.objects.filter(state="verified").count() == 2
+
+
+def test_it_says_how_many_files_are_chosen(curator):
+    page = curator.open("/admin/kb/import/upload/")
+    table: FilePayload = {"name": "a.csv", "mimeType": "text/csv", "buffer": TABLE}
+    rules: FilePayload = {"name": "b.md", "mimeType": "text/plain", "buffer": RULES}
+    chosen = page.get_by_label("Choose file to upload")
+
+    page.locator("input[type=file]").set_input_files([table, rules])
+    expect(chosen).to_have_value("2 files")
+    page.locator("input[type=file]").set_input_files(rules)
+    expect(chosen).to_have_value("b.md")
 
 
 def test_a_documents_sections_come_in_its_own_order_with_their_entries(curator):

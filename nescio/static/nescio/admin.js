@@ -119,3 +119,11 @@ document.addEventListener("DOMContentLoaded", () => {
   if (document.activeElement === document.body) document.querySelector("[autofocus]")?.focus();
   new MutationObserver(complete).observe(document.body, { childList: true, subtree: true });
 });
+
+// The theme names the first of several chosen files; say how many there are.
+document.addEventListener("change", (event) => {
+  const { files, type } = event.target;
+  if (type !== "file" || files.length < 2) return;
+  const shown = event.target.closest("label")?.querySelector("input[type=text]");
+  shown?.setAttribute("value", `${files.length} files`);
+});

@@ -52,6 +52,11 @@ def work() -> Job:
     return job
 
 
+def work_all() -> None:
+    for job in Job.objects.unfinished().order_by("created_at"):
+        run_job(job.pk, HANDLERS)
+
+
 def test_a_misspelt_field_imports_nothing():
     refused = post(make_curator(), dryrun="true")
 
@@ -454,6 +459,58 @@ def test_the_admin_says_what_is_wrong_with_a_file():
     assert "is no DOCX by its content" in (
         client.post("/admin/kb/import/upload/", form).text
     )
+
+
+def test_several_files_are_checked_and_applied_together():
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    client = page_client(curator)
+    bring, page = "/admin/kb/import/upload/", "/admin/kb/import/"
+
+    def form(*files: tuple[str, str], **fields: str) -> dict[str, object]:
+        sent = [SimpleUploadedFile(name, text.encode()) for name, text in files]
+        places = {
+            "knowledge_base": make_knowledge_base().pk,
+            "audience": make_audience().pk,
+        }
+        return {"file": sent, **places, **fields}
+
+    one, other = (
+        ("a.md", "# A\n\nA card costs 12 euros."),
+        ("b.md", "# B\n\nB is free."),
+    )
+    broken = ("c.docx", "no document")
+
+    assert (
+        "c.docx: &#x27;c.docx&#x27; is no DOCX"
+        in client.post(bring, form(one, broken)).text
+    )
+    assert (
+        "Leave it empty for 2 files"
+        in client.post(bring, form(one, other, title="X")).text
+    )
+    assert "Two files are called" in client.post(bring, form(one, one)).text
+    assert "This field is required" in client.post(bring, form()).text
+    assert not Import.objects.exists()  # no half of them
+
+    checked = client.post(bring, form(one, other), follow=True)
+    assert checked.redirect_chain == [(page, 302)]
+    assert "2 files are checked" in checked.text
+    chosen = {
+        "action": "apply_chosen",
+        "_selected_action": [*Import.objects.values_list("pk", flat=True)],
+    }
+    early = client.post(page, chosen, follow=True).text
+    assert "a.md: Import" in early
+    assert "is still being checked" in early
+    work_all()
+    assert "2 imports are being applied" in client.post(page, chosen, follow=True).text
+    work_all()
+    assert {*Entry.objects.values_list("text", flat=True)} == {
+        "A card costs 12 euros.",
+        "B is free.",
+    }
 
 
 def run_command(*arguments: str) -> str:
