@@ -269,12 +269,20 @@ def _is_of_facts(
         len(said) > 1
         and all(said[1:])  # what the rows are about needs no heading
         and not {"question", "answer"} & {*columns}
-        and not any(name.endswith("?") or len(name) > NAME_LIMIT for name in said)
+        and not any(len(name) > NAME_LIMIT for name in said)
+        and not any(_asks(name, rows) for name in said)
         and all(
             _share_of_questions(column) < _MOSTLY
             for column in _columns(rows, len(header))
         )
     )
+
+
+_MIN_ASKED = 4  # words; a column may be headed "Appointment needed?"
+
+
+def _asks(name: str, rows: Sequence[Sequence[str]]) -> bool:
+    return name.endswith("?") and (not rows or len(name.split()) >= _MIN_ASKED)
 
 
 def _telling(rows: Sequence[Sequence[str]], count: int) -> int:

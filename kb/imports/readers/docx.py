@@ -8,8 +8,10 @@ from zipfile import BadZipFile
 
 import docx
 from docx.document import Document
+from docx.opc.constants import RELATIONSHIP_TYPE
 from docx.opc.exceptions import OpcError
 from docx.oxml.ns import qn
+from docx.oxml.parser import OxmlElement, parse_xml
 from docx.table import Table
 from docx.text.paragraph import Paragraph
 from lxml.etree import LxmlError, _Element
@@ -39,6 +41,7 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
     try:
         opened = docx.Document(stream)
         _accept_changes(opened.element.body)
+        _put_notes_in(opened)
         # Counted before any of them is looked at: the library makes an object of each.
         check_paragraphs(len(opened.element.body), limits)
         blocks = list(_blocks(opened))
@@ -63,6 +66,35 @@ def _accept_changes(body: _Element) -> None:
         for child in [] if inner is None else [*inner]:
             each.addprevious(child)
         _remove(each)
+
+
+def _put_notes_in(opened: Document) -> None:
+    """Write each footnote and endnote behind the paragraph that refers to it.
+
+    Of a heading it becomes the first paragraph below.
+    """
+    for kind, relation in (
+        ("footnote", RELATIONSHIP_TYPE.FOOTNOTES),
+        ("endnote", RELATIONSHIP_TYPE.ENDNOTES),
+    ):
+        try:
+            notes = parse_xml(opened.part.part_related_by(relation).blob)
+        except KeyError:  # there are none
+            continue
+        said = {
+            each.get(qn("w:id")): " ".join(
+                "".join(text.text or "" for text in each.iter(qn("w:t"))).split()
+            )
+            for each in notes.iterchildren(qn(f"w:{kind}"))
+        }
+        for mark in [*opened.element.body.iter(qn(f"w:{kind}Reference"))]:
+            above = next(mark.iterancestors(qn("w:p")), None)
+            if above is None or not (note := said.get(mark.get(qn("w:id")))):
+                continue
+            if _level(Paragraph(above, opened._body)):
+                above.addnext(below := OxmlElement("w:p"))
+                above = below
+            Paragraph(above, opened._body).add_run(f" {note}")
 
 
 def _remove(element: _Element) -> None:

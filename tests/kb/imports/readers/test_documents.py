@@ -2,12 +2,17 @@
 
 import io
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 import docx
 import pytest
-from docx.oxml import parse_xml
-from docx.oxml.ns import nsdecls
+from docx.document import Document
+from docx.opc.constants import RELATIONSHIP_TYPE
+from docx.opc.packuri import PackURI
+from docx.opc.part import Part
+from docx.oxml import OxmlElement, parse_xml
+from docx.oxml.ns import nsdecls, qn
 
 from kb.imports.readers import ImportFileError, Limits, detect_format
 from kb.imports.readers.pdf import read_pdf
@@ -550,4 +555,54 @@ def test_an_exception_stays_with_the_rule_that_it_is_of():
         "Come early.",
         f"{rule} {exception}",
         "Note: In cash.",
+    ]
+
+
+def with_notes(word: Document, texts: Sequence[str]) -> bytes:
+    """Return a Word document with footnotes, each referred to where the text says "[n]"."""
+    notes = "".join(
+        f'<w:footnote w:id="{at}"><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:footnote>'
+        for at, text in enumerate(texts, start=1)
+    )
+    space = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    part = Part(
+        PackURI("/word/footnotes.xml"),
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml",
+        f"<w:footnotes {space}>{notes}</w:footnotes>".encode(),
+        word.part.package,
+    )
+    word.part.relate_to(part, RELATIONSHIP_TYPE.FOOTNOTES)
+    for text in [*word.element.body.iter(qn("w:t"))]:
+        before, mark, number = (text.text or "").partition("[")
+        if mark:
+            text.text = before
+            reference = OxmlElement("w:footnoteReference")
+            reference.set(qn("w:id"), number.rstrip("]"))
+            text.addnext(reference)
+    out = io.BytesIO()
+    word.save(out)
+    return out.getvalue()
+
+
+def test_a_footnote_stands_behind_what_refers_to_it():
+    word = docx.Document()
+    word.add_heading("Fees[1]", level=1)
+    word.add_paragraph("A replacement card costs 12 euros.[2]")
+    table = word.add_table(rows=2, cols=2)
+    for cell, text in zip(
+        [*table.rows[0].cells, *table.rows[1].cells],
+        ["Card", "Fee", "Gold", "72[3]"],
+        strict=True,
+    ):
+        cell.text = text
+
+    read = facts(
+        "a.docx", with_notes(word, ["From May.", "The first is free.", "a year"])
+    )
+
+    assert {fact.headings for fact in read} == {("Fees",)}
+    assert [fact.text for fact in read] == [
+        "From May.",
+        "A replacement card costs 12 euros. The first is free.",
+        "Card | Fee\nGold | 72 a year",
     ]

@@ -273,6 +273,11 @@ def test_a_table_that_asks_nothing_is_one_of_facts():
         assert written_out(first.text) == "Polish. Fee: 45."
 
 
+def test_a_column_of_a_table_of_facts_may_be_headed_by_a_short_question():
+    (fact,) = facts("a.csv", "Office,Appointment needed?,Online?\nEskby,No,yes\n")
+    assert written_out(fact.text) == "Eskby. Appointment needed?: No. Online?: yes."
+
+
 def test_a_title_heads_the_facts_below_it_and_so_does_a_group():
     rows: list[list[object]] = [
         ["Fees of 2026, with VAT"],
