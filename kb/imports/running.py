@@ -330,10 +330,10 @@ def _retire(step: _Step, taken: int) -> bool:
     """
     with step.writing(taken, taken):
         row = _own(step, taken)
-        if row.counts[Action.BAD]:
-            return False
         if row.followed_id is not None:
             _propose(row, step.audiences, row.followed_id)
+            return False
+        if row.counts[Action.BAD]:
             return False
         some = dict(
             _gone(row, step.audiences).values_list("pk", "text")[:_RETIRED_AT_ONCE]
@@ -351,11 +351,17 @@ def _retire(step: _Step, taken: int) -> bool:
 
 
 def _propose(row: Import, audiences: frozenset[int] | None, followed_id: int) -> None:
+    """Propose to retire what is gone, if every row could be read.
+
+    What is there again takes its proposal back in any case.
+    """
     gone = _gone(row, audiences)
     there = Entry.objects.filter(document__in=_documents(row)).exclude(
         pk__in=gone.values("pk")
     )
     withdraw_retirement(there, source_id=followed_id)
+    if row.counts[Action.BAD]:
+        return
     note = f"No longer in {row.source}. Retire it, unless it is still true."
     number = propose_retirement(gone, source_id=followed_id, note=note)
     tally.add_retired(row, number, {})
