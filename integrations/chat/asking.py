@@ -1,4 +1,4 @@
-"""A question from a chat: as whom it is asked, kept once, decided, and shown as JSON.
+"""A question from a chat: as whom it is asked, kept once, and shown as JSON.
 
 The same services as behind `POST /api/v1/ask`: entitlement, record and audit are theirs.
 """
@@ -57,7 +57,7 @@ def person_by_mail(mail: str, *, account: User) -> User | None:
 def keep(
     text: str, *, asker: User, knowledge_base: str, answer_id: UUID | None = None
 ) -> Answer:
-    """Keep a question for `decided`.
+    """Keep a question for `decide_alone`.
 
     Args:
         knowledge_base: Its slug; empty is the first one.
@@ -82,19 +82,6 @@ def asker_of(answer: Answer) -> User | None:
     if asker is not None:
         limit_to_agent(asker)
     return asker
-
-
-def decided(answer: Answer) -> Answer:
-    """Decide a kept question, unless it was decided before.
-
-    Raises:
-        AnswerPendingError: Somebody else is deciding it now.
-        UnavailableError: A model is down.
-    """
-    if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
-        for _value in asking.decide(answer):
-            pass
-    return answer
 
 
 def as_its_asker_sees_it(answer: Answer, asker: User) -> dict[str, Any]:

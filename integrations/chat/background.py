@@ -13,7 +13,6 @@ from integrations.chat.asking import (
     as_its_asker_sees_it,
     asker_of,
     chat_account,
-    decided,
     keep,
     person_by_mail,
 )
@@ -21,6 +20,7 @@ from jobs.exceptions import RetryableJobError
 from jobs.models import Job
 from jobs.run import JobRun
 from kb.exceptions import KnowledgeBaseNotFoundError
+from qa.answers.asking import decide_alone
 from qa.answers.models import Answer
 from qa.exceptions import AnswerPendingError, InvalidQuestionError
 
@@ -42,7 +42,8 @@ def answer_in_slack(run: JobRun) -> dict[str, object]:
 def _message(run: JobRun) -> dict[str, Any]:
     try:
         answer, asker = _kept(run)
-        shown = as_its_asker_sees_it(decided(answer), asker)
+        decide_alone(answer)
+        shown = as_its_asker_sees_it(answer, asker)
     except (InvalidQuestionError, KnowledgeBaseNotFoundError) as error:
         _forget_words(run)
         return {"text": str(error)}

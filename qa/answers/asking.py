@@ -45,7 +45,7 @@ from qa.policies.models import Policy
 from qa.policies.services import active_policy, has_verifier
 
 from .conversations import standalone_question
-from .recording import record_failure, record_outcome
+from .recording import OPEN, record_failure, record_outcome
 from .sources import (
     KnowledgeRetriever,
     PastExamples,
@@ -138,7 +138,7 @@ def _decide(
     probes: Callable[[LanguageModel], Probes] | None,
     policy: Policy | None,
 ) -> Generator[StageValue]:
-    if answer.outcome not in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
+    if answer.outcome not in OPEN:
         raise _decided_before(answer)
     if not answer._state.adding:
         _claim(answer)
@@ -170,6 +170,27 @@ def _decide(
         # Also when the caller hung up, or something of ours broke.
         if failure and not answer._state.adding:
             record_failure(answer, failure)
+
+
+def decide_alone(answer: Answer) -> None:
+    """Decide a kept question to its end, unless it was decided before: for jobs.
+
+    One run of a job works at a time: what an earlier one claimed, it left undone.
+
+    Raises:
+        AnswerPendingError: Somebody else claimed it just now.
+        UnavailableError: A model is down; the row is kept as failed.
+    """
+    if answer.outcome not in OPEN:
+        return
+    Answer.objects.filter(pk=answer.pk).update(claimed_at=None)
+    try:
+        for _ in decide(answer):
+            pass
+    except AnswerDecidedError:  # by a run that was presumed dead
+        asker = answer.asker  # whose roles may be limited here
+        answer.refresh_from_db()
+        answer.asker = asker
 
 
 def find_failed(answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser) -> Answer:

@@ -23,7 +23,7 @@ _ALONG_DECIMALS = 4
 answer_stored = Signal()
 """Sent with `answer` after a question was answered, refused or kept as failed."""
 
-_OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
+OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
 
 
 def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
@@ -86,7 +86,7 @@ def _write(answer: Answer, fields: dict[str, Any]) -> None:
     is_new = answer._state.adding
     if not is_new:
         rows = Answer.objects.filter(
-            pk=answer.pk, outcome__in=_OPEN, claimed_at=answer.claimed_at
+            pk=answer.pk, outcome__in=OPEN, claimed_at=answer.claimed_at
         )
         if not rows.update(**fields):
             raise AnswerDecidedError(

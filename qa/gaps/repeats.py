@@ -18,9 +18,8 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
-from qa.answers.asking import decide, new_question
+from qa.answers.asking import decide_alone, new_question
 from qa.answers.models import Answer
-from qa.exceptions import AnswerDecidedError
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap, GapQuestion, Repeat
 
@@ -150,7 +149,8 @@ def _create(
 
 def _try(run: JobRun, repeat: Repeat, tally: Tally) -> Tally:
     """Decide a question, note the result and notify the asker where it is better."""
-    _decide(repeat.after)
+    if repeat.after.asker is not None:
+        decide_alone(repeat.after)
     with run.step() as step:
         repeat.is_better = repeat.was_helped()
         repeat.save(update_fields=["is_better"])
@@ -160,22 +160,6 @@ def _try(run: JobRun, repeat: Repeat, tally: Tally) -> Tally:
         tally = replace(tally, asked=tally.asked + 1, better=better)
         step.advance(done=tally.asked, cursor=asdict(tally))
     return tally
-
-
-def _decide(after: Answer) -> None:
-    """Decide a question as its asker; one that was decided is left as it is."""
-    if after.asker is None or after.outcome not in _UNDECIDED:
-        return
-    # One run of a job works at a time: what an earlier one claimed, it left undone.
-    Answer.objects.filter(pk=after.pk).update(claimed_at=None)
-    try:
-        for _ in decide(after):
-            pass
-    except AnswerDecidedError:  # by a run that was presumed dead
-        after.refresh_from_db()
-
-
-_UNDECIDED = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
 
 
 def _settle(gap: Gap) -> bool:

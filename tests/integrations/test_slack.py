@@ -10,14 +10,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlencode
+from uuid import UUID
 
 import pytest
+from django.contrib.auth.models import User
 from rest_framework.test import APIClient
 
 from accounts.models import AuditEntry
 from integrations.chat import slack
+from integrations.chat.asking import keep
 from jobs.models import Job
 from jobs.run import run_job
+from qa.answers.asking import decide
+from qa.exceptions import AnswerDecidedError
 from qa.models import Answer, Vote
 from tests.factories import make_audience, make_entry, make_user
 from tests.integrations import chat_payloads as payloads
@@ -367,6 +372,22 @@ def test_posting_is_tried_again_and_the_question_asked_once(chat):
     assert Job.objects.get().state == Job.State.SUCCEEDED
     assert len(chat.posts()) == 2
     assert Answer.objects.count() == 1
+
+
+def test_a_question_whose_worker_was_killed_is_answered_by_the_next(chat):
+    send_event(payloads.mention(FEE))
+    key = UUID(Job.objects.get().parameters["answer"])
+    account = User.objects.get(username="slack")
+    killed = decide(keep(FEE, asker=account, knowledge_base="", answer_id=key))
+    next(killed)
+
+    work()
+
+    with pytest.raises(AnswerDecidedError):
+        killed.close()
+    assert Job.objects.get().state == Job.State.SUCCEEDED
+    assert Answer.objects.get().outcome == Answer.Outcome.ANSWERED
+    assert len(chat.posts()) == 1
 
 
 def test_what_slack_refuses_for_good_fails_the_job(chat):
