@@ -6,12 +6,10 @@ every event: `integrations/events`.
 """
 
 from datetime import timedelta
-from smtplib import SMTPException
 from typing import Any, Final
 
 from django.conf import settings
 from django.contrib.auth.models import User
-from django.core.mail import EmailMessage
 from django.db.models import Q
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -19,7 +17,7 @@ from django.utils import timezone
 
 from accounts.roles import Role, has_role_in
 from accounts.services import preferences_of
-from jobs.exceptions import RetryableJobError
+from jobs.mail import mail_to
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.entries.due import Reason
@@ -145,6 +143,8 @@ def send_late() -> None:
 def mail_notice(run: JobRun) -> dict[str, object]:
     """Mail one notice; the handler of jobs of the kind "qa.mail_notice".
 
+    One whose address is refused for good counts as mailed: it is not tried again.
+
     Raises:
         RetryableJobError: The mail server did not take it.
     """
@@ -161,13 +161,8 @@ def mail_notice(run: JobRun) -> dict[str, object]:
             return {"sent": False}
         notice.mailed_at = timezone.now()
         notice.save(update_fields=["mailed_at"])
-        try:
-            _mail(notice).send()
-        except (SMTPException, OSError) as error:
-            raise RetryableJobError(
-                f"The mail of notice {notice.pk} could not be sent: {error}"
-            ) from error
-    return {"sent": True}
+        is_sent = _mail(notice)
+    return {"sent": is_sent}
 
 
 def _send(**values: Any) -> None:  # noqa: ANN401  # a notice's
@@ -194,11 +189,10 @@ def link(notice: Notice) -> str:
     return f"{settings.PUBLIC_URL}{reverse(page, args=[key])}"
 
 
-def _mail(notice: Notice) -> EmailMessage:
+def _mail(notice: Notice) -> bool:
     context = {"notice": notice, "link": link(notice)}
-    return EmailMessage(
+    return mail_to(
+        notice.user,
         subject=notice.get_kind_display(),
         body=render_to_string("qa/notice.txt", context),
-        from_email=settings.DEFAULT_FROM_EMAIL,
-        to=[notice.user.email],
     )

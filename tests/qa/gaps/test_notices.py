@@ -99,6 +99,18 @@ def test_a_mail_server_that_was_down_for_long_gets_it_all_the_same(asker, settin
     assert not Job.objects.unfinished().filter(kind="qa.mail_notice").exists()
 
 
+def test_an_address_that_is_refused_for_good_gets_no_second_mail(asker, settings):
+    settings.MAIL_URL = "smtp://localhost"
+    settings.EMAIL_BACKEND = "tests.jobs.test_mail.Refusing"
+    tell(asker)
+
+    job = run("qa.mail_notice")
+
+    assert (job.state, job.result) == (Job.State.SUCCEEDED, {"sent": False})
+    tasks.send_notices()
+    assert not Job.objects.unfinished().filter(kind="qa.mail_notice").exists()
+
+
 def test_notices_are_ones_own_over_rest(asker):
     notice = tell(asker)
     mine, other = APIClient(), APIClient()
