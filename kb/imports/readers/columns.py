@@ -270,7 +270,8 @@ def _is_of_facts(
         and all(said[1:])  # what the rows are about needs no heading
         and not {"question", "answer"} & {*columns}
         and not any(len(name) > NAME_LIMIT for name in said)
-        and not any(_asks(name, rows) for name in said)
+        and not said[0].endswith("?")
+        and not any(map(_asks, said))
         and all(
             _share_of_questions(column) < _MOSTLY
             for column in _columns(rows, len(header))
@@ -281,8 +282,8 @@ def _is_of_facts(
 _MIN_ASKED = 4  # words; a column may be headed "Appointment needed?"
 
 
-def _asks(name: str, rows: Sequence[Sequence[str]]) -> bool:
-    return name.endswith("?") and (not rows or len(name.split()) >= _MIN_ASKED)
+def _asks(name: str) -> bool:
+    return name.endswith("?") and len(name.split()) >= _MIN_ASKED
 
 
 def _telling(rows: Sequence[Sequence[str]], count: int) -> int:
