@@ -159,8 +159,9 @@ def outcome(number: int, asked: Asked) -> RenderableType:
     answer = asked.answer
     answered = bool(answer["answered"])
     head = Text.assemble((f"{number:>3}. ", "dim"), (asked.expected.question, "bold"))
-    if asked.expected.asker != "agent":
-        head.append(f"  (asked by: {asked.expected.asker})", "dim")
+    (asker,) = asked.expected.asker
+    if asker != "agent":
+        head.append(f"  (asked by: {asker})", "dim")
     decision = Text.assemble(
         ("answered", "bold green") if answered else ("refused", "bold yellow"),
         ("  gate ", "dim"),

@@ -294,7 +294,8 @@ def _demonstrate(options: Options, console: Console) -> None:
     with demonstration_tokens() as tokens:
         for number, case in enumerate(cases, start=1):
             with console.status(f"Asking: {case.question}"):
-                asked = ask(options.address, tokens[case.asker], case)
+                (asker,) = case.asker
+                asked = ask(options.address, tokens[asker], case)
             console.print(report.outcome(number, asked))
             all_asked.append(asked)
     if all_asked:

@@ -18,7 +18,7 @@ from accounts.base_admin import UserFormAdmin, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role_in
 from kb.documents.models import KnowledgeBase
-from qa.evaluation.cases import GROUPS_JOIN, Case
+from qa.evaluation.cases import Case
 from qa.evaluation.knowledge import USERNAME
 from qa.evaluation.models import SavedCase
 from qa.evaluation.saved_cases import (
@@ -136,7 +136,7 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
             reason=Reason(given["reason"]) if given["reason"] else None,
             evidence=tuple(str(entry.pk) for entry in given["entries"]),
             answer_contains=tuple(given["answer_contains"]),
-            asker=GROUPS_JOIN.join(names),
+            asker=tuple(names),
             references=tuple(given["references"]),
             group=given["group"],
         )

@@ -33,7 +33,7 @@ class LabelledAnswer:
 Row = TypeVar("Row")
 
 MAX_NAME = 200  # characters of an id, a group or a key
-GROUPS_JOIN = "+"  # between the groups of an asker
+GROUPS_JOIN = "+"  # in files, between the groups of an asker that have none in a name
 ANSWERED = "answered"
 REFUSED = "refused"
 
@@ -44,8 +44,8 @@ class Case:
 
     `id` is unique in its suite, `group` (an article) is never split. None or empty
     makes no claim; an answer must cite one of `evidence`, contain one of
-    `answer_contains`, and is right by any of `references`. `asker` is "" for the
-    evaluation's own user.
+    `answer_contains`, and is right by any of `references`. `asker` names groups of who
+    asks (in the demonstration, one of its users), and none for the evaluation's own user.
     """
 
     id: str
@@ -55,7 +55,7 @@ class Case:
     reason: Reason | None = None
     evidence: tuple[str, ...] = ()
     answer_contains: tuple[str, ...] = ()
-    asker: str = ""
+    asker: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     group: str = ""
 
@@ -99,7 +99,7 @@ def as_row(case: Case) -> dict[str, object]:
         "references": list(case.references),
         "gate": case.gate.value if case.gate else "",
         "reason": case.reason.value if case.reason else "",
-        "as": case.asker,
+        "as": _asker_as_json(case.asker),
         "group": case.group,
     }
     return row | {name: claim for name, claim in claims.items() if claim}
@@ -119,10 +119,22 @@ def _case(row: Mapping[str, object]) -> Case:
         reason=Reason(as_text(row["reason"])) if row.get("reason") else None,
         evidence=as_texts(row.get("evidence", [])),
         answer_contains=as_texts(row.get("answer_contains", [])),
-        asker=as_text(row["as"]) if row.get("as") else "",
+        asker=_asker(row["as"]) if row.get("as") else (),
         references=as_texts(row.get("references", [])),
         group=as_text(row["group"], "group") if row.get("group") else "",
     )
+
+
+def _asker_as_json(names: Sequence[str]) -> str | list[str]:
+    if any(GROUPS_JOIN in name for name in names):
+        return list(names)
+    return GROUPS_JOIN.join(names)
+
+
+def _asker(value: object) -> tuple[str, ...]:
+    if isinstance(value, list):
+        return as_texts(value)
+    return tuple(as_text(value).split(GROUPS_JOIN))
 
 
 def as_text(value: object, name: str = "") -> str:

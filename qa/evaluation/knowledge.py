@@ -116,7 +116,8 @@ def evaluation_user(groups: Sequence[str] = ()) -> User:
         raise EvaluationDataError(f"There is no group {missing[0]!r}; make it first.")
     # No two lists may share a name, or the second would be asked with the groups of the first.
     username = f"{USERNAME}-{GROUPS_JOIN.join(groups)}" if groups else USERNAME
-    if len(username) > _MAX_NAME_LENGTH:
+    is_joined = any(GROUPS_JOIN in name for name in groups)
+    if len(username) > _MAX_NAME_LENGTH or is_joined:
         username = f"{USERNAME}-{digest(*groups)}"
     return ensure_agent(username, (USERNAME, *groups))
 

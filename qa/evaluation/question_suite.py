@@ -115,7 +115,7 @@ class AskedSuite(CaseSuite):
 
     policy: Policy
     scoring: Scoring
-    askers: Mapping[str, User] = field(default_factory=dict)
+    askers: Mapping[tuple[str, ...], User] = field(default_factory=dict)
     keys: Mapping[int, str] = field(default_factory=dict)
     language_model: Callable[[], LanguageModel] | None = None
 

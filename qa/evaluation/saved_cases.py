@@ -21,7 +21,7 @@ from qa.exceptions import EvaluationDataError
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import NO_TEXT, clean_text
 
-from .cases import GROUPS_JOIN, Case, as_row, question_id, read_cases
+from .cases import Case, as_row, question_id, read_cases
 from .models import SavedCase
 
 _LONGEST = 500
@@ -75,7 +75,7 @@ def save_case(
         question=text,
         is_answerable=expects_answer,
         evidence=tuple(map(str, entries)) if expects_answer else (),
-        asker=GROUPS_JOIN.join(names),
+        asker=tuple(names),
     )
     (saved,) = write_cases([case], knowledge_base=knowledge_base, by=by)
     return saved
@@ -110,7 +110,7 @@ def write_cases(
             or SavedCase(knowledge_base=knowledge_base, key=case.id, created_by=by),
             case,
             [entries[number] for number in case.evidence],
-            [groups[name] for name in _names(case)],
+            [groups[name] for name in case.asker],
         )
         for case in cases
     ]
@@ -195,7 +195,7 @@ def _known_groups(cases: Iterable[Case], by: User) -> dict[str, Group]:
 
     None is a role: who asks would be made an account that holds it.
     """
-    wanted = {name for case in cases for name in _names(case)}
+    wanted = {name for case in cases for name in case.asker}
     found = {group.name: group for group in Group.objects.filter(name__in=wanted)}
     hidden = Audience.objects.hidden_from(by)
     beyond = Group.objects.filter(name__in=wanted, audiences__in=hidden)
@@ -226,10 +226,6 @@ def _known_entries(
     }
 
 
-def _names(case: Case) -> list[str]:
-    return case.asker.split(GROUPS_JOIN) if case.asker else []
-
-
 def _as_cases(saved: Sequence[SavedCase]) -> list[tuple[SavedCase, Case]]:
     # By the rows between: which are named does not depend on who reads.
     rows = SavedCase.entries.through.objects.filter(savedcase__in=saved)
@@ -250,7 +246,7 @@ def _as_case(saved: SavedCase, entries: Sequence[int]) -> Case:
         reason=Reason(saved.reason) if saved.reason else None,
         evidence=tuple(map(str, entries)),
         answer_contains=tuple(saved.answer_contains),
-        asker=GROUPS_JOIN.join(sorted(group.name for group in saved.groups.all())),
+        asker=tuple(sorted(group.name for group in saved.groups.all())),
         references=tuple(saved.references),
         group=saved.group,
     )

@@ -225,7 +225,7 @@ def _case(**changes):
         "reason": Reason.TOO_FAR,
         "evidence": (),
         "answer_contains": (),
-        "asker": "agent",
+        "asker": ("agent",),
     }
     return Case(**(values | changes))
 

@@ -11,7 +11,7 @@ from accounts.ids import digest
 from accounts.roles import Role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
-from qa.evaluation.cases import GROUPS_JOIN, Case
+from qa.evaluation.cases import Case, as_row
 from qa.evaluation.judging import Draft, Score, Suite, by_expectation
 from qa.evaluation.knowledge import evaluation_user, given_or_empty
 from qa.exceptions import EvaluationDataError
@@ -64,7 +64,8 @@ def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
             return Score(is_right, {})
         return by_expectation(case, draft)
 
-    asked = [(c.id, c.question, c.is_answerable, c.evidence, c.asker) for c in cases]
+    rows = [(case, as_row(case).get("as", "")) for case in cases]
+    asked = [(c.id, c.question, c.is_answerable, c.evidence, who) for c, who in rows]
     suite = sampled_suite(
         GOLDEN_NAME,
         PROTOCOLS["golden"].format(slug=slug, left_out=len(golden) - len(kept)),
@@ -74,8 +75,8 @@ def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
         options,
         data=digest(json.dumps(asked)),
     )
-    names = {case.asker for case in cases if case.asker}
-    suite.askers = {name: evaluation_user(name.split(GROUPS_JOIN)) for name in names}
+    askers = {case.asker for case in cases if case.asker}
+    suite.askers = {each: evaluation_user(each) for each in askers}
     return suite
 
 
@@ -113,7 +114,7 @@ def _cases(
             question=each.answer.question,
             is_answerable=bool(each.right),
             evidence=tuple(str(pk) for pk in sorted(each.right & there)),
-            asker=groups.get(each.answer.asker_id or 0, ""),
+            asker=groups.get(each.answer.asker_id or 0, ()),
             group=group_of(each.answer),
         )
         for each in sorted(questions, key=lambda each: str(each.answer.pk))
@@ -121,11 +122,11 @@ def _cases(
     ]
 
 
-def _groups(questions: Iterable[ReviewedQuestion]) -> Mapping[int, str]:
+def _groups(questions: Iterable[ReviewedQuestion]) -> Mapping[int, tuple[str, ...]]:
     """Return {asker: groups beside the roles}, for those who have some."""
     askers = {each.answer.asker_id for each in questions}
     rows = Group.objects.filter(user__in=askers).exclude(name__in=[*Role])
     found: dict[int, list[str]] = {}
     for user, name in rows.order_by("name").values_list("user", "name"):
         found.setdefault(user, []).append(name)
-    return {user: GROUPS_JOIN.join(names) for user, names in found.items()}
+    return {user: tuple(names) for user, names in found.items()}

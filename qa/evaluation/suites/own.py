@@ -14,7 +14,6 @@ from kb.entries.models import Entry
 from kb.exceptions import KnowledgeBaseNotFoundError
 from qa.answers.asking import find_knowledge_base
 from qa.evaluation.cases import (
-    GROUPS_JOIN,
     Case,
     as_text,
     read_cases,
@@ -73,7 +72,7 @@ def open_demo(**options: Unpack[SuiteOptions]) -> Suite:
             "limit": limit,
             "shadow": bool(options.get("shadow")),
         },
-        askers=ensure_demonstration_users(),
+        askers={(name,): user for name, user in ensure_demonstration_users().items()},
         keys={pk: keys[text] for pk, text in entries.values_list("pk", "text")},
     )
 
@@ -164,7 +163,7 @@ def _suite(
     knowledge: str,
     data: str,
 ) -> AskedSuite:
-    names = {case.asker for case in cases if case.asker}
+    askers = {case.asker for case in cases if case.asker}
     own = set(
         Entry.objects.filter(knowledge_base=knowledge_base)
         .exclude(question="")
@@ -178,7 +177,7 @@ def _suite(
     suite = sampled_suite(
         OWN_NAME, protocol, knowledge_base, cases, by_expectation, options, data=data
     )
-    suite.askers = {name: evaluation_user(name.split(GROUPS_JOIN)) for name in names}
+    suite.askers = {each: evaluation_user(each) for each in askers}
     return suite
 
 

@@ -32,7 +32,7 @@ def make_case(is_answerable=True, **changes):
         "reason": None,
         "evidence": (),
         "answer_contains": (),
-        "asker": "agent",
+        "asker": ("agent",),
     }
     return Case(**values | changes)
 

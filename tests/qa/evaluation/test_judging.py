@@ -26,7 +26,7 @@ _CASE = Case(
     reason=None,
     evidence=(),
     answer_contains=(),
-    asker="",
+    asker=(),
     references=("Rollo", "the Viking Rollo"),
 )
 

@@ -103,6 +103,22 @@ def test_what_is_taken_as_a_file_is_what_is_brought(entry, boss, tmp_path):
     assert [json.loads(line) for line in lines] == [row, other]
 
 
+def test_a_group_with_a_plus_in_its_name_is_one_group(entry, boss, tmp_path):
+    asker = make_user(Role.AGENT, username="rita", groups=["R+D", "lab"])
+    case = saved(boss, QUESTION, entry, asker=asker)
+    base = make_knowledge_base()
+    ((_, taken),) = visible_cases(base, boss)
+    file = tmp_path / "cases.jsonl"
+    file.write_text(as_lines([taken]))
+    case.delete()
+
+    assert import_cases(file, knowledge_base=base, by=boss) == 1
+
+    ((brought, again),) = visible_cases(base, boss)
+    assert (again, again.asker) == (taken, ("R+D", "lab"))
+    assert {group.name for group in brought.groups.all()} == {"R+D", "lab"}
+
+
 @pytest.mark.parametrize(
     ("claim", "said"),
     [
@@ -133,7 +149,7 @@ def test_a_file_with_a_line_that_can_not_be_is_refused_whole(
 
 def test_other_groups_are_another_asker():
     long = "x" * 140
-    lists = [["a-b"], ["a", "b"], [long, "vault-1"], [long, "vault-2"]]
+    lists = [["a-b"], ["a", "b"], ["a+b"], [long, "vault-1"], [long, "vault-2"]]
     for name in {name for names in lists for name in names}:
         Group.objects.create(name=name)
 
