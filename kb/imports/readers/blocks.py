@@ -1,5 +1,6 @@
 """What a text is made of: blocks, and how a table and a list are written in one."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,6 +11,8 @@ MAX_WHOLE = 4_000
 """Characters of a list or table that is kept whole; a longer one is cut between items."""
 
 _MARKS = "*-•◦▪·"
+_NUMBERED = re.compile(r"(\d{1,3})[.)] +(?=\S)")
+_MAX_NUMBER = 999  # one of more digits begins no item, as a text is read
 
 
 class Kind(StrEnum):
@@ -38,8 +41,13 @@ class Block:
         return "\n".join(self.lines)
 
 
-def bullet(item: str) -> str:
-    return f"- {' '.join(item.split()).lstrip(_MARKS).strip()}"
+def bullet(item: str, number: int | None = None) -> str:
+    """Return an item of a list with its mark: the number that it has, or a dash."""
+    said = " ".join(item.split()).lstrip(_MARKS).strip()
+    if own := _NUMBERED.match(said):
+        number, said = int(own[1]), said[own.end() :]
+    is_counted = number is not None and 0 <= number <= _MAX_NUMBER
+    return f"{number}. {said}" if is_counted else f"- {said}"
 
 
 def table_row(cells: Iterable[str]) -> str:

@@ -136,7 +136,7 @@ def _with_exceptions(blocks: Iterable[Block]) -> list[Block]:
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
     lead: Block | None = None
     for block in blocks:
-        whole = block.kind is Kind.TABLE or (
+        whole = block.kind in (Kind.TABLE, Kind.CODE) or (
             block.kind is Kind.LIST
             and lead is not None
             and lead.kind is not Kind.CAPTION

@@ -30,7 +30,6 @@ _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
 _HEADING_NUMBER = re.compile(r"(?:\d+\.)*\d+\.?\s+")
 _WRAPPERS = ("w:ins", "w:moveTo", "w:sdt", "w:smartTag", "w:customXml")
 _DEEPEST = 8  # Word itself knows nine levels of a list
-_MAX_COUNTED = 999  # a number of more digits begins no line of a list
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,
            NotImplementedError, OSError, EOFError, RecursionError)  # fmt: skip
 
@@ -172,13 +171,11 @@ class _Numbering:
         is_numbered, start = self._formats.get((name, level), (False, 1))
         style = _style(paragraph)
         depth = level or (int(style[-1]) - 1 if style[-1:] in set("23456789") else 0)
-        text = bullet(paragraph.text)
         self._counted[name, level] += 1
         for deeper in range(level + 1, _DEEPEST + 1):  # they begin again below it
             self._counted.pop((name, deeper), None)
         number = start + self._counted[name, level] - 1
-        if is_numbered and number <= _MAX_COUNTED:
-            text = f"{number}. {text.removeprefix('- ')}"
+        text = bullet(paragraph.text, number if is_numbered else None)
         return "  " * min(depth, _DEEPEST) + text
 
 

@@ -306,13 +306,17 @@ def _is_data(table: etree._Element) -> bool:
 
 
 def _items(element: etree._Element, depth: int) -> Iterator[str]:
+    start = element.get("start", "1").strip()
+    number = int(start) if re.fullmatch(r"[0-9]{1,3}", start) else 1
     for item in element:
         if item.tag != "li":
             continue
         nested = [child for child in item if child.tag in ("ul", "ol")]
         text = " ".join(_raw(item, without=("ul", "ol")).split())
         if text:
-            yield "  " * depth + bullet(text)
+            mark = number if element.tag == "ol" else None
+            yield "  " * depth + bullet(text, mark)
+            number += 1
         for child in nested:
             yield from _items(child, depth + 1)
 

@@ -83,15 +83,23 @@ def _inline(token: Token) -> str:
 
 def _items(tokens: Sequence[Token]) -> Iterator[str]:
     item: list[str] = []
-    depth = item_depth = 0
+    number: int | None = None
+    numbers: list[int | None] = []  # that the next item has, by the list's depth
     for token in tokens:
-        if token.type == "list_item_open" or token.type.endswith("_list_close"):
+        is_end = token.type.endswith("_list_close")
+        if token.type == "list_item_open" or is_end or token.type.endswith("list_open"):
             if item:
-                yield "  " * (item_depth - 1) + bullet(" ".join(item))
-            item, item_depth = [], depth
-        if token.type.endswith(("list_open", "list_close")):
-            depth += token.nesting
-        if token.type == "inline":
+                yield "  " * (len(numbers) - 1) + bullet(" ".join(item), number)
+            item, number = [], None
+        if token.type == "list_item_open":
+            number = numbers[-1]
+            numbers[-1] = None if number is None else number + 1
+        elif token.type.endswith("list_open"):
+            is_counted = token.type == "ordered_list_open"
+            numbers.append(int(token.attrGet("start") or 1) if is_counted else None)
+        elif is_end:
+            numbers.pop()
+        elif token.type == "inline":
             item += _plain([token])
         elif token.type in ("fence", "code_block"):
             item.append(token.content)

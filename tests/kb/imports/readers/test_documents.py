@@ -60,7 +60,7 @@ def test_markdown_keeps_headings_lists_and_tables():
             "line 6",
             ("Cards",),
         ),
-        ("You need:\n- a passport\n  - or an ID\n- a photo", "line 8", ("Cards",)),
+        ("You need:\n1. a passport\n  - or an ID\n2. a photo", "line 8", ("Cards",)),
         ("Card | Fee\n--- | ---\nGold | 72", "line 16", ("Cards", "Fees")),
     ]
 
@@ -82,6 +82,30 @@ def test_html_is_read_as_it_is_seen():
         ("You need:\n- a passport\n  - or an ID\n- a photo", "line 4"),
         ("Card | Fee\n--- | ---\nGold | 72", "line 5"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.md", "Do this:\n\n3. Open it.\n   1. Look.\n   - Or not.\n4. Close it."),
+        ("a.html", "<p>Do this:</p><ol start=3><li>Open it.<ol><li>Look.</ol><ul><li>"
+                   "Or not.</ul><li>Close it.</ol>"),
+    ],
+)  # fmt: skip
+def test_steps_keep_their_numbers(name, content):
+    assert [fact.text for fact in facts(name, content)] == [
+        "Do this:\n3. Open it.\n  1. Look.\n  - Or not.\n4. Close it."
+    ]
+
+
+def test_steps_of_a_text_keep_their_numbers():
+    (fact,) = facts("a.txt", "Do this:\n\n1) Open it.\n2) Close it.\n")
+    assert fact.text == "Do this:\n1. Open it.\n2. Close it."
+
+
+def test_a_command_stands_below_what_leads_to_it():
+    (fact,) = facts("a.md", "Inside the network:\n\n```\nset proxy\nrun\n```\n")
+    assert fact.text == "Inside the network:\nset proxy\nrun"
 
 
 def test_what_is_hidden_on_a_page_is_read_nowhere():
