@@ -72,12 +72,17 @@ def _read_discovery(issuer: str) -> Mapping[str, Any]:
     try:
         response = requests.get(address, timeout=settings.OIDC_TIMEOUT)
         response.raise_for_status()
-        document: dict[str, Any] = response.json()
+        document: object = response.json()
     except requests.RequestException as error:
         raise ProviderUnavailableError(
             f"The identity provider can't be read at {address}: {error}. "
             "Try again in a minute, or correct NESCIO_OIDC_ISSUER."
         ) from error
+    if not isinstance(document, dict):
+        raise ProviderUnavailableError(
+            f"{address} is no discovery document but {document!r:.80}. Correct "
+            "NESCIO_OIDC_ISSUER."
+        )
     named = document.get("issuer")
     if named != issuer:
         raise ProviderUnavailableError(

@@ -23,7 +23,7 @@ from accounts import rest
 from accounts.exceptions import ConflictError, NescioError
 from accounts.models import ApiToken, KnowledgeRole, ProviderAccount
 from accounts.roles import IsAdmin
-from accounts.services import end_access, set_groups, set_knowledge_roles
+from accounts.services import end_access, set_groups, set_knowledge_roles, update_staff
 
 _TAKEN = OpenApiResponse(description="The name or the subject is another account's.")
 
@@ -82,6 +82,8 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
         set_knowledge_roles(
             user, {each["knowledge_base"].pk: each["role"] for each in roles}
         )
+    if "is_active" in changes:  # roles open the admin to who is active alone
+        update_staff(user)
     if not user.is_active:
         end_access(user)
     return user

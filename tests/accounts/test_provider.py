@@ -3,7 +3,9 @@
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import StringIO
+from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -414,6 +416,26 @@ def test_a_provider_that_does_not_answer_is_said_and_found_by_doctor(
 
     settings.OIDC_ISSUER = provider.replace("localhost", "127.0.0.1") + "/"
     assert "names the issuer" in client.get("/login/provider").content.decode()
+
+
+def test_a_discovery_document_that_is_a_list_is_said(client, settings):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'["no discovery document"]')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever).start()
+        settings.OIDC_ISSUER = f"http://127.0.0.1:{server.server_port}"
+        page = client.get("/login/provider")
+        server.shutdown()
+
+    assert page.status_code == 503
+    assert "no discovery document" in page.content.decode()
 
 
 def test_the_table_is_on_record_and_only_superusers_make_superusers(client):

@@ -64,6 +64,20 @@ def test_an_account_is_made_changed_and_closed(directory):
     assert {each.actor for each in by.exclude(kind="token")} == {"directory"}
 
 
+def test_who_is_opened_again_has_the_admin_that_their_role_opens(directory):
+    make(directory, username="ada", groups=["sme"])
+    make(directory, username="ben", groups=["curator"], is_active=False)
+    # As a directory does, which sends all that it knows.
+    change(directory, "ada", is_active=False, groups=["sme"])
+    assert not User.objects.filter(username__in=["ada", "ben"], is_staff=True).exists()
+
+    for name in ("ada", "ben"):
+        change(directory, name, is_active=True)
+
+    assert User.objects.get(username="ada").is_staff
+    assert User.objects.get(username="ben").is_staff
+
+
 def test_a_role_in_one_knowledge_base_is_given_shown_and_taken(directory):
     make_knowledge_base("cards")
     roles = [{"knowledge_base": "cards", "role": "curator"}]
