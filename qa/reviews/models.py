@@ -1,5 +1,6 @@
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import ClassVar, Self
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.fields import ArrayField
@@ -67,6 +68,13 @@ class Review(models.Model):
         NOT = 0, "no"
         PARTLY = 1, "partly"
         WHOLLY = 2, "yes"
+
+    # What makes a judged answer right, by field: right, borne out, and enough.
+    RIGHT_TO_SHOW: ClassVar[Mapping[str, object]] = {
+        "correctness": Grade.WHOLLY,
+        "truthfulness": Grade.WHOLLY,
+        "falls_short": False,
+    }
 
     answer = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="reviews")
     stratum = models.ForeignKey(
@@ -213,6 +221,5 @@ class Review(models.Model):
         """
         if self.state != self.State.DONE or self.correctness is None:
             return None
-        wholly = self.Grade.WHOLLY
-        is_right = self.correctness == wholly and self.truthfulness == wholly
-        return is_right and not self.falls_short
+        wanted = self.RIGHT_TO_SHOW.items()
+        return all(getattr(self, name) == value for name, value in wanted)

@@ -176,11 +176,10 @@ def keep_past_questions(run: JobRun) -> dict[str, object]:
 
 def _labels() -> "QuerySet[Review, Any]":
     """Return for each live answer on which all its reviews agree what they say."""
-    wholly = Review.Grade.WHOLLY
     refusal = Q(answer__outcome=Answer.Outcome.REFUSED)
     says = Case(
         When(refusal, then=Cast("should_be_answered", IntegerField())),
-        When(correctness=wholly, truthfulness=wholly, then=Value(1)),
+        When(Q(**Review.RIGHT_TO_SHOW), then=Value(1)),
         default=Value(0),
         output_field=IntegerField(),
     )

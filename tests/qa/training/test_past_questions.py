@@ -81,6 +81,15 @@ def test_a_judgement_that_changes_changes_it(entry):
     assert kept() == {review.answer_id: False}
 
 
+def test_what_falls_short_of_the_policy_is_no_right_answer(entry):
+    answer = make_draft(entry)
+    review = judge(answer, is_right=True)
+    review.falls_short = True
+    review.save()
+
+    assert kept() == {answer.pk: bool(review.is_right_to_show)} == {answer.pk: False}
+
+
 def test_two_experts_who_do_not_agree_teach_nothing(entry):
     answer = make_draft(entry)
     judge(answer, is_right=True)
