@@ -249,7 +249,9 @@ class PolicyAdmin(BaseAdmin):
         if change:
             return
         changes = {name: form.cleaned_data[name] for name in _CHOSEN[1:]}
-        base = services.active_policy(form.cleaned_data["knowledge_base"])
+        base = services.basis(
+            form.cleaned_data["knowledge_base"], self._source(request)
+        )
         made = services.new_version(
             base, by=author_of(request), is_calibrated=False, **changes
         )

@@ -49,7 +49,7 @@ from qa.pipeline.policy import CHOSEN, DECLARED
 from qa.pipeline.values import Calibration
 from qa.policies import services
 from qa.policies.models import Policy
-from qa.policies.services import active_policy, lacking
+from qa.policies.services import lacking
 
 _CALIBRATIONS = [each.value for each in Calibration]
 
@@ -160,9 +160,10 @@ class NewPolicySerializer(StrictModelSerializer):
         if not attrs.keys() - {"based_on", "knowledge_base"}:
             raise serializers.ValidationError("Say what is to be set otherwise.")
         source, base = attrs.get("based_on"), attrs.pop("knowledge_base", None)
-        if source is None:
-            attrs["based_on"] = active_policy(base or find_knowledge_base({}))
-        elif base not in (None, source.knowledge_base):
+        if base is None:
+            base = source.knowledge_base if source else find_knowledge_base({})
+        attrs["based_on"] = found = services.basis(base, source)
+        if source not in (None, found):
             said = f"{source} is of {source.knowledge_base.slug}; name one of the two."
             raise serializers.ValidationError({"based_on": [said]})
         return attrs

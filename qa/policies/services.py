@@ -110,6 +110,17 @@ def has_verifier(knowledge_base: KnowledgeBase) -> bool:
     return settings.VERIFIER != "none" and speaks
 
 
+def basis(knowledge_base: KnowledgeBase, source: Policy | None = None) -> Policy:
+    """Return what a version is made from: `source`, or else the active one.
+
+    What a source says of the models that its thresholds are for goes with these. One of
+    another knowledge base is none.
+    """
+    if source is not None and source.knowledge_base_id == knowledge_base.pk:
+        return source
+    return active_policy(knowledge_base)
+
+
 def new_version(
     policy: Policy, *, by: AbstractBaseUser | None, **changes: object
 ) -> Policy:

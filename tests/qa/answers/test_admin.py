@@ -6,7 +6,7 @@ from django.urls import reverse
 from accounts.roles import Role
 from jobs.models import Job
 from qa.models import Answer, Policy, RefusalWording, Vote
-from qa.policies.services import ensure_default_policy
+from qa.policies.services import ensure_default_policy, new_version
 from tests.factories import (
     make_document,
     make_entry,
@@ -163,6 +163,23 @@ def test_a_new_version_is_made_from_another_and_activated(enter):
     activated = client.post(reverse("admin:qa_policy_activate_this", args=[second.pk]))
     assert activated.status_code == 302
     assert Policy.objects.get(is_active=True) == second
+
+
+def test_a_version_made_from_another_is_for_the_models_that_that_one_is_for(enter):
+    active = ensure_default_policy(make_knowledge_base())
+    old = new_version(active, by=None, calibrated_embedder="e" * 64)
+    travel = ensure_default_policy(make_knowledge_base("travel"))
+    other = new_version(travel, by=None, calibrated_embedder="f" * 64)
+    add = reverse("admin:qa_policy_add")
+    client = enter(Role.ADMIN)
+
+    for name, source in (("from old", old), ("from travel", other)):
+        made = version_of(active, name=name)
+        assert client.post(f"{add}?source={source.pk}", made).status_code == 302
+
+    of = dict(Policy.objects.values_list("name", "calibrated_embedder"))
+    assert of["from old"] == "e" * 64
+    assert of["from travel"] == active.calibrated_embedder
 
 
 @pytest.mark.parametrize(
