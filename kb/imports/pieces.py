@@ -30,6 +30,7 @@ from kb.imports.models import Import
 from kb.imports.readers import (
     BadRow,
     Fact,
+    GuessedEncoding,
     Limits,
     SourceDocument,
     UnreadColumns,
@@ -184,7 +185,7 @@ def pieces(
     title = of.document_title or _readable(of.file_name)
     rows = Source(name=of.source, title=title, headings=None, pairs={})
     met: set[str] = set()
-    lost = _Lost()
+    notes = _Notes()
     has_rows = False
     language = of.knowledge_base.language
     found = read_in_child(
@@ -198,35 +199,42 @@ def pieces(
             elif isinstance(item, SourceDocument):
                 if has_rows and not item.source:  # articles in another sheet
                     item = replace(item, source=f"{rows.name} (articles)")
-                yield from _of_document(of, item, rows, met, lost.lines, check)
+                yield from _of_document(of, item, rows, met, notes.lines, check)
             elif isinstance(item, BadRow):
                 yield item
             else:
-                lost.take(item, of.audience)
-    for said in lost.notes():
+                notes.take(item, of.audience)
+    for said in notes.said():
         note(said)
 
 
 @dataclass(slots=True)
-class _Lost:
-    """What of a file makes no entry."""
+class _Notes:
+    """What is to be said of a file as a whole, and of what makes no entry."""
 
     lines: list[str] = field(default_factory=list)
     withdrawn: list[str] = field(default_factory=list)
-    columns: list[str] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
 
-    def take(self, item: UnreadColumns | Withdrawn, audience: Audience) -> None:
+    def take(
+        self, item: UnreadColumns | Withdrawn | GuessedEncoding, audience: Audience
+    ) -> None:
         if isinstance(item, Withdrawn):
             self.withdrawn.append(item.place)
-            return
-        if item.understood:
-            named = ", ".join(item.understood)
-            self.columns.append(f"Columns read by other names: {named}.")
-        if item.names:
-            self.columns.append(_left_out(item.names, audience))
+        elif isinstance(item, GuessedEncoding):
+            self.first.append(
+                f"It does not say its encoding and is read as {item.name}; if letters are "
+                "wrong, save it as UTF-8."
+            )
+        else:
+            if item.understood:
+                named = ", ".join(item.understood)
+                self.first.append(f"Columns read by other names: {named}.")
+            if item.names:
+                self.first.append(_left_out(item.names, audience))
 
-    def notes(self) -> Iterator[str]:
-        yield from self.columns
+    def said(self) -> Iterator[str]:
+        yield from self.first
         if self.lines:
             yield _about_itself(self.lines)
         if self.withdrawn:

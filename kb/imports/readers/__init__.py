@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from typing import IO
 
 from .formats import (
+    PACKED,
     BadRow,
     Fact,
     FileItem,
     Format,
+    GuessedEncoding,
     ImportFileError,
     Limits,
     SourceDocument,
@@ -22,11 +24,11 @@ from .formats import (
 from .html import read_html
 from .markdown import read_markdown
 from .objects import read_json, read_json_lines
-from .plain_text import read_text
+from .plain_text import guessed_encoding, read_text
 from .rows import read_csv, read_tsv
 
 __all__ = [
-    "BadRow", "Fact", "FileItem", "ImportFileError", "Limits", "SourceDocument",
+    "BadRow", "Fact", "FileItem", "GuessedEncoding", "ImportFileError", "Limits", "SourceDocument",
     "UnreadColumns", "Withdrawn", "detect_format", "read",
 ]  # fmt: skip
 
@@ -40,6 +42,8 @@ def read(
     document, is held as a whole. `language` is "xx" for any without two letters of its
     own. A file of others' is read by `child.read_in_child`, which bounds time and memory.
     """
+    if file_format not in PACKED and (encoding := guessed_encoding(stream)):
+        yield GuessedEncoding(encoding)
     for item in _items(stream, file_format, language, limits):
         if isinstance(item, SourceDocument):
             check_paragraphs(len(item.facts), limits)

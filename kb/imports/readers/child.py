@@ -25,6 +25,7 @@ from .formats import (
     BadRow,
     Fact,
     FileItem,
+    GuessedEncoding,
     ImportFileError,
     Limits,
     SourceDocument,
@@ -42,7 +43,13 @@ class _Failure:
 
 
 _LINE: TypeAdapter[FileItem | _Failure] = TypeAdapter(
-    Fact | SourceDocument | BadRow | UnreadColumns | Withdrawn | _Failure
+    Fact
+    | SourceDocument
+    | BadRow
+    | UnreadColumns
+    | Withdrawn
+    | GuessedEncoding
+    | _Failure
 )
 
 

@@ -97,7 +97,14 @@ class Withdrawn:
     place: str
 
 
-FileItem = Fact | SourceDocument | BadRow | UnreadColumns | Withdrawn
+@dataclass(frozen=True, slots=True)
+class GuessedEncoding:
+    """By which a text is read that does not say its own and is no UTF-8."""
+
+    name: str
+
+
+FileItem = Fact | SourceDocument | BadRow | UnreadColumns | Withdrawn | GuessedEncoding
 """A row of a table, a document, what is neither, or what is left out, of all rows or whole."""
 
 
@@ -138,7 +145,7 @@ SUFFIXES = tuple(_BY_SUFFIX)  # the endings of file names that are understood
 
 _ARCHIVE = b"PK\x03\x04"
 _ARCHIVES = (Format.DOCX, Format.XLSX)
-_PACKED = {Format.PDF, *_ARCHIVES}
+PACKED = {Format.PDF, *_ARCHIVES}
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 # What a text may hold below the space: tab, line ends, form feed, escape of old terminals.
 _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
@@ -170,7 +177,7 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
             "workbook (.xlsx) or a Word document (.docx); give it the right ending."
         )
     found = _packed_format(head, named)
-    if found is not None or named in _PACKED:
+    if found is not None or named in PACKED:
         if found is not named:
             raise ImportFileError(
                 f"{name!r} is no {named.label} by its content"

@@ -67,6 +67,13 @@ def detect_encoding(stream: IO[bytes]) -> str:
     return "utf-8"
 
 
+def guessed_encoding(stream: IO[bytes]) -> str:
+    """Return the encoding that only the text's own letters tell; empty for any other."""
+    encoding = detect_encoding(stream)
+    stream.seek(0)
+    return "" if encoding.startswith("utf-") else encoding
+
+
 ITEM = re.compile(r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|[a-z][.)])\s+\S")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")

@@ -410,6 +410,21 @@ def test_articles_of_an_export_are_one_document():
     ]
 
 
+def test_an_encoding_that_was_guessed_is_told():
+    table = "question,answer\nWas kostet der Zählerwechsel?,Fünfzig Euro.\n"
+    upload = Upload(
+        file=io.BytesIO(table.encode("cp1252")),
+        name="faq.csv",
+        knowledge_base=make_knowledge_base(),
+        audience=make_audience(),
+    )
+    begun = start_import(upload, by=make_curator())
+
+    (note,) = run_import(begun.pk, apply=False, writing=writing).notes
+
+    assert note.startswith("It does not say its encoding and is read as cp125")
+
+
 def test_a_file_of_another_name_that_says_mostly_the_same_is_told():
     bring(TEXT)
     added = f"{TEXT}\nA new card comes by letter.\n"
