@@ -29,6 +29,7 @@ _AT_THE_EDGES = re.compile(
 )
 _ANYWHERE = re.compile(
     r"(?:page|seite) \d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?"
+    rf"|(?:this )?page (?:was )?(?:last )?(?:updated|reviewed|changed)(?: on)?:? {_DATE}"
     r"|(?:©|\(c\)|copyright (?:©|\(c\)|\d{4})).{0,100}|all rights reserved",
     re.IGNORECASE,
 )

@@ -92,6 +92,7 @@ def html_blocks(content: str) -> tuple[str, list[Block]]:
         raise ImportFileError("The page is empty.")
     title = root.findtext(".//title") or ""
     try:
+        _move_contacts(root)
         page = _Page.of(root)
         for each in [*root.iter("*")]:
             if page.is_hidden(each) and each.getparent() is not None:
@@ -99,6 +100,25 @@ def html_blocks(content: str) -> tuple[str, list[Block]]:
         return title, [*_blocks(root, page)]
     except RecursionError as error:
         raise ImportFileError("The page's elements are nested too deeply.") from error
+
+
+def _move_contacts(root: etree._Element) -> None:
+    """Move boxes with a telephone number or address from beside the text to its end."""
+    main = next(root.iter("main"), None)
+    for aside in [*root.iter("aside"), *root.iterfind(".//*[@role='complementary']")]:
+        boxes: dict[etree._Element, None] = {}
+        for link in aside.iter("a"):
+            if (link.get("href") or "").startswith(("tel:", "mailto:")):
+                above = link.iterancestors("section", "div", "address", "aside")
+                box = next(above, aside)
+                boxes[link.getparent() if box is aside else box] = None
+        for box in boxes:
+            if box is aside or aside not in box.iterancestors():
+                continue
+            if main is not None and main not in aside.iterancestors():
+                main.append(box)
+            else:
+                aside.addnext(box)
 
 
 @dataclass(frozen=True, slots=True)

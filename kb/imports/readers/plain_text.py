@@ -74,7 +74,10 @@ def guessed_encoding(stream: IO[bytes]) -> str:
     return "" if encoding.startswith("utf-") else encoding
 
 
-ITEM = re.compile(r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|[a-z][.)])\s+\S")
+ITEM = re.compile(
+    r"\s*(?:[*\-•◦▪·]|\d{1,3}[.)]|\(?[a-z][.)]|\((?:\d{1,2}|[ivx]{1,5})\))\s+\S"
+)
+_CLAUSE = re.compile(r"\s*(\d{1,2}(?:\.\d{1,2})+)\.?\s+[^\W\d_a-z]")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s+\S")
 _UNDERLINE = re.compile(r"(=+|-{3,})\s*$")
 _MAX_HEADING = 100
@@ -89,35 +92,55 @@ def text_blocks(lines: Iterator[str] | IO[str], *, page: str = "") -> Iterator[B
     """Yield the blocks of a text.
 
     A heading is a short line that was broken on purpose: the next line's first word
-    would have fitted into it, by the measure of its paragraph's longest line.
+    would have fitted into it, by the measure of its paragraph's longest line. So is a
+    clause's number with a few words, unless the next clause stands right below it.
     """
-    for number, paragraph in _paragraphs(lines):
+    paragraphs = [*_paragraphs(lines)]
+    for at, (number, paragraph) in enumerate(paragraphs):
         place = f"{page}, line {number}" if page else f"line {number}"
-        yield from _blocks(paragraph, place)
+        following = paragraphs[at + 1][1] if at + 1 < len(paragraphs) else [""]
+        ends = len(paragraph) == 1 and 0 < _depth(following) <= _depth(paragraph)
+        yield from _blocks(paragraph, place, may_head=not ends)
+
+
+def _depth(paragraph: Sequence[str]) -> int:
+    """Return how many numbers a clause has before it: 2 of "1.3 Access"; otherwise 0."""
+    clause = _CLAUSE.match(paragraph[0])
+    return clause[1].count(".") + 1 if clause else 0
 
 
 def _paragraphs(lines: Iterator[str] | IO[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield what blank lines and the numbers of clauses part, each with its first line."""
     paragraph: list[str] = []
     begin = 1
     for number, line in enumerate(lines, start=1):
         stripped = line.replace("\f", " ").rstrip()
+        if paragraph and (not stripped or _begins_clause(stripped, paragraph)):
+            yield begin, paragraph
+            paragraph = []
         if stripped:
             if not paragraph:
                 begin = number
             paragraph.append(stripped)
-        elif paragraph:
-            yield begin, paragraph
-            paragraph = []
     if paragraph:
         yield begin, paragraph
 
 
-def _blocks(lines: Sequence[str], place: str) -> Iterator[Block]:
+def _begins_clause(line: str, above: Sequence[str]) -> bool:
+    """Tell a clause from a line that a number begins in the middle of a sentence."""
+    is_over = above[-1][-1] in ".:;!?)" or ITEM.match(above[-1]) is not None
+    heads = len(above) == 1 and _depth(above) > 0
+    return _CLAUSE.match(line) is not None and (is_over or heads)
+
+
+def _blocks(
+    lines: Sequence[str], place: str, *, may_head: bool = True
+) -> Iterator[Block]:
     lines = list(lines)
     if len(lines) > 1 and _UNDERLINE.match(lines[1]):
         yield Block(Kind.HEADING, (lines[0],), place, 1 if lines[1][0] == "=" else 2)
         lines = lines[2:]
-    elif _is_heading(lines):
+    elif may_head and _is_heading(lines):
         numbered = _NUMBERED.match(lines[0])
         # A question is of the chapter above it, and ends none.
         below = 2 if lines[0].rstrip().endswith("?") else 1

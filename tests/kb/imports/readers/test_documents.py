@@ -108,6 +108,57 @@ def test_a_command_stands_below_what_leads_to_it():
     assert fact.text == "Inside the network:\nset proxy\nrun"
 
 
+def test_numbered_clauses_stand_apart_below_their_headings():
+    text = """2. RECEPTION
+
+2.1 Answering calls
+    Calls are answered within
+    2.50 minutes by everybody who is there.
+
+2.2 Care navigation
+    2.2.1 Ask the reason for the request.
+    2.2.2 These go to the pharmacist:
+        (a) sore throat, age 5 and over
+        (b) earache
+    2.2.3 Dental pain goes to the dental line
+    2.2.4 Nobody is alone after 7.00pm.
+"""
+
+    read = [(fact.headings[1:], fact.text) for fact in facts("a.txt", text)]
+
+    assert read == [
+        (
+            ("2.1 Answering calls",),
+            "Calls are answered within 2.50 minutes by everybody who is there.",
+        ),
+        (("2.2 Care navigation",), "2.2.1 Ask the reason for the request."),
+        (
+            ("2.2 Care navigation",),
+            "2.2.2 These go to the pharmacist:\n- (a) sore throat, age 5 and over\n"
+            "- (b) earache",
+        ),
+        (("2.2 Care navigation",), "2.2.3 Dental pain goes to the dental line"),
+        (("2.2 Care navigation",), "2.2.4 Nobody is alone after 7.00pm."),
+    ]
+
+
+def test_a_box_with_a_telephone_number_beside_a_page_is_read():
+    page = """<html><body><main><h1>Bins</h1><p>Bins are emptied on Mondays.</p>
+<p>Page last updated: 14 March 2025</p></main><aside><section><h2>Contact</h2><p>Waste team
+<a href="tel:01632960210">01632 960210</a></p></section><ul><li><a href="/x">Recycling</a></li>
+</ul></aside></body></html>"""
+
+    read = document("bins.html", page)
+
+    assert [(fact.headings, fact.text) for fact in read.facts] == [
+        (("Bins",), "Bins are emptied on Mondays."),
+        (("Bins", "Contact"), "Waste team 01632 960210"),
+    ]
+    assert {fact.text for fact in read.left_out} == {
+        "Page last updated: 14 March 2025", "- Recycling",
+    }  # fmt: skip
+
+
 def test_what_is_hidden_on_a_page_is_read_nowhere():
     page = """<p>Cards.</p>
 <ul><li>Gold: 5 euros<span hidden> (old: 9 euros)</span></li><li hidden>Secret</li></ul>
