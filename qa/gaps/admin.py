@@ -49,7 +49,7 @@ from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
 from .expert_form import is_curator_of
-from .forms import GapForm, ReplyForm
+from .forms import WAITS, GapForm, ReplyForm
 from .near_entries import chosen_entries
 from .regrouping import MAX_MERGED, UNDO_MERGING, merge_undoably, to_merge
 
@@ -102,10 +102,13 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
         if obj is not None and obj.state == Gap.State.DISMISSED:
             facts.append("reason")
         sections: Fieldsets = [(None, {"fields": facts})]
-        if obj is not None and obj.is_open:
+        if obj is not None and obj.can_be_filled:
             names = ["how", "asked", "said", "entry", "words", "audience", "moved"]
             names += ["verify"] if is_curator_of(request.user, obj) else []
             sections.append(("Fill it", {"fields": names}))
+        elif obj is not None and obj.is_open:
+            what = {"fields": ["how", "said"], "description": WAITS}
+            sections.append(("Dismiss it", what))
         if obj is not None and obj.unused_words:
             facts.append("unused")
         return [

@@ -44,6 +44,7 @@ _WAYS = {
     _SPLIT: "move the chosen questions to a gap of their own",
     _DISMISS: "dismiss it; say why",
 }
+WAITS = "It waits for a review already: finish that, or reopen the gap to fill it otherwise."
 
 
 class GapForm(ExpertForm):
@@ -87,10 +88,12 @@ class GapForm(ExpertForm):
         super().__init__(*arguments, **options)
         how = self.fields["how"]
         if isinstance(how, forms.ChoiceField):
-            ways = _WAYS.items()
-            how.choices = [way for way in ways if self.is_curator or way[0] != _PROPOSE]
+            how.choices = [way for way in _WAYS.items() if self._may(way[0])]
+        if not self.instance.can_be_filled:
+            self._only_dismiss()
+            return
         moved = self.fields["moved"]
-        if isinstance(moved, forms.MultipleChoiceField) and self.instance.is_open:
+        if isinstance(moved, forms.MultipleChoiceField):
             newest = self.instance.members.visible_to(self.user).newest()
             moved.choices = [
                 (each.pk, wrapping(each.answer.question))
@@ -100,6 +103,17 @@ class GapForm(ExpertForm):
         expected = expected_answers(self.instance, self.user).first()
         if expected is not None:
             self.initial.setdefault("said", expected.expected_answer)
+
+    def _may(self, way: str) -> bool:
+        if not self.instance.can_be_filled:
+            return way == _DISMISS
+        return self.is_curator or way != _PROPOSE
+
+    def _only_dismiss(self) -> None:
+        how, said = self.fields["how"], self.fields["said"]
+        self.initial.setdefault("how", _DISMISS)
+        how.error_messages["invalid_choice"] = WAITS
+        said.label, said.help_text = "Why it is dismissed", ""
 
     def nearest(self) -> list[Entry]:
         gap: Gap = self.instance

@@ -188,6 +188,11 @@ class Gap(models.Model):
     def is_open(self) -> bool:
         return self.state in (self.State.OPEN, self.State.DRAFTED)
 
+    @property
+    def can_be_filled(self) -> bool:
+        """Whether nothing is to fill it yet: the first entry would be forgotten."""
+        return self.state == self.State.OPEN
+
 
 class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
     def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:

@@ -285,9 +285,8 @@ def _open(gap_id: int, by: User) -> Gap:
 
 
 def _unfilled(gap_id: int, by: User) -> Gap:
-    """Return a gap that nothing is to fill yet: the first entry would be forgotten."""
     gap = _open(gap_id, by)
-    if gap.state == Gap.State.DRAFTED:
+    if not gap.can_be_filled:
         raise GapClosedError(
             f"Gap {gap_id} waits for a review already; finish that or reopen the gap."
         )

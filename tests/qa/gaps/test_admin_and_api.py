@@ -12,6 +12,7 @@ from accounts.roles import Role
 from jobs.run import run_job
 from jobs.services import enqueue
 from qa.gaps import finding as gap_finding
+from qa.gaps.services import link
 from qa.models import Gap, Repeat
 from qa.votes.services import vote
 from tests.clients import rest_client
@@ -143,6 +144,26 @@ def test_a_gap_is_filled_by_an_entry_that_is_chosen_and_no_number_is_typed(clien
     assert "Select a valid choice" in refused.content.decode()
     gap.refresh_from_db()
     assert (gap.state, gap.entry) == ("drafted", near)
+
+
+def test_a_gap_that_waits_for_a_review_is_dismissed_or_reopened_and_not_filled(client):
+    gap, entry = make_gaps(QUESTION), make_entry()
+    client.force_login(expert := make_staff(Role.SME))
+    link(gap.pk, by=expert, entry_id=entry.pk)
+    address = reverse("admin:qa_gap_change", args=[gap.pk])
+
+    page = client.get(address).content.decode()
+    late = client.post(address, {"how": "link", "entry": entry.pk}).content.decode()
+
+    assert "Fill it" not in page
+    assert re.findall(r'name="how" value="(\w+)"', page) == ["dismiss"]
+    assert page.count("waits for a review already") == 1
+    assert late.count("waits for a review already") == 2  # also as an error
+    gap.refresh_from_db()
+    assert (gap.state, gap.entry) == ("drafted", entry)
+    client.post(address, {"how": "dismiss", "said": "We are a bank."})
+    gap.refresh_from_db()
+    assert (gap.state, gap.reason) == ("dismissed", "We are a bank.")
 
 
 def chosen_beside_a_refusal(entry, *, by):
