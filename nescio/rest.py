@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -11,9 +11,11 @@ from django.core.files.uploadhandler import FileUploadHandler
 from django.http import QueryDict
 from django.utils.datastructures import MultiValueDict
 from rest_framework import status
-from rest_framework.exceptions import APIException, ParseError
+from rest_framework.exceptions import APIException, NotAcceptable, ParseError
 from rest_framework.metadata import BaseMetadata
+from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
+from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 
 from accounts.exceptions import NescioError
@@ -148,3 +150,18 @@ class MethodsOnly(BaseMetadata):
         self, request: Request, view: "APIView"
     ) -> dict[str, list[str]]:
         return {"allow": view.allowed_methods}
+
+
+class KnownFormats(DefaultContentNegotiation):
+    """Choose a format by `Accept` or `?format=`; the library calls an unknown one a 404."""
+
+    def filter_renderers(
+        self,
+        renderers: Iterable[BaseRenderer],
+        format: str,  # noqa: A002  # the library's
+    ) -> list[BaseRenderer]:
+        known = list(renderers)
+        if found := [each for each in known if each.format == format]:
+            return found
+        listed = ", ".join(sorted({str(each.format) for each in known}))
+        raise NotAcceptable(f"There is no format {format[:80]!a}; there are: {listed}.")

@@ -23,6 +23,7 @@ from nescio.embedded.places import Places, local_secret_key
 from nescio.middleware import STRICT, logging_to_stderr
 from workers.queues import (
     INTERACTIVE,
+    JOB_KINDS,  # noqa: F401  # a setting
     JOB_QUEUES,  # noqa: F401  # a setting
     QUEUES,
     broker_options,
@@ -578,6 +579,7 @@ REST_FRAMEWORK = {
     },
     # How many proxies of ours are in front: only their X-Forwarded-For counts.
     "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "nescio.rest.KnownFormats",
     "DEFAULT_METADATA_CLASS": "nescio.rest.MethodsOnly",
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
 }

@@ -29,6 +29,36 @@ JOB_QUEUES = {
     "qa.watch_drift": EVALUATION,
 }
 
+JOB_KINDS = (
+    "chat.slack",
+    "integrations.mail_alerts",
+    "kb.change_entries",
+    "kb.embed",
+    "kb.enrich",
+    "kb.export",
+    "kb.find_conflicts",
+    "kb.follow",
+    "kb.import",
+    "kb.keep_upkeep",
+    "kb.remind_owners",
+    "kb.tidy_vectors",
+    "probes.train",
+    "qa.ask_again",
+    "qa.calibrate_itself",
+    "qa.calibrate_where_due",
+    "qa.draw_reviews",
+    "qa.erase_old_texts",
+    "qa.erase_person",
+    "qa.evaluate",
+    "qa.find_gaps",
+    "qa.keep_past_questions",
+    "qa.mail_notice",
+    "qa.retrain",
+    "qa.watch_drift",
+    "qa.weigh_votes",
+)
+"""What `workers.registry` has handlers for, said here where no handler need be imported."""
+
 
 def broker_options(url: str, folder: Path) -> dict[str, Any]:
     """Return Celery's transport options for a broker; `folder` is one of files."""

@@ -153,7 +153,7 @@ def test_no_cache_keeps_an_answer_of_the_interface(client, address):
         ("POST", "/api/v1/ask/", 404, "not_found"),
         ("GET", "/api/v1/ask", 405, "method_not_allowed"),
         ("PATCH", "/api/v1/answers", 405, "method_not_allowed"),
-        ("GET", "/api/v1/answers?format=xml", 404, "not_found"),
+        ("GET", "/api/v1/answers?format=xml", 406, "not_acceptable"),
     ],
 )
 def test_errors_of_routing_have_the_same_shape(client, method, path, status, code):
@@ -219,6 +219,14 @@ def test_a_media_type_that_is_not_offered_is_406(client):
 
     assert response.status_code == 406
     assert error_of(response)["code"] == "not_acceptable"
+
+
+def test_a_format_that_is_not_offered_is_406_and_those_that_are_are_named(client):
+    response = client.generic("POST", "/api/v1/ask?format=xml")
+
+    assert response.status_code == 406
+    said = "There is no format 'xml'; there are: event-stream, json."
+    assert error_of(response)["message"] == said
 
 
 def test_an_unknown_host_is_400_in_the_same_shape(db):
