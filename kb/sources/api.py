@@ -1,5 +1,6 @@
 from typing import Any
 
+from django.db.models import Prefetch
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.decorators import action
@@ -29,6 +30,7 @@ from kb.sources import services
 from kb.sources.kinds import KINDS
 from kb.sources.models import (
     MAX_HOURS,
+    FollowedDocument,
     FollowedSource,
     FollowedSourceQuerySet,
     FollowRule,
@@ -53,6 +55,18 @@ class RuleSerializer(serializers.ModelSerializer[FollowRule]):
         fields = ["group", "audience"]
 
 
+class LeftOutSerializer(serializers.ModelSerializer[FollowedDocument]):
+    """A document of which something was not imported, and why."""
+
+    class Meta:
+        model = FollowedDocument
+        fields = ["key", "title", "document", "error", "note"]
+        read_only_fields = fields
+
+
+_MAX_LEFT_OUT = 50
+
+
 class FollowedSourceSerializer(ReferringSerializer):
     """A followed source, and what its last check did."""
 
@@ -65,12 +79,19 @@ class FollowedSourceSerializer(ReferringSerializer):
     )
     counts = serializers.DictField(child=serializers.IntegerField(), read_only=True)
 
+    left_out = LeftOutSerializer(
+        many=True,
+        read_only=True,
+        help_text="The documents that could not be read (`error`), or not whole (`note`); "
+        f"the first {_MAX_LEFT_OUT} by key, as far as you may see them.",
+    )
+
     class Meta:
         model = FollowedSource
         fields = [
             "id", "name", "kind", "address", "knowledge_base", "rules", "every_hours",
             "credential", "is_active", "owner", "job", "checked_at", "next_check_at",
-            "counts", "note", "error",
+            "counts", "left_out", "note", "error",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -163,10 +184,15 @@ class FollowedSourceViewSet(RetrieveModelMixin, RowViewSet[FollowedSource]):
     lookup_url_kwarg = "source_id"
 
     def get_queryset(self) -> FollowedSourceQuerySet:
+        user = self.request.user
+        left_out = FollowedDocument.objects.left_out().visible_to(user).order_by("key")
         return (
-            FollowedSource.objects.visible_to(self.request.user)
+            FollowedSource.objects.visible_to(user)
             .select_related("knowledge_base", "owner")
-            .prefetch_related("rules__audience")
+            .prefetch_related(
+                "rules__audience",
+                Prefetch("documents", left_out[:_MAX_LEFT_OUT], to_attr="left_out"),
+            )
         )
 
     @extend_schema(

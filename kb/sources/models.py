@@ -105,6 +105,18 @@ class FollowedDocumentQuerySet(models.QuerySet["FollowedDocument"]):
         """Those that were imported and are not gone."""
         return self.filter(state=FollowedDocument.State.KEPT)
 
+    def left_out(self) -> Self:
+        """Those of which something could not be read or was not imported, and why."""
+        return self.exclude(error="", note="")
+
+    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+        """Of sources that the user may see, those of no audience hidden from them.
+
+        A rule may have given a document to an audience that the source has no more.
+        """
+        hidden = Audience.objects.hidden_from(user).values("pk")
+        return self.exclude(audience__in=hidden).exclude(document__audience__in=hidden)
+
 
 class FollowedDocument(models.Model):
     """What a source listed, as it was when it was read last."""

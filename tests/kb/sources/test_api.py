@@ -128,7 +128,7 @@ def test_a_list_of_sources_takes_the_same_queries_however_many_there_are(
     for number in range(3):
         follow("folder", folder, name=f"Help {number}")
 
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(6):
         assert len(client.get(SOURCES).json()["results"]) == 3
 
 
@@ -151,6 +151,25 @@ def test_a_source_of_others_is_not_there(api, folder):
     assert client.patch(f"{SOURCES}/{source.pk}", {}, format="json").status_code == 404
     assert client.delete(f"{SOURCES}/{source.pk}").status_code == 404
     assert api(insider).get(f"{SOURCES}/{source.pk}").status_code == 200
+
+
+def test_a_source_says_which_documents_failed_and_why_to_who_may_see_them(api, folder):
+    (folder / "broken.pdf").write_bytes(b"no pdf")
+    make_audience("staff", groups=["staff"])
+    source = follow("folder", folder)
+    check(source)
+    client = api(make_curator())
+
+    shown = client.get(f"{SOURCES}/{source.pk}").json()
+
+    assert shown["counts"]["failed"] == 1
+    (failed,) = shown["left_out"]
+    assert (failed["key"], failed["document"]) == ("broken.pdf", None)
+    assert "PDF" in failed["error"]
+    source.documents.update(audience=make_audience("staff", groups=["staff"]))
+    assert client.get(f"{SOURCES}/{source.pk}").json()["left_out"] == []
+    insider = api(make_user(Role.CURATOR, groups=["staff"]))
+    assert insider.get(f"{SOURCES}/{source.pk}").json()["left_out"] == [failed]
 
 
 def form(folder, **said: object) -> dict[str, object]:
