@@ -3,10 +3,12 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers, status
 from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import ValidationError
 from rest_framework.permissions import AllowAny, BasePermission, IsAuthenticated
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -161,10 +163,30 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
 
 
 class AuditFilter(StrictFilterSet):
-    kind = SlugFilter()
-    actor = SlugFilter()
+    kind = SlugFilter(method="filter_kind")
+    actor = SlugFilter(method="filter_actor", label="The user name; also a former one.")
     since = MomentFilter("at", "gte")
     until = MomentFilter("at", "lt")
+
+    def filter_kind(
+        self, rows: QuerySet[AuditEntry], _name: str, kind: str
+    ) -> QuerySet[AuditEntry]:
+        if not AuditEntry.objects.filter(kind=kind).exists():
+            named = AuditEntry.objects.order_by("kind").values_list("kind", flat=True)
+            listed = ", ".join(named.distinct()) or "none yet"
+            said = f"Nothing is on record of {kind[:80]!a}; there are: {listed}."
+            raise ValidationError({"kind": [said]})
+        return rows.filter(kind=kind)
+
+    def filter_actor(
+        self, rows: QuerySet[AuditEntry], _name: str, actor: str
+    ) -> QuerySet[AuditEntry]:
+        # The record outlives its users; admins may know of all of them.
+        found = rows.filter(actor=actor)
+        is_known = User.objects.filter(username=actor).exists()
+        if not is_known and not AuditEntry.objects.filter(actor=actor).exists():
+            raise ValidationError({"actor": [f"There is no user {actor[:80]!a}."]})
+        return found
 
 
 class AuditViewSet(RowViewSet[AuditEntry]):

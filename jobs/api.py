@@ -26,7 +26,6 @@ from rest_framework.response import Response
 
 from accounts.rest import (
     RowViewSet,
-    SlugFilter,
     StrictFilterSet,
     username_field,
 )
@@ -177,7 +176,9 @@ def _event(name: str, seen: str, job: Job | None) -> str:
 
 class JobFilter(StrictFilterSet):
     state = django_filters.ChoiceFilter(choices=Job.State.choices)
-    kind = SlugFilter()
+    kind = django_filters.ChoiceFilter(
+        choices=[(each, each) for each in settings.JOB_KINDS]
+    )
 
 
 @extend_schema_view(

@@ -236,11 +236,12 @@ class AudienceFilter(_VisibleFilter):
 class TagFilter(django_filters.ModelChoiceFilter):
     field_class = _SlugChoiceField
 
-    def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
+    def __init__(self, facet: Tag.Facet | None = None, **options: Any) -> None:  # noqa: ANN401  # the library's
+        rows = Tag.objects.all()
         super().__init__(
-            queryset=Tag.objects.filter(facet=facet),
+            queryset=rows.filter(facet=facet) if facet else rows,
             to_field_name="slug",
-            label=f"Slug of a {facet.label}.",
+            label=f"Slug of a {facet.label if facet else 'tag'}.",
             **options,
         )
 

@@ -3,10 +3,12 @@
 from uuid import UUID
 
 import django_filters
+from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.decorators import action
+from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_201_CREATED
@@ -14,6 +16,7 @@ from rest_framework.status import HTTP_201_CREATED
 from accounts.pagination import NewestFirstPagination
 from accounts.rest import IsSetFilter, RowViewSet, SlugFilter, StrictFilterSet
 from accounts.roles import IsAgent, IsSMESomewhere
+from kb.interface.api import KnowledgeBaseFilter
 from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import EscalationNotFoundError, GapNotFoundError, NoticeNotFoundError
 from qa.gaps import escalations, services
@@ -52,8 +55,20 @@ class MostMissedFirstPagination(NewestFirstPagination):
 
 class GapFilter(StrictFilterSet):
     state = django_filters.ChoiceFilter(choices=Gap.State.choices)
-    knowledge_base = SlugFilter("knowledge_base__slug")
-    owner = SlugFilter("owner__username")
+    knowledge_base = KnowledgeBaseFilter()
+    owner = SlugFilter(method="filter_owner", label="The expert's user name.")
+
+    def filter_owner(
+        self, gaps: QuerySet[Gap], _name: str, username: str
+    ) -> QuerySet[Gap]:
+        # As where an owner is named: who is inactive is as unknown as who is not there.
+        named = User.objects.filter(username=username)
+        seen = Gap.objects.visible_to(self.request.user)  # type: ignore[union-attr]  # a view's
+        owned = seen.filter(owner__in=named)
+        if not (named.filter(is_active=True).exists() or owned.exists()):
+            said = f"There is no active user {username[:80]!a}."
+            raise ValidationError({"owner": [said]})
+        return gaps.filter(owner__username=username)
 
 
 class GapViewSet(RowViewSet[Gap]):

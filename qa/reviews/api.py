@@ -17,7 +17,6 @@ from accounts.pagination import NewestFirstPagination
 from accounts.rest import (
     MomentFilter,
     RowViewSet,
-    SlugFilter,
     StrictFilterSet,
     csv_download,
 )
@@ -28,6 +27,7 @@ from accounts.roles import (
     where_not_elsewhere,
 )
 from jobs.api import JobSerializer
+from kb.interface.api import KnowledgeBaseFilter, TagFilter
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.submitted_text import EntryOptions
 from qa.exceptions import ReviewNotFoundError
@@ -52,11 +52,11 @@ _REVIEW_OR_HELD = {200: OneReviewSerializer, **_HELD}
 
 class ReviewFilter(StrictFilterSet):
     state = django_filters.ChoiceFilter(choices=Review.State.choices)
-    tag = SlugFilter("tag__slug")
+    tag = TagFilter()
     outcome = django_filters.ChoiceFilter(
         field_name="answer__outcome", choices=Answer.Outcome.choices
     )
-    knowledge_base = SlugFilter("answer__knowledge_base__slug")
+    knowledge_base = KnowledgeBaseFilter("answer__knowledge_base")
     reviewed_after = MomentFilter("reviewed_at", "gte")
     reviewed_before = MomentFilter("reviewed_at", "lt")
 

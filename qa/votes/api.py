@@ -24,7 +24,6 @@ from accounts.rest import (
     KnownQueryView,
     MomentFilter,
     RowViewSet,
-    SlugFilter,
     StrictCharField,
     StrictFilterSet,
     StrictIntegerField,
@@ -35,6 +34,7 @@ from accounts.rest import (
     validated,
 )
 from accounts.roles import IsAgent, IsSMESomewhere, Role, caller, where_role
+from kb.interface.api import KnowledgeBaseFilter
 from qa.answers.models import Answer
 from qa.exceptions import VoteNotFoundError
 from qa.pipeline.gates import Gate, Reason
@@ -163,7 +163,7 @@ class VoteFilter(StrictFilterSet):
     gate = django_filters.ChoiceFilter(
         field_name="answer__gate", choices=[(g.value, g.value) for g in Gate]
     )
-    knowledge_base = SlugFilter("answer__knowledge_base__slug")
+    knowledge_base = KnowledgeBaseFilter("answer__knowledge_base")
     created_after = MomentFilter("created_at", "gte")
     created_before = MomentFilter("created_at", "lt")
 

@@ -246,7 +246,13 @@ def test_an_admin_reads_the_audit_over_rest(ada):
     assert (second["subject"], first["subject"]) == ("vault", "board")
     assert read(kind="audience", since=str(newest["at"])) == [newest]
     assert read(kind="audience", until=str(second["at"])) == [first]
-    assert read(kind="audience", actor="nobody") == []
+    ben = make_user(username="ben")
+    assert read(kind="audience", actor=ben.username) == []
+    unknown = client.get(address, {"actor": "nobody"})
+    assert unknown.json()["error"]["message"] == "actor: There is no user 'nobody'."
+    misspelt = client.get(address, {"kind": "audiences"})
+    assert misspelt.status_code == 400
+    assert "there are: audience, " in misspelt.json()["error"]["message"]
     assert {row["kind"] for row in read()} > {"audience"}
     assert client.get(address, {"since": "yesterday"}).status_code == 400
     assert client.post(address).status_code == 405

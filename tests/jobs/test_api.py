@@ -3,6 +3,7 @@ import time
 import uuid
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test import Client
 from django.utils import timezone
@@ -13,6 +14,7 @@ from jobs.models import Job
 from jobs.services import enqueue
 from tests.clients import page_client
 from tests.factories import make_user
+from workers.registry import HANDLERS
 
 pytestmark = pytest.mark.django_db
 JOBS = "/api/v1/jobs"
@@ -72,6 +74,13 @@ def test_the_list_is_narrowed_by_state_and_kind(curator):
 
     assert [row["id"] for row in rows.json()["results"]] == [str(wanted.pk)]
     assert page_client(curator).get(JOBS, {"state": "asleep"}).status_code == 400
+    unknown = page_client(curator).get(JOBS, {"kind": "nope"})
+    assert unknown.status_code == 400
+    assert "kb.embed" in unknown.json()["error"]["message"]
+
+
+def test_the_kinds_that_are_known_are_those_with_handlers():
+    assert sorted(HANDLERS) == list(settings.JOB_KINDS)
 
 
 def test_a_long_list_costs_no_more_statements_than_a_short_one(

@@ -372,6 +372,7 @@ def test_rest_says_what_is_wrong():
     assert client.put(f"{address}/owner", {"owner": ""}, format="json").status_code == 400  # fmt: skip
     assert client.get("/api/v1/gaps/999").status_code == 404
     assert client.get("/api/v1/gaps?state=none").status_code == 400
+    assert client.get("/api/v1/gaps?knowledge_base=nope").status_code == 400
     assert rest_client(make_user(Role.AGENT)).get("/api/v1/gaps").status_code == 403
 
 
@@ -419,3 +420,22 @@ def test_reading_a_gap_takes_the_same_queries_however_many_asked(
 
     with django_assert_num_queries(10):
         client.get(f"/api/v1/gaps/{gap.pk}")
+
+
+def test_an_owner_who_is_inactive_is_as_unknown_as_one_who_is_not_there():
+    gap = make_gaps(QUESTION)
+    idle, gone = make_user(Role.SME), make_user(Role.SME)
+    type(gone).objects.filter(pk=gone.pk).update(is_active=False)
+    client = rest_client(make_user(Role.SME))
+
+    def asked(name: str):
+        return client.get("/api/v1/gaps", {"owner": name})
+
+    assert asked(idle.username).json()["results"] == []
+    for name in ("nope", gone.username):
+        assert asked(name).status_code == 400
+        said = asked(name).json()["error"]["message"]
+        assert said == f"owner: There is no active user {name!r}."
+    Gap.objects.filter(pk=gap.pk).update(owner=gone)
+    (found,) = asked(gone.username).json()["results"]
+    assert found["id"] == gap.pk

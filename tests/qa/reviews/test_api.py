@@ -153,12 +153,17 @@ def test_lists_are_narrowed_and_ask_as_much_whatever_their_length(
     make_review(refused=True)
     client = rest_client(make_user(Role.SME))
 
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         found = client.get(f"{URL}?tag=gold-card").json()["results"]
 
     assert len(found) == 5
     assert len(client.get(f"{URL}?outcome=refused").json()["results"]) == 1
     assert client.get(f"{URL}?state=nonsense").status_code == 400
+    for unknown in ("tag=nope", "knowledge_base=nope"):
+        refused = client.get(f"{URL}?{unknown}")
+        assert refused.status_code == 400
+        assert "'nope'; available: " in refused.json()["error"]["message"]
+        assert client.get(f"{URL}/export?{unknown}").status_code == 400
 
 
 def test_judgements_are_downloaded_with_what_they_weigh():

@@ -9,7 +9,7 @@ from accounts.roles import Role
 from qa.models import Vote
 from qa.votes.services import vote
 from tests.clients import rest_client
-from tests.factories import make_audience, make_entry, make_user
+from tests.factories import make_audience, make_entry, make_knowledge_base, make_user
 from tests.qa.answer_rows import make_answer
 
 pytestmark = pytest.mark.django_db
@@ -81,12 +81,13 @@ def test_a_vote_is_read_with_what_it_is_on(voted, asker):
         ({"gate": "hard_refusal"}, ["Who is the owner?"]),
         ({"is_handled": "true"}, []),
         ({"is_handled": "false", "rating": "down"}, ["Who is the owner?"]),
-        ({"knowledge_base": "none-such"}, []),
+        ({"knowledge_base": "loans"}, []),
         ({"created_before": "2000-01-01T00:00:00Z"}, []),
     ],
 )
 @pytest.mark.usefixtures("voted")
 def test_votes_are_narrowed(asked, questions):
+    make_knowledge_base("loans")
     assert found(rest_client(make_user(Role.SME)).get(URL, asked)) == questions
 
 
@@ -97,10 +98,14 @@ def test_votes_are_narrowed(asked, questions):
         {"vote_reason": "bad"},
         {"is_handled": "maybe"},
         {"gate": ""},
+        {"knowledge_base": "nope"},
     ],
 )
 def test_a_filter_that_can_not_be_read_is_refused(asked):
-    assert rest_client(make_user(Role.SME)).get(URL, asked).status_code == 400
+    client = rest_client(make_user(Role.SME))
+
+    assert client.get(URL, asked).status_code == 400
+    assert client.get(f"{URL}/export", asked).status_code == 400
 
 
 @pytest.mark.usefixtures("voted")
