@@ -127,11 +127,17 @@ def client_address(request: Request | HttpRequest) -> str:
 def login_wait(request: HttpRequest, username: str) -> float | None:
     """Return how long a sign-in must wait: by name and address, and by address alone.
 
-    The first bounds guesses at a password, the second guesses at many names.
+    The first bounds guesses at a password, the second guesses at many names. The answer
+    says of the one that refuses what is left, not of the caller's other requests.
     """
     address = client_address(request)
-    waits = (
-        seconds_to_wait("login", f"{username.lower()} {address}"),
-        seconds_to_wait("login_address", address),
+    counts = (
+        count("login", f"{username.lower()} {address}"),
+        count("login_address", address),
     )
-    return max((wait for wait in waits if wait is not None), default=None)
+    refusing = [each for each in counts if each and each.wait is not None]
+    if not refusing:
+        return None
+    longest = max(refusing, key=lambda each: each.reset_seconds)
+    request.META[COUNTED] = longest
+    return longest.wait

@@ -128,6 +128,8 @@ def test_signing_in_is_throttled_by_name_and_address(agent, settings):
     assert throttled.status_code == 429
     assert throttled.json()["error"]["code"] == "throttled"
     assert int(throttled["Retry-After"]) > 0
+    said = [throttled[f"RateLimit-{name}"] for name in ("Limit", "Remaining", "Reset")]
+    assert said == ["3", "0", throttled["Retry-After"]]
     assert other_name.status_code == 401
 
 
