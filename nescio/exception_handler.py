@@ -9,8 +9,19 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.core.exceptions import (
+    DisallowedHost,
+    PermissionDenied,
+    RequestDataTooBig,
+)
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBadRequest,
+    JsonResponse,
+)
+from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.renderers import JSONRenderer
@@ -47,6 +58,7 @@ _SAID_BY_STATUS = {
     500: ("internal_error", "Something went wrong; it is logged."),
 }  # fmt: skip
 
+_SHOWN_OF_HOST = 255  # no name of a host is longer
 
 # What is built on: others that a process holds, of tests or studies, reach no caller.
 _RAISING = frozenset(
@@ -194,16 +206,32 @@ def _join(name: str, key: str) -> str:
     return f"{name}.{key}" if name else key
 
 
-def _plain_error(request: HttpRequest, status: int) -> HttpResponse | None:
+def _plain_error(
+    request: HttpRequest, status: int, said: str = ""
+) -> HttpResponse | None:
     if not request.path_info.startswith(API_PREFIXES):
         return None
     code, message = _SAID_BY_STATUS[status]
+    message = said or message
     detail = {"request_id": current_request_id()} if status >= 500 else None
     return JsonResponse(error_envelope(code, message, detail), status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if isinstance(exception, DisallowedHost):
+        return _host_not_allowed(request)
     return _plain_error(request, 400) or defaults.bad_request(request, exception)
+
+
+def _host_not_allowed(request: HttpRequest) -> HttpResponse:
+    """Say what to set: whoever meets this has most often just moved Nescio to a name."""
+    host = request.headers.get("Host", "")[:_SHOWN_OF_HOST]
+    said = (
+        f"The host “{host}” is not allowed. The setting NESCIO_ALLOWED_HOSTS names those "
+        "that are."
+    )
+    page = render_to_string("400.html", {"said": said})
+    return _plain_error(request, 400, said) or HttpResponseBadRequest(page)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
