@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import Exists, F, OuterRef, QuerySet
@@ -13,7 +14,14 @@ from django.views.decorators.http import require_POST, require_safe
 
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
-from accounts.roles import Role, caller, has_role_in, has_role_somewhere, is_live
+from accounts.roles import (
+    Role,
+    caller,
+    has_role_in,
+    has_role_somewhere,
+    is_live,
+    where_role,
+)
 from accounts.undo import offer_undo
 from kb.conflicts.models import Conflict
 from kb.documents.models import Section
@@ -43,6 +51,7 @@ from .knowledge_pages import SHOWN
 _COMMENTS = 100  # the newest of an entry that its page shows
 _ANSWERS = 10  # the newest that used an entry, among its newest citations
 _CITATIONS = 100
+_VOTES = 10  # thumbs down with their words
 
 
 @require_safe
@@ -86,11 +95,14 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
     base = found.knowledge_base_id
     is_curator = has_role_in(request.user, Role.CURATOR, base)
     may_curate = parts.may_curate(request, base)
+    is_expert = has_role_in(request.user, Role.SME, base)
+    citing = _newest_citing(found) if is_expert else []
     return {
         "entry": found,
         "path": _path(found.section),
         "due": due,
         "flags": Flag.objects.open().filter(entry=found).select_related("user"),
+        "votes": _votes_against(request, citing) if is_expert else [],
         "may_flag": found.state in SERVED_STATES,
         **parts.flag_part(),
         # Verifying what has expired would leave it expired: it needs another date.
@@ -106,26 +118,46 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "at": at,
         "may_curate": may_curate,
         "conflicts": _conflicts(request, found) if may_curate else [],
-        "answers": (
-            _answers(request, found)
-            if has_role_in(request.user, Role.SME, base)
-            else []
-        ),
+        "answers": _answers(request, citing) if is_expert else [],
     }
 
 
-def _answers(request: HttpRequest, found: Entry) -> QuerySet[Answer]:
-    """Return the newest answers that cite an entry and the reader may read whole.
+def _votes_against(request: HttpRequest, citing: list[UUID]) -> QuerySet[Vote]:
+    """Return the newest open thumbs down on answers, with what was said.
 
-    With whether somebody's thumb was up (`is_up`) or down (`is_down`).
+    To those who read everybody's votes on answers that they may read whole.
     """
+    newest = (
+        Vote.objects.visible_to(request.user)
+        .open()
+        .filter(
+            where_role(request.user, Role.SME, "answer__knowledge_base"),
+            answer__in=citing,
+            answer__erased_at__isnull=True,
+            is_up=False,
+        )
+    )
+    whole = newest.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `visible_to`
+    return whole.select_related("answer", "user").order_by("-updated_at")[:_VOTES]
+
+
+def _newest_citing(found: Entry) -> list[UUID]:
+    """Return the ids of the answers with the newest citations of an entry."""
     cited = AnswerEvidence.objects.filter(entry=found, role=AnswerEvidence.Role.CITED)
     # By an expression, which no index serves: the entry's own rows are read, not all from
     # the newest on until enough of it are met.
     newest = cited.order_by((F("pk") + 0).desc()).values_list("answer", flat=True)
+    return list(newest[:_CITATIONS])
+
+
+def _answers(request: HttpRequest, citing: list[UUID]) -> QuerySet[Answer]:
+    """Return the newest of the answers, as far as the reader may read them whole.
+
+    With whether somebody's thumb was up (`is_up`) or down (`is_down`).
+    """
     votes = Vote.objects.filter(answer=OuterRef("pk"))
     rows = Answer.objects.visible_to(request.user).live()
-    rows = rows.filter(pk__in=list(newest[:_CITATIONS]), erased_at__isnull=True)
+    rows = rows.filter(pk__in=citing, erased_at__isnull=True)
     whole = rows.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `visible_to`
     marked = whole.annotate(
         is_up=Exists(votes.filter(is_up=True)),

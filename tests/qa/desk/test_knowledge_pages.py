@@ -8,10 +8,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.roles import Role
+from accounts.services import set_knowledge_roles
 from kb.entries.services import edit_entry
 from kb.models import Section
 from qa.desk import knowledge_pages
-from qa.votes.services import vote
+from qa.votes.models import Vote
+from qa.votes.services import handle_votes, vote
 from tests.clients import page_client
 from tests.factories import (
     make_audience,
@@ -201,7 +203,7 @@ def test_experts_see_the_newest_answers_that_used_an_entry(
     ]
     vote(made[-1].pk, user=asker, is_up=False)
 
-    with django_assert_max_num_queries(26):
+    with django_assert_max_num_queries(27):
         body = reader.get(address).content.decode()
 
     said = re.findall(r"(Question \d\d|With a secret|Only near|Tried)\?", body)
@@ -209,6 +211,42 @@ def test_experts_see_the_newest_answers_that_used_an_entry(
     assert reverse("answer", args=[made[-1].pk]) in body
     assert body.count("Thumb down") == 1
     assert "Answers that used it" not in page.get(address).content.decode()
+
+
+def test_experts_read_on_an_entrys_page_what_was_said_against_it():
+    asker, expert = make_user(username="abel"), make_user(Role.SME)
+    entry, vault = make_entry(), make_audience("vault", groups=["vault"])
+    secret = make_entry("The secret limit is 900 euros.", audience=vault)
+    address = reverse("entry", args=[entry.pk])
+
+    def say(comment: str, **fields):
+        cited = fields.pop("cited", (entry,))
+        answer = make_answer(asker, question=f"On {comment}?", cited=cited)
+        words = {"is_up": False, "reasons": ["outdated"], "comment": comment}
+        return vote(answer.pk, user=asker, **{**words, **fields})
+
+    say("It <changed>", expected_answer="Six euros since May.")
+    say("Limit of 900", cited=(entry, secret))
+    say("Fine", is_up=True, reasons=[])
+    say("Elsewhere", cited=(make_entry("Another."),))
+    handle_votes(Vote.objects.filter(pk=say("Settled").pk), by=expert)
+
+    body = page_client(expert).get(address).content.decode()
+
+    shown = body.split('id="votes"')[1].split("</ul>")[0]
+    assert shown.count("<li") == 1
+    assert "by abel: It is out of date “It &lt;changed&gt;”" in shown
+    assert "Expected answer: “Six euros since May.”" in shown
+    assert "Limit of 900" not in body
+    for user in (asker, elsewhere_expert()):
+        assert 'id="votes"' not in page_client(user).get(address).content.decode()
+
+
+def elsewhere_expert():
+    """An agent who is an expert of another knowledge base alone."""
+    user = make_user()
+    set_knowledge_roles(user, {make_knowledge_base("loans").pk: "sme"})
+    return user
 
 
 def test_as_many_queries_for_many_as_for_few(page, django_assert_max_num_queries):
