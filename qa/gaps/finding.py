@@ -30,6 +30,7 @@ from qa.answers.models import Answer
 from qa.gaps.clusters import Block, Home, gather, most_central, moved
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import HALF_LIFE, LANDMARK, Gap, GapCursor, GapQuestion
+from qa.gaps.repeats import start_asking_open_gaps
 from qa.votes.models import Vote
 
 KIND: Final = "qa.find_gaps"
@@ -86,6 +87,7 @@ def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
         _move_on()
         let_go = _let_go()
         _open_fruitless()
+        start_asking_open_gaps()
     return {"placed": placed, "let_go": let_go, "open": Gap.objects.open().count()}
 
 

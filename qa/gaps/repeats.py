@@ -7,11 +7,12 @@ worker's job goes on with it, and no question is asked twice for one draft.
 
 from collections import defaultdict
 from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Exists, OuterRef, QuerySet, Subquery
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from jobs.run import JobRun
@@ -19,7 +20,7 @@ from jobs.services import enqueue
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
 from qa.answers.asking import decide_alone, new_question
-from qa.answers.models import Answer
+from qa.answers.models import Answer, AnswerEvidence
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap, GapQuestion, Repeat
 
@@ -31,6 +32,18 @@ MAX_QUESTIONS: Final = 200
 # After so long nobody waits for a reply, nor for a model that was down.
 _WAITED_FOR: Final = timedelta(days=180)
 _TRIED_FOR: Final = timedelta(hours=6)
+# Open gaps that one job asks again, and how long each is then left alone.
+MAX_OPEN_GAPS: Final = 20
+_LEFT_ALONE: Final = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What a job came to so far: questions asked, better answered; gaps filled."""
+
+    asked: int = 0
+    better: int = 0
+    filled: int = 0
 
 
 def start_asking_again() -> None:
@@ -45,6 +58,37 @@ def due_gaps() -> QuerySet[Gap]:
     return Gap.objects.filter(
         state=Gap.State.DRAFTED, entry__state=Entry.State.VERIFIED
     )
+
+
+def overtaken_gaps(at: datetime) -> list[tuple[Gap, datetime]]:
+    """Return open gaps that what was verified since may answer, and when it last was.
+
+    Nothing links them to it: a bulk verification, an import, a corrected entry. Gaps with
+    thumbs down are left out, as nothing says which entry would be better.
+    """
+    verified = Entry.objects.filter(state=Entry.State.VERIFIED).order_by()
+    newest = dict(verified.values_list("knowledge_base").annotate(Max("verified_at")))
+    # The greatest of those that are not null.
+    looked = Gap.objects.annotate(looked_at=Greatest("asked_again_at", "last_seen"))
+    since = Q(pk__in=())
+    for base, time in newest.items():
+        since |= Q(knowledge_base=base, looked_at__lt=time)
+    left_alone = Q(asked_again_at__gt=at - _LEFT_ALONE)
+    voted = GapQuestion.objects.filter(
+        gap=OuterRef("pk"), why=GapQuestion.Why.VOTED_DOWN
+    )
+    rows = looked.filter(since, ~Exists(voted), state=Gap.State.OPEN).exclude(
+        left_alone
+    )
+    longest = F("asked_again_at").asc(nulls_first=True)
+    found = rows.order_by(longest, "-impact_score", "-pk")[:MAX_OPEN_GAPS]
+    return [(gap, newest[gap.knowledge_base_id]) for gap in found]
+
+
+def start_asking_open_gaps() -> None:
+    """Enqueue the job where an open gap may be answered by what nobody linked to it."""
+    if overtaken_gaps(timezone.now()):
+        enqueue(KIND, {}, idempotency_key=KIND)
 
 
 def due_escalations() -> QuerySet[Escalation]:
@@ -82,21 +126,27 @@ def ask_again(run: JobRun) -> dict[str, object]:
     for sent in list(due_escalations().select_related(*_ANSWER_RELATIONS, "entry")):
         tally = _try(run, _create(run, sent.answer, sent.entry, None), tally)
     for gap in list(due_gaps().select_related("entry").order_by("pk")):
-        for before in _due_questions(gap):
+        for before in _due_questions(gap, gap.drafted_at):
             tally = _try(run, _create(run, before, gap.entry, gap), tally)
         with run.step() as step:
             tally = replace(tally, filled=tally.filled + _settle(gap))
             step.advance(cursor=asdict(tally))
+    for gap, since in overtaken_gaps(timezone.now()):
+        tally = _ask_open(run, gap, since, tally)
     return asdict(tally)
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
-    """What a job came to so far: questions asked, better answered; gaps filled."""
-
-    asked: int = 0
-    better: int = 0
-    filled: int = 0
+def _ask_open(run: JobRun, gap: Gap, since: datetime, tally: Tally) -> Tally:
+    """Ask an open gap's questions again, after the newest only if that is answered."""
+    for before in _due_questions(gap, since):
+        better = tally.better
+        tally = _try(run, _create(run, before, None, gap), tally)
+        if tally.better == better:
+            break
+    with run.step() as step:
+        tally = replace(tally, filled=tally.filled + _settle_open(gap, since))
+        step.advance(cursor=asdict(tally))
+    return tally
 
 
 _ANSWER_RELATIONS = ("answer__asker", "answer__knowledge_base")
@@ -108,8 +158,8 @@ def _broken_off() -> QuerySet[Repeat]:
     return rows.select_related("before", "after__asker", "after__knowledge_base")
 
 
-def _due_questions(gap: Gap) -> list[Answer]:
-    """Return the newest questions of a gap that were not asked again since its draft.
+def _due_questions(gap: Gap, since: datetime | None) -> list[Answer]:
+    """Return the newest questions of a gap that were not asked again since a time.
 
     The same words of the same asker are asked once.
     """
@@ -117,10 +167,10 @@ def _due_questions(gap: Gap) -> list[Answer]:
         gap=gap, asker__is_active=True, answer__erased_at__isnull=True
     ).newest()
     newest = list(rows.select_related(*_ANSWER_RELATIONS)[:MAX_QUESTIONS])
-    since = Repeat.objects.filter(
-        before__in=[each.answer_id for each in newest], created_at__gte=gap.drafted_at
+    repeats = Repeat.objects.filter(
+        before__in=[each.answer_id for each in newest], created_at__gte=since
     )
-    tried = set(since.values_list("before_id", flat=True))
+    tried = set(repeats.values_list("before_id", flat=True))
     groups: dict[tuple[int | None, str], list[Answer]] = defaultdict(list)
     for each in newest:
         groups[each.asker_id, each.answer.question.casefold()].append(each.answer)
@@ -167,10 +217,7 @@ def _settle(gap: Gap) -> bool:
     locked = Gap.objects.select_for_update(of=("self",), no_key=True).get(pk=gap.pk)
     if (locked.state, locked.drafted_at) != (Gap.State.DRAFTED, gap.drafted_at):
         return False  # somebody changed it meanwhile
-    tried = Repeat.objects.filter(
-        before__gap_question__gap=locked, created_at__gte=locked.drafted_at
-    )
-    newest = tried.order_by("before_id", "-created_at").distinct("before_id")
+    newest = _repeats_since(locked, locked.drafted_at)
     outcomes = list(newest.values_list("is_better", flat=True))
     is_filled = 2 * sum(map(bool, outcomes)) > len(outcomes) or not outcomes
     now = timezone.now()
@@ -181,3 +228,33 @@ def _settle(gap: Gap) -> bool:
         locked.open_again()
     locked.save()
     return is_filled
+
+
+def _settle_open(gap: Gap, since: datetime) -> bool:
+    """Close an open gap most of whose repeated questions are answered now.
+
+    Its entry is then one that an answer cites: who may not see that sees no such gap.
+    """
+    locked = Gap.objects.select_for_update(of=("self",), no_key=True).get(pk=gap.pk)
+    if locked.state != Gap.State.OPEN:
+        return False  # somebody changed it meanwhile
+    repeats = list(_repeats_since(locked, since))
+    better = [repeat.after_id for repeat in repeats if repeat.is_better]
+    cited = AnswerEvidence.objects.filter(
+        answer__in=better, role=AnswerEvidence.Role.CITED, entry__isnull=False
+    )
+    entry = cited.order_by("pk").values_list("entry", flat=True).first()
+    now = timezone.now()
+    locked.asked_again_at = now
+    is_filled = entry is not None and 2 * len(better) > len(repeats)
+    if is_filled:
+        locked.state, locked.entry_id = Gap.State.FILLED, entry
+        locked.drafted_at = locked.closed_at = now
+    locked.save()
+    return is_filled
+
+
+def _repeats_since(gap: Gap, since: datetime | None) -> QuerySet[Repeat]:
+    """Return the newest repeat of each question of a gap since a time."""
+    tried = Repeat.objects.filter(before__gap_question__gap=gap, created_at__gte=since)
+    return tried.order_by("before_id", "-created_at").distinct("before_id")

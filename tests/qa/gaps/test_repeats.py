@@ -295,3 +295,43 @@ def test_nobody_is_asked_for_who_has_left():
     job = fill(gap)
 
     assert (job.result["asked"], mail.outbox) == (0, [])
+
+
+def test_an_open_gap_that_other_knowledge_answers_now_is_closed_for_who_may_see_it():
+    insider, agent = make_user(groups=["vault"]), make_user()
+    ask_as(insider)
+    gap = find()
+    assert not Job.objects.unfinished().filter(kind=repeats.KIND).exists()
+    vault = make_audience("vault", groups=["vault"])
+    entry = make_entry(
+        "A wire transfer costs 5 euros.", question=QUESTION, audience=vault
+    )
+
+    find()
+    job = run(repeats.KIND)
+
+    assert (job.result["asked"], job.result["filled"]) == (1, 1)
+    gap.refresh_from_db()
+    assert (gap.state, gap.entry) == ("filled", entry)
+    assert Notice.objects.of(insider).get().kind == "answered"
+    outsider = make_user(Role.SME)
+    assert not Gap.objects.visible_to(outsider).filter(pk=gap.pk).exists()
+    assert not Notice.objects.of(agent).exists()
+
+
+def test_an_open_gap_that_is_not_answered_for_its_asker_stays_open_and_is_left_alone():
+    ask_as(make_user())
+    ask_as(make_user(), "How much is a wire transfer?")
+    gap = find()
+    vault = make_audience("vault", groups=["vault"])
+    make_entry("A wire transfer costs 5 euros.", question=QUESTION, audience=vault)
+
+    find()
+    job = run(repeats.KIND)
+    make_entry("Dogs grow about twelve years old.")
+    find()
+
+    assert (job.result["asked"], job.result["filled"]) == (1, 0)
+    gap.refresh_from_db()
+    assert (gap.state, gap.entry) == ("open", None)
+    assert not Job.objects.unfinished().filter(kind=repeats.KIND).exists()
