@@ -21,7 +21,7 @@ from kb.entries.due import REASON_CHOICES, Place, Reason
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.serializers import DueEntrySerializer
 from kb.exceptions import EntryNotFoundError
-from kb.interface.api import AgentReadsCuratorWrites
+from kb.interface.api import AgentReadsCuratorWrites, KnowledgeBaseField
 from kb.upkeep.services import (
     MAX_POSTPONE_DAYS,
     due_entries,
@@ -36,6 +36,7 @@ _MAX_PAGE_SIZE = 200
 class _DueQuerySerializer(serializers.Serializer[Any]):
     whose = serializers.ChoiceField(choices=["all", "mine"], default="all")
     reason = serializers.ChoiceField(choices=REASON_CHOICES, required=False)
+    knowledge_base = KnowledgeBaseField(required=False, help_text="Its slug.")
     after = serializers.CharField(
         required=False, max_length=100, help_text="`next` of the page before."
     )
@@ -97,6 +98,7 @@ class DueEntryViewSet(ResourceViewSet[Entry]):
             at=timezone.now(),
             mine=given["whose"] == "mine",
             reason=Reason(reason) if reason else None,
+            base=given.get("knowledge_base"),
         )
         page = read_page(entries, size=given["page_size"], after=given.get("after"))
         following = page.following.token() if page.following else None

@@ -17,8 +17,9 @@ from accounts.base_admin import OPEN
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import by_name, find_person, person_name
-from accounts.roles import Role, caller, has_role_in, has_role_somewhere
+from accounts.roles import Role, bases_of_role, caller, has_role_in, has_role_somewhere
 from accounts.undo import offer_undo
+from kb.documents.models import KnowledgeBase
 from kb.entries.due import LABELS, Place, Reason
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
@@ -39,12 +40,14 @@ _OFFERED_OWNERS = 200
 class _Choice:
     mine: bool
     reason: Reason | None
+    base: KnowledgeBase | None
     after: Place | None
 
     def query(self, **changes: object) -> str:
         chosen = {
             "whose": "mine" if self.mine else "all",
             "reason": self.reason.value if self.reason else "",
+            **({"base": self.base.slug} if self.base else {}),
             **changes,
         }
         return "?" + urlencode(chosen)
@@ -60,9 +63,11 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
             raise PermissionDenied
         return _act(model_admin, request, user)
     now = timezone.now()
-    entries = due_entries(user, at=now, mine=choice.mine, reason=choice.reason)
+    entries = due_entries(
+        user, at=now, mine=choice.mine, reason=choice.reason, base=choice.base
+    )
     page = read_page(entries, size=PAGE, after=choice.after)
-    counts = sizes(user, at=now, mine=choice.mine)
+    counts = sizes(user, at=now, mine=choice.mine, base=choice.base)
     may_change = model_admin.has_change_permission(request)
     following = page.following
     context = {
@@ -75,6 +80,7 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
             ("All", choice.query(whose="all"), not choice.mine),
             ("Mine", choice.query(whose="mine"), choice.mine),
         ],
+        "bases": _bases(user, choice),
         "reasons": [
             ("any reason", None, choice.query(reason=""), choice.reason is None),
             *(
@@ -98,6 +104,19 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
     return TemplateResponse(request, "admin/kb/entry/due.html", context)
 
 
+def _bases(user: User, choice: _Choice) -> list[tuple[str, str, bool]]:
+    """Return the knowledge bases of an expert to choose from, where there are several."""
+    own = bases_of_role(user, Role.SME)
+    rows = KnowledgeBase.objects.order_by("name")
+    found = list(rows if own is None else rows.filter(pk__in=own))
+    if len(found) < 2:
+        return []
+    each = [
+        (base.name, choice.query(base=base.slug), base == choice.base) for base in found
+    ]
+    return [("All", choice.query(base=""), choice.base is None), *each]
+
+
 def _read_choice(request: HttpRequest) -> _Choice:
     query = request.GET
     reason = query.get("reason", "")
@@ -108,8 +127,12 @@ def _read_choice(request: HttpRequest) -> _Choice:
         place = Place.read(after) if after else None
     except ValueError as error:
         raise Http404(str(error)) from error
+    slug = query.get("base", "")
+    base = KnowledgeBase.objects.filter(slug=slug).first() if slug else None
+    if slug and base is None:
+        raise Http404(f"There is no knowledge base {slug[:50]!r}.")
     return _Choice(
-        query.get("whose") == "mine", Reason(reason) if reason else None, place
+        query.get("whose") == "mine", Reason(reason) if reason else None, base, place
     )
 
 

@@ -216,7 +216,12 @@ class QueuePage:
 
 
 def due_entries(
-    user: User, *, at: datetime, mine: bool = False, reason: Reason | None = None
+    user: User,
+    *,
+    at: datetime,
+    mine: bool = False,
+    reason: Reason | None = None,
+    base: KnowledgeBase | None = None,
 ) -> EntryQuerySet:
     """Return what `user` may see and is due at `at`, in the order of the queue.
 
@@ -228,6 +233,8 @@ def due_entries(
         entries = entries.filter(owner=user)
     if reason is not None:
         entries = entries.due_for(reason, at)
+    if base is not None:
+        entries = entries.filter(knowledge_base=base)
     return entries.in_queue_order()
 
 
@@ -248,10 +255,12 @@ def read_page(entries: EntryQuerySet, *, size: int, after: Place | None) -> Queu
     return QueuePage(page, following)
 
 
-def sizes(user: User, *, at: datetime, mine: bool) -> dict[Reason, int]:
+def sizes(
+    user: User, *, at: datetime, mine: bool, base: KnowledgeBase | None = None
+) -> dict[Reason, int]:
     """Return how many are due for each reason; what is `COUNTED` may be more."""
     return {
-        reason: due_entries(user, at=at, mine=mine, reason=reason)
+        reason: due_entries(user, at=at, mine=mine, reason=reason, base=base)
         .order_by()[:COUNTED]
         .count()
         for reason in Reason

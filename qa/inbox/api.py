@@ -15,6 +15,7 @@ from accounts.rest import (
     validated,
 )
 from accounts.roles import IsAgent, IsSMESomewhere, caller
+from kb.interface.api import KnowledgeBaseField
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.inbox.items import Item
@@ -36,6 +37,7 @@ class _InboxQuerySerializer(serializers.Serializer[Any]):
         choices=[scope.value for scope in Scope], default=Scope.WAITING.value
     )
     kind = serializers.ChoiceField(choices=Kind.choices, required=False)
+    knowledge_base = KnowledgeBaseField(required=False, help_text="Its slug.")
     page = serializers.IntegerField(min_value=1, max_value=MAX_LISTED, default=1)
     page_size = serializers.IntegerField(
         min_value=1, max_value=_MAX_PAGE_SIZE, default=_PAGE_SIZE
@@ -131,6 +133,7 @@ class InboxView(KnownQueryView):
             user,
             scope=Scope(given["whose"]),
             kind=kind,
+            base=given.get("knowledge_base"),
             page=given["page"],
             size=given["page_size"],
         )

@@ -82,6 +82,26 @@ def test_page_narrows_to_ones_own_and_to_a_reason(curator):
     assert curator.get(f"{PAGE}?after=x").status_code == 404
 
 
+def test_the_page_names_and_narrows_to_a_knowledge_base_where_there_are_several(
+    curator,
+):
+    here = make_overdue("Here.")
+    assert 'aria-label="Knowledge base"' not in curator.get(PAGE).content.decode()
+    loans = make_knowledge_base("loans")
+    there = make_overdue("There.", knowledge_base=loans)
+
+    page = curator.get(f"{PAGE}?base=loans&whose=all")
+
+    assert [entry for entry, _ in page.context["rows"]] == [there]
+    assert "· Loans ·" in page.content.decode()
+    assert 'href="?whose=mine&amp;reason=&amp;base=loans"' in page.content.decode()
+    assert {label: count for label, count, *_ in page.context["reasons"]}[
+        "review overdue"
+    ] == "1"
+    assert set(shown(curator)) == {here, there}
+    assert curator.get(f"{PAGE}?base=nope").status_code == 404
+
+
 def test_pages_hold_every_entry_once(curator, monkeypatch):
     monkeypatch.setattr("kb.upkeep.pages.PAGE", 2)
     made = {make_overdue(f"Fee {n}.", uses=n % 2) for n in range(5)}
@@ -247,10 +267,20 @@ def test_rest_narrows_and_hides(api):
     assert found("whose=mine") == [mine.pk]
     assert found("reason=overdue") == [mine.pk]
     assert found("whose=mine&reason=expired") == []
+    loan = make_overdue("A loan.", knowledge_base=make_knowledge_base("loans"))
+    assert found("knowledge_base=loans") == [loan.pk]
 
 
 @pytest.mark.parametrize(
-    "query", ["whose=x", "reason=x", "after=x", "page_size=0", "page_size=201"]
+    "query",
+    [
+        "whose=x",
+        "reason=x",
+        "after=x",
+        "page_size=0",
+        "page_size=201",
+        "knowledge_base=x",
+    ],
 )
 def test_rest_refuses_what_it_does_not_know(api, query):
     assert api(make_user(Role.SME)).get(f"{REST}?{query}").status_code == 400

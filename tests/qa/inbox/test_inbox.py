@@ -364,7 +364,13 @@ def test_rest_lists_the_same(curator, client):
     (gap,) = client.get("/api/v1/inbox?kind=gap").json()["results"]
     assert gap["id"] == made[Kind.GAP]
     assert gap["address"] == f"/admin/qa/gap/{made[Kind.GAP]}/change/"
+    loans = make_knowledge_base("loans")
+    there = make_entry("A loan costs 4.", state="in_review", knowledge_base=loans)
+    narrowed = client.get("/api/v1/inbox?knowledge_base=loans").json()
+    assert [each["id"] for each in narrowed["results"]] == [there.pk]
+    assert sum(narrowed["counts"].values()) == 1
     assert client.get("/api/v1/inbox?kind=nothing").status_code == 400
+    assert client.get("/api/v1/inbox?knowledge_base=nope").status_code == 400
     client.force_login(make_user())
     assert client.get("/api/v1/inbox").status_code == 403
 
