@@ -64,7 +64,8 @@ class TrainingForm(StyledForm):
     layer = forms.IntegerField(
         required=False,
         min_value=0,
-        help_text="0-based block; empty for the middle one. A joint probe needs none.",
+        help_text="0-based block; empty for the one at two thirds of the depth, of an "
+        "early probe the middle one. A joint probe needs none.",
     )
     part = forms.ChoiceField(
         choices=(
