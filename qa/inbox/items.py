@@ -41,6 +41,7 @@ class Item:
     address: str
     assignee: User | None
     snoozed_until: datetime | None
+    ends: datetime | None  # of what is here because it ends: since when says nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,7 @@ class _Said:
     title: str
     note: str
     why: str = ""
+    ends: datetime | None = None
 
 
 def _said_of_escalation(row: Escalation, reader: Reader) -> _Said:
@@ -92,9 +94,12 @@ def _said_of_entry(row: Entry, reader: Reader) -> _Said:
     due = ", ".join(each.label for each in row.upkeep.reasons(reader.at))
     used = row.upkeep.uses
     note = f"{due.capitalize()}; used in {used} answer{'' if used == 1 else 's'}."
-    if row.owner_id == reader.user.pk:
-        return _Said(row.said, note, "you own it")
-    return _Said(row.said, note, _expertise(row, reader))
+    is_own = row.owner_id == reader.user.pk
+    why = "you own it" if is_own else _expertise(row, reader)
+    # It is due from a time before its end, which may lie before the end was set.
+    is_for_its_end = row.upkeep.due_at == row.upkeep.expiry_notice_at
+    ends = row.upkeep.valid_until if is_for_its_end else None
+    return _Said(row.said, note, why, ends)
 
 
 def _said_of_proposal(row: Proposal, reader: Reader) -> _Said:
@@ -209,6 +214,7 @@ def described(rows: Sequence[Mapping[str, Any]], reader: Reader) -> tuple[Item, 
                 reverse(_KINDS[kind].page, args=[subject]),
                 assignee,
                 until.get((kind, subject)),
+                said.ends,
             )
         )
     return tuple(items)
