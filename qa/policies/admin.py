@@ -236,12 +236,50 @@ class PolicyAdmin(BaseAdmin):
         source = self._source(request)
         return {name: getattr(source, name) for name in _CHOSEN} if source else {}
 
-    def _source(self, request: HttpRequest) -> Policy | None:
-        """Return the version that a new one is made from."""
-        key = number_in(request.GET.get("source", ""))
-        return (
-            Policy.objects.select_related("knowledge_base").filter(pk=key or 0).first()
+    def add_view(
+        self,
+        request: HttpRequest,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show the form filled from a version, which is chosen first where several decide.
+
+        With the usual values it would set back what was tuned, whoever gives but a name.
+        """
+        if (
+            request.method == "GET"
+            and self.has_add_permission(request)
+            and KnowledgeBase.objects.exists()
+            and self._source(request) is None
+        ):
+            return self._let_choose(request)
+        shown: HttpResponse = super().add_view(request, form_url, extra_context)
+        return shown
+
+    def _let_choose(self, request: HttpRequest) -> HttpResponse:
+        active = Policy.objects.filter(is_active=True)
+        for base in KnowledgeBase.objects.exclude(
+            pk__in=active.values("knowledge_base")
+        ):
+            services.ensure_default_policy(base)
+        said = (
+            "A new version begins from another. Open the one of its knowledge base and "
+            "press “Make a new version from this”."
         )
+        self.message_user(request, said, messages.INFO)
+        return redirect(f"{reverse('admin:qa_policy_changelist')}?is_active__exact=1")
+
+    def _source(self, request: HttpRequest) -> Policy | None:
+        """Return what a new version is made from: the one named, else the one that decides.
+
+        None where several knowledge bases have one that does.
+        """
+        key = number_in(request.GET.get("source", ""))
+        rows = Policy.objects.select_related("knowledge_base")
+        if named := rows.filter(pk=key or 0).first():
+            return named
+        bases = KnowledgeBase.objects.all()[:2]
+        return services.active_policy(bases[0]) if len(bases) == 1 else None
 
     def save_model(
         self, request: HttpRequest, obj: Policy, form: PolicyForm, change: bool

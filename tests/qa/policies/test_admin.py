@@ -9,7 +9,7 @@ from accounts.roles import Role
 from qa.calibration.models import SelfCalibrationSettings
 from qa.models import Policy, RefusalWording
 from qa.pipeline.gates import Reason
-from qa.policies.services import ensure_default_policy, new_version
+from qa.policies.services import activate, ensure_default_policy, new_version
 from tests.factories import make_audience, make_knowledge_base
 
 pytestmark = pytest.mark.django_db
@@ -65,6 +65,35 @@ def test_the_words_of_a_policys_pages_are_explained_in_the_help(enter, policy):
     assert 'id="policies"' in client.get(explained).content.decode()
     assert 'id="policies"' in enter(Role.SME).get(explained).content.decode()
     assert 'id="policies"' not in enter(Role.AGENT).get(explained).content.decode()
+
+
+def test_a_version_with_only_a_name_keeps_what_was_tuned(enter, policy):
+    tuned = new_version(policy, by=None, alpha=0.7, min_entry_answer=0.9, top_k=6)
+    activate(tuned, by=None)
+    client, add = enter(Role.ADMIN), reverse("admin:qa_policy_add")
+
+    form = client.get(add).context["adminform"].form
+    values = {each.html_name: each.value() for each in form}
+    sent = {n: v for n, v in values.items() if v is not None and v is not False}
+    made = client.post(add, {**sent, "name": "named"})
+
+    assert made.status_code == 302, made.context["adminform"].form.errors
+    named = Policy.objects.get(name="named")
+    assert (named.alpha, named.min_entry_answer, named.top_k) == (0.7, 0.9, 6)
+
+
+def test_where_several_decide_a_version_is_chosen_first(enter, policy):
+    travel = make_knowledge_base("travel")
+
+    shown = enter(Role.ADMIN).get(reverse("admin:qa_policy_add"), follow=True)
+
+    assert shown.redirect_chain == [
+        (f"{reverse('admin:qa_policy_changelist')}?is_active__exact=1", 302)
+    ]
+    page = shown.content.decode()
+    assert "Make a new version from this" in page
+    for decides in (policy, Policy.objects.get(knowledge_base=travel)):
+        assert page_of(decides) in page
 
 
 def test_an_expert_reads_of_no_audience_but_their_own(enter, policy):
