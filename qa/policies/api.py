@@ -51,7 +51,9 @@ from qa.policies import services
 from qa.policies.models import Policy
 from qa.policies.services import lacking
 
-_CALIBRATIONS = [each.value for each in Calibration]
+# Of a version alone: what an answer keeps of it is only whether labelled answers did.
+_SELF_CALIBRATED = "self_calibrated"
+CALIBRATIONS = [*(each.value for each in Calibration), _SELF_CALIBRATED]
 
 
 class CertificateSerializer(serializers.ModelSerializer[Certificate]):
@@ -100,7 +102,8 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     calibration = serializers.SerializerMethodField(
-        help_text="Whether the thresholds hold for what runs now."
+        help_text="Whether the thresholds hold for what runs now, and what chose them: "
+        "labelled answers (current), own questions (self_calibrated) or a person."
     )
     certificate = serializers.SerializerMethodField(
         help_text="null where no promise was earned."
@@ -117,10 +120,12 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         ]  # fmt: skip
         read_only_fields = fields
 
-    @extend_schema_field(serializers.ChoiceField(_CALIBRATIONS))
+    @extend_schema_field(serializers.ChoiceField(CALIBRATIONS))
     def get_calibration(self, policy: Policy) -> str:
         running: Callable[[], Running] = self.context["running"]
-        return calibration_state(policy, running()).value
+        state = calibration_state(policy, running())
+        is_own = state is Calibration.HAND_SET and policy.self_calibrations.all()
+        return _SELF_CALIBRATED if is_own else state.value
 
     @extend_schema_field(CertificateSerializer(allow_null=True))
     def get_certificate(self, policy: Policy) -> dict[str, object] | None:

@@ -348,6 +348,7 @@ def test_the_page_and_rest_show_it(base, client: Client, no_worker):
     body = api.get(f"/api/v1/policies/{kept.policy.pk}").json()
     assert body["self_calibration"]["own"] == 24
     assert body["self_calibration"]["curve"]
+    assert body["calibration"] == "self_calibrated"
     plain = api.get(f"/api/v1/policies/{Policy.objects.earliest('pk').pk}").json()
     assert plain["self_calibration"] is None
 
