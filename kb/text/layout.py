@@ -50,12 +50,13 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sentence, an item or a row.
+    """A sentence, an item, a row, or a cell of a wide row that is a table's only one.
 
     Attributes:
         span: Where it is in the text, without an item's bullet or number.
-        read: What it says by itself: a row with its columns' headings, an item with the
-            one that it stands below, all with the line that introduces them.
+        read: What it says by itself: a row with its columns' headings, a cell with its
+            row's first one, an item with the one that it stands below, all with the line
+            that introduces them.
     """
 
     span: Span
@@ -216,7 +217,9 @@ def _width(line: str) -> int:
 
 def _parts(text: str, kind: Kind, lines: Sequence[Span]) -> Iterator[Part]:
     if kind is Kind.TABLE:
-        yield from _rows(text, lines)
+        rows = [*_rows(text, lines)]
+        cells = [*_row_cells(text, lines)] if len(rows) == 1 else []
+        yield from cells if len(cells) >= _MIN_CELLS else rows
     elif kind is Kind.TEXT:
         start = lines[0].start
         for each in sentence_spans(text[start : lines[-1].end]):
@@ -252,6 +255,20 @@ def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
             if cell
         ]
         yield Part(line, " ".join(f"{each}." for each in said if each))
+
+
+_MIN_CELLS = 4  # beside the first, of a row that says too much to be read as one
+
+
+def _row_cells(text: str, lines: Sequence[Span]) -> Iterator[Part]:
+    """Yield the cells of a table's only row, each behind the row's first one."""
+    first, *others = _cells(text, lines[-1])
+    headings = _cells(text, lines[0])[1:] if len(lines) > 1 else []
+    spans = cell_spans(text, lines[-1])[1:]
+    for span, heading, cell in zip_longest(spans, headings, others, fillvalue=""):
+        if isinstance(span, Span) and cell:
+            said = f"{heading}: {cell}" if heading else cell
+            yield Part(span, f"{first}. {said}.")
 
 
 def _cells(text: str, line: Span) -> list[str]:

@@ -198,3 +198,19 @@ def test_writing_out_a_table_keeps_every_cell_behind_its_heading(data, width):
             if cell
         ]
         assert line == " ".join(f"{each}." for each in [cells[0], *said] if each)
+
+
+def test_a_wide_row_by_itself_is_read_cell_by_cell():
+    row = "Eskby | Station Road 5 | 0700 2310 | 8:30 | 13:00"
+    table = f"Offices:\nOffice | Address | Phone | Mon | Tue\n--- | ---\n{row}"
+
+    parts = parts_of(table)
+
+    assert [part.read for part in parts] == [
+        "Offices: Eskby. Address: Station Road 5.",
+        "Offices: Eskby. Phone: 0700 2310.",
+        "Offices: Eskby. Mon: 8:30.",
+        "Offices: Eskby. Tue: 13:00.",
+    ]
+    assert [part.span.within(table).strip() for part in parts] == row.split(" | ")[1:]
+    assert len(parts_of(f"{table}\n{row}")) == 2
