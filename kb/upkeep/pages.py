@@ -17,7 +17,7 @@ from accounts.base_admin import OPEN
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import by_name, find_person, person_name
-from accounts.roles import Role, bases_of_role, caller, has_role_in, has_role_somewhere
+from accounts.roles import Role, caller, has_role_in, has_role_somewhere
 from accounts.undo import offer_undo
 from kb.documents.models import KnowledgeBase
 from kb.entries.due import LABELS, Place, Reason
@@ -26,6 +26,7 @@ from kb.entries.services import edit_entry
 from kb.entries.states import retire_entry
 from kb.entries.values import read_validity
 from kb.exceptions import ConflictOpenError, InvalidKnowledgeError
+from kb.interface.choices import base_choices
 from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
 from kb.upkeep.services import COUNTED, due_entries, postpone_review, read_page, sizes
 from kb.upkeep.undoing import KIND as UNDO
@@ -80,7 +81,7 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
             ("All", choice.query(whose="all"), not choice.mine),
             ("Mine", choice.query(whose="mine"), choice.mine),
         ],
-        "bases": _bases(user, choice),
+        "bases": base_choices(user, choice.base, lambda slug: choice.query(base=slug)),
         "reasons": [
             ("any reason", None, choice.query(reason=""), choice.reason is None),
             *(
@@ -102,19 +103,6 @@ def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: A
         "owners": _owners() if may_change else [],
     }
     return TemplateResponse(request, "admin/kb/entry/due.html", context)
-
-
-def _bases(user: User, choice: _Choice) -> list[tuple[str, str, bool]]:
-    """Return the knowledge bases of an expert to choose from, where there are several."""
-    own = bases_of_role(user, Role.SME)
-    rows = KnowledgeBase.objects.order_by("name")
-    found = list(rows if own is None else rows.filter(pk__in=own))
-    if len(found) < 2:
-        return []
-    each = [
-        (base.name, choice.query(base=base.slug), base == choice.base) for base in found
-    ]
-    return [("All", choice.query(base=""), choice.base is None), *each]
 
 
 def _read_choice(request: HttpRequest) -> _Choice:

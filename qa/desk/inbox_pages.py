@@ -22,8 +22,9 @@ from django.views.decorators.http import require_POST, require_safe
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import find_person, person_name
-from accounts.roles import Role, bases_of_role, caller, is_live
+from accounts.roles import caller, is_live
 from kb.documents.models import KnowledgeBase
+from kb.interface.choices import base_choices
 from qa.exceptions import InvalidInboxError
 from qa.inbox.models import Kind
 from qa.inbox.navigation import is_for, said_count, shown
@@ -257,7 +258,7 @@ def _context(request: HttpRequest) -> dict[str, object]:
                 for kind, number in page.counts.items()
             ),
         ],
-        "bases": _bases(user, choice),
+        "bases": base_choices(user, choice.base, lambda slug: choice.query(base=slug)),
         "newer": choice.query(page=choice.page - 1) if choice.page > 1 else "",
         "older": choice.query(page=choice.page + 1) if page.has_more else "",
         "people": assignable(),
@@ -265,16 +266,3 @@ def _context(request: HttpRequest) -> dict[str, object]:
         "first_day": today + timedelta(days=1),
         "is_snoozed": choice.scope is Scope.SNOOZED,
     }
-
-
-def _bases(user: User, choice: _Choice) -> list[tuple[str, str, bool]]:
-    """Return the knowledge bases of an expert to choose from, where there are several."""
-    own = bases_of_role(user, Role.SME)
-    rows = KnowledgeBase.objects.order_by("name")
-    found = list(rows if own is None else rows.filter(pk__in=own))
-    if len(found) < 2:
-        return []
-    each = [
-        (base.name, choice.query(base=base.slug), base == choice.base) for base in found
-    ]
-    return [("All", choice.query(base=""), choice.base is None), *each]
