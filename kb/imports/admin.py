@@ -22,7 +22,7 @@ from accounts.base_admin import badge, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
-from kb.documents.models import KnowledgeBase
+from kb.documents.models import Document, KnowledgeBase
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports.decisions import COUNTS, WRITTEN, Action, Example, examples_for
 from kb.imports.models import Import, PlannedEntry
@@ -279,8 +279,14 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         job = job_of(row)
         waits = row.state == Import.State.PLANNED and (not job or job.is_finished)
         applies = waits and not row.is_unreadable
+        brought = Document.objects.filter(
+            knowledge_base=row.knowledge_base_id,
+            audience=row.audience_id,
+            source=row.source,
+        )
         context = {
             "row": row,
+            "document": brought.first() if row.state == Import.State.APPLIED else None,
             "examples": _examples(row),
             "counts": _counted(row),
             "apply": applies and reverse("admin:kb_import_apply", args=[row.pk]),

@@ -22,6 +22,12 @@ _EXCEPTS = re.compile(
     re.IGNORECASE,
 )
 _CAPTION = re.compile(r"(?:table|tabelle|tab\.) ?\d[\d.]{0,5}\b", re.IGNORECASE)
+# What programs write where nobody gave a title.
+_NO_TITLE = re.compile(
+    r"(?:about:.*|untitled(?: document)?\W*\d*|unbenannt|(?:word )?document\W*\d*|"
+    r"dokument\W*\d*|new page)?",
+    re.IGNORECASE,
+)
 # What programs leave in a text and no entry may hold; a hyphen that shows only at the
 # end of a line among it.
 _UNPRINTABLE = re.compile(
@@ -73,8 +79,9 @@ def as_document(
             )
     if not first and len(asked) == 1:
         (first,) = asked  # a page that answers one question
+    own = _clean(" ".join(title.split())[:_HEADING_LIMIT])
     return SourceDocument(
-        title=_clean(" ".join(title.split())[:_HEADING_LIMIT]) or first,
+        title=first if _NO_TITLE.fullmatch(own) else own,
         source="",
         headings=tuple(dict.fromkeys(paths)),
         facts=tuple(facts),

@@ -19,7 +19,7 @@ from jobs.run import run_job
 from kb.entries.services import edit_entry
 from kb.imports.readers import ImportFileError
 from kb.imports.services import delete_import
-from kb.models import Entry, Import, PlannedEntry
+from kb.models import Document, Entry, Import, PlannedEntry
 from tests.clients import page_client, rest_client
 from tests.factories import make_audience, make_curator, make_knowledge_base, make_user
 from workers.registry import HANDLERS
@@ -185,7 +185,8 @@ def test_the_admin_shows_the_plan_before_anything_is_applied():
     assert client.post(apply, follow=True).status_code == 200
     work()
     assert Entry.objects.count() == 2
-    assert client.get(page).status_code == 200
+    document = Document.objects.get()
+    assert f'href="{reverse("document", args=[document.pk])}"' in client.get(page).text
     assert client.get("/admin/kb/import/").status_code == 200
 
 

@@ -159,6 +159,20 @@ def test_a_box_with_a_telephone_number_beside_a_page_is_read():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        ("about:blank", "Fees"),
+        ("Untitled document", "Fees"),
+        ("", "Fees"),
+        ("Documents", "Documents"),
+    ],
+)
+def test_a_title_that_a_program_made_up_is_none(title, shown):
+    page = f"<title>{title}</title><h1>Fees</h1><p>A card costs 12 euros.</p>"
+    assert document("a.html", page).title == shown
+
+
 def test_what_is_hidden_on_a_page_is_read_nowhere():
     page = """<p>Cards.</p>
 <ul><li>Gold: 5 euros<span hidden> (old: 9 euros)</span></li><li hidden>Secret</li></ul>
