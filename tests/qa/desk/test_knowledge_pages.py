@@ -206,10 +206,14 @@ def test_experts_see_the_newest_answers_that_used_an_entry(
     with django_assert_max_num_queries(27):
         body = reader.get(address).content.decode()
 
-    said = re.findall(r"(Question \d\d|With a secret|Only near|Tried)\?", body)
+    # What was said against it stands above, with the question that was answered.
+    against, used, listed = body.partition("Answers that used it")
+    assert used
+    assert "Question 10?" in against
+    said = re.findall(r"(Question \d\d|With a secret|Only near|Tried)\?", listed)
     assert said == [f"Question {number:02}" for number in range(10, 0, -1)]
-    assert reverse("answer", args=[made[-1].pk]) in body
-    assert body.count("Thumb down") == 1
+    assert reverse("answer", args=[made[-1].pk]) in listed
+    assert listed.count("Thumb down") == 1
     assert "Answers that used it" not in page.get(address).content.decode()
 
 
