@@ -224,7 +224,7 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def _host_not_allowed(request: HttpRequest) -> HttpResponse:
-    """Say what to set: whoever meets this has most often just moved Nescio to a name."""
+    """Name the setting: this is mostly met right after Nescio moved to a new host name."""
     host = request.headers.get("Host", "")[:_SHOWN_OF_HOST]
     said = (
         f"The host “{host}” is not allowed. The setting NESCIO_ALLOWED_HOSTS names those "

@@ -244,7 +244,7 @@ class PolicyAdmin(BaseAdmin):
     ) -> HttpResponse:
         """Show the form filled from a version, which is chosen first where several decide.
 
-        With the usual values it would set back what was tuned, whoever gives but a name.
+        A form with the default values would reset tuned thresholds when only a name is given.
         """
         if (
             request.method == "GET"

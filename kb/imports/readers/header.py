@@ -16,7 +16,7 @@ TITLE = "title"
 NAME_LIMIT = 60
 _MAX_ABOVE = 10  # rows above a table's headings
 _MIN_GROUPED = 2  # columns; a row of two may lack its second cell
-# Of a row that is not to be told to anybody yet, or any more.
+# By column, the values that mark a row as a draft or as withdrawn.
 WITHDRAWN = {
     **dict.fromkeys(("draft", "is draft", "archived", "is archived"), ("true", "yes", "1")),
     **dict.fromkeys(("published", "is published"), ("false", "no", "0")),
@@ -90,7 +90,7 @@ class Header:
     def row(
         self, cells: Mapping[str, str], place: str, above: Sequence[str] = ()
     ) -> Row | Withdrawn:
-        """Return a row of questions, texts or articles, unless it is not to be told.
+        """Return a row of questions, texts or articles, or `Withdrawn` for a draft.
 
         Args:
             above: What it is sorted under already.

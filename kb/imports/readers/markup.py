@@ -15,20 +15,28 @@ _MARKUP = re.compile(
 _ENTITY = re.compile(r"&(?:#\d{1,7}|#x[0-9a-f]{1,6}|[a-z]{2,8});", re.IGNORECASE)
 
 
+def is_markup(cell: str) -> bool:
+    """Tell whether a cell holds HTML, also escaped."""
+    return _MARKUP.search(_unescaped(cell)) is not None
+
+
 def blocks_of(cell: str) -> list[Block] | None:
     """Return the blocks of a cell that holds HTML, also escaped; None for other text."""
-    markup = cell if _MARKUP.search(cell) else _plain(cell)
-    return html_blocks(markup)[1] if _MARKUP.search(markup) else None
+    text = _unescaped(cell)
+    return html_blocks(text)[1] if _MARKUP.search(text) else None
 
 
 def words_of(cell: str) -> str:
     """Return what a reader of a cell sees: without tags, and characters for entities."""
     blocks = blocks_of(cell)
     if blocks is None:
-        return _plain(cell)
+        return _unescaped(cell)
     said = [block for block in blocks if block.kind is not Kind.FURNITURE]
     return "\n".join(lines_of(said))
 
 
-def _plain(text: str) -> str:
-    return unescape(text) if _ENTITY.search(text) else text
+def _unescaped(cell: str) -> str:
+    """Return a cell with characters for entities; HTML as it is, for it is parsed."""
+    if _MARKUP.search(cell) or not _ENTITY.search(cell):
+        return cell
+    return unescape(cell)

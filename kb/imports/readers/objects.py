@@ -22,7 +22,7 @@ from .formats import BadRow, FileItem, ImportFileError, Withdrawn
 from .header import OWN_KEY, TITLE, Header, Row
 from .html import read_html
 from .markdown import read_markdown
-from .markup import blocks_of
+from .markup import is_markup
 from .plain_text import open_text, read_text
 from .rows import fact_of, items_of
 
@@ -236,7 +236,7 @@ def _document(row: Row, language: str) -> FileItem:
         source = clean_line(said("source") or title, field="source", limit=SOURCE_LIMIT)
     except InvalidKnowledgeError as error:
         return BadRow(row.place, str(error))
-    form = said("format") or ("text" if blocks_of(text) is None else "html")
+    form = said("format") or ("html" if is_markup(text) else "text")
     reader = _READERS.get(form)
     if reader is None:
         return BadRow(row.place, f"format {form!r} is none of {', '.join(_READERS)}.")
