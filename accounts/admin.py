@@ -34,6 +34,7 @@ from accounts.models import (
     ProviderAccount,
     ProviderGroup,
 )
+from accounts.people import group_names
 from accounts.roles import Role
 from accounts.services import (
     end_access,
@@ -178,7 +179,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     @admin.display(description="groups and roles")
     def roles(self, user: User) -> str:
         names = ["superuser"] if user.is_superuser else []
-        names += [group.name for group in user.groups.all()]
+        names += group_names(user.groups.all())
         return ", ".join([*names, *map(str, user.knowledge_roles.all())])
 
     def get_readonly_fields(
@@ -316,7 +317,7 @@ class ProviderGroupAdmin(GroupBoxes, BaseAdmin):
 
     @admin.display(description="opens")
     def opens(self, row: ProviderGroup) -> str:
-        return ", ".join(group.name for group in row.groups.all())
+        return ", ".join(group_names(row.groups.all()))
 
     @admin.display(description="audiences")
     def audiences(self, row: ProviderGroup) -> str:

@@ -1,7 +1,9 @@
 """What people are called: on pages by their full name, where they are chosen by both names."""
 
+from collections.abc import Iterable
+
 from django import template
-from django.contrib.auth.models import AbstractBaseUser, User
+from django.contrib.auth.models import AbstractBaseUser, Group, User
 from django.db.models import CharField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Concat, Lower, NullIf, Trim
 
@@ -16,6 +18,11 @@ def person_name(user: AbstractBaseUser | None) -> str:
     if user is None:
         return ""
     return (isinstance(user, User) and user.get_full_name()) or user.get_username()
+
+
+def group_names(groups: Iterable[Group]) -> list[str]:
+    """Return the names, sorted: groups come from the database in any order."""
+    return sorted(group.name for group in groups)
 
 
 def _label(user: User) -> str:

@@ -22,6 +22,7 @@ from rest_framework.views import APIView
 from accounts import rest
 from accounts.exceptions import ConflictError, NescioError
 from accounts.models import ApiToken, KnowledgeRole, ProviderAccount
+from accounts.people import group_names
 from accounts.roles import IsAdmin
 from accounts.services import end_access, set_groups, set_knowledge_roles, update_staff
 
@@ -116,9 +117,7 @@ class UserSerializer(serializers.ModelSerializer[User]):
     """An account."""
 
     email = serializers.CharField(help_text="Empty: not known.")
-    groups = serializers.SlugRelatedField[Group](
-        slug_field="name", many=True, read_only=True
-    )
+    groups = serializers.SerializerMethodField(help_text="Names, sorted.")
     knowledge_roles = KnowledgeRoleSerializer(many=True, read_only=True)
     subject = rest.optional_text(
         "provider_account.subject", help_text="Their number at the identity provider."
@@ -131,6 +130,9 @@ class UserSerializer(serializers.ModelSerializer[User]):
             "knowledge_roles", "subject", "last_login",
         ]  # fmt: skip
         read_only_fields = fields
+
+    def get_groups(self, user: User) -> list[str]:
+        return group_names(user.groups.all())
 
 
 _BASES: Any = KnowledgeRole._meta.get_field("knowledge_base").related_model

@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.db import DataError, IntegrityError, connection, transaction
 
 from accounts.exceptions import first_of
+from accounts.people import group_names
 from accounts.prepared import check_constraints, execute, lock_until_commit
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_comparison
@@ -127,7 +128,7 @@ def _check_audiences(named: Named) -> None:
     there = Audience.objects.filter(slug__in=named.rows[Audience])
     for audience in there.prefetch_related("groups"):
         row = named.rows[Audience][audience.slug]
-        groups = sorted(group.name for group in audience.groups.all())
+        groups = group_names(audience.groups.all())
         if (audience.everyone, groups) != (row["everyone"], sorted(row["groups"])):
             raise InvalidArchiveError(
                 f"The audience {audience.slug!r} is here one of other people than in "

@@ -4,6 +4,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
+from accounts.people import group_names
 from kb.audiences.models import Audience
 from kb.audiences.services import create_audience, edit_audience
 from kb.interface.admin import RefusedDeletionAdmin, ServiceAdmin, ServiceForm
@@ -50,7 +51,7 @@ class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
 
     @admin.display(description="groups")
     def members(self, audience: Audience) -> str:
-        return ", ".join(group.name for group in audience.groups.all())
+        return ", ".join(group_names(audience.groups.all()))
 
     @admin.display(description="entries")
     def number_of_entries(self, audience: Audience) -> int:

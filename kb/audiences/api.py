@@ -1,5 +1,3 @@
-from typing import Any
-
 from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.mixins import RetrieveModelMixin
@@ -7,6 +5,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import rest
+from accounts.people import group_names
 from kb.audiences.models import Audience, AudienceQuerySet
 from kb.audiences.services import create_audience, edit_audience
 from kb.exceptions import AudienceNotFoundError
@@ -17,14 +16,15 @@ from kb.text.cleaning import SLUG_LIMIT
 class AudienceSerializer(serializers.ModelSerializer[Audience]):
     """Who may see what."""
 
-    groups = serializers.SlugRelatedField[Any](
-        slug_field="name", many=True, read_only=True
-    )
+    groups = serializers.SerializerMethodField(help_text="Names, sorted.")
 
     class Meta:
         model = Audience
         fields = ["slug", "name", "everyone", "groups"]
         read_only_fields = fields
+
+    def get_groups(self, audience: Audience) -> list[str]:
+        return group_names(audience.groups.all())
 
 
 class AudienceChangesSerializer(rest.StrictModelSerializer):

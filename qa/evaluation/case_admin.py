@@ -16,6 +16,7 @@ from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextareaWidget
 from accounts.admin_parts import StyledForm, form_page
 from accounts.base_admin import UserFormAdmin, badge, holders_of
 from accounts.exceptions import NescioError
+from accounts.people import group_names
 from accounts.roles import Role, caller, has_role_in
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.cases import Case
@@ -127,7 +128,7 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
 
     def as_case(self) -> Case:
         given = self.cleaned_data
-        names = sorted(group.name for group in given["groups"])
+        names = group_names(given["groups"])
         return Case(
             id=self.instance.key or key_of(given["question"], names),
             question=given["question"],

@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group, User
 from django.db import transaction
 
 from accounts.ids import digest, number_in
+from accounts.people import group_names
 from accounts.roles import Role, refuse_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -69,7 +70,7 @@ def save_case(
     if asker.is_superuser:  # who sees everything is asked for by who sees these
         found = Audience.objects.filter(entries__in=entries, everyone=False)
         groups |= set(Group.objects.filter(audiences__in=found))
-    names = sorted(group.name for group in groups)
+    names = group_names(groups)
     case = Case(
         id=key_of(text, names),
         question=text,
@@ -246,7 +247,7 @@ def _as_case(saved: SavedCase, entries: Sequence[int]) -> Case:
         reason=Reason(saved.reason) if saved.reason else None,
         evidence=tuple(map(str, entries)),
         answer_contains=tuple(saved.answer_contains),
-        asker=tuple(sorted(group.name for group in saved.groups.all())),
+        asker=tuple(group_names(saved.groups.all())),
         references=tuple(saved.references),
         group=saved.group,
     )

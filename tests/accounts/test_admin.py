@@ -208,6 +208,17 @@ def test_all_tokens_of_chosen_users_are_revoked_at_once(admin_page):
     assert set(left) == {other.username, "root"}
 
 
+def test_groups_are_named_in_one_order_however_they_were_given(admin_page):
+    given = [Group.objects.create(name=name) for name in ("zebra", "cards", "loans")]
+    user = make_user()
+    for group in given:
+        user.groups.add(group)
+
+    shown = admin_page.get(reverse("admin:auth_user_changelist")).content.decode()
+
+    assert "cards, loans, zebra" in shown
+
+
 def test_a_curator_sees_no_accounts(client):
     user = make_staff(Role.CURATOR)
     client.force_login(user)

@@ -43,6 +43,7 @@ def test_an_account_is_made_changed_and_closed(directory):
         subject="7",
     )
     assert made.status_code == 201
+    assert made.json()["groups"] == ["cards-staff", "sme"]
     assert made.json()["subject"] == "7"
     ada = User.objects.get(username="ada@example.org")
     assert ada.is_staff
