@@ -2,12 +2,14 @@
 
 An entry is asked for by its own question, if it has one, and by those in other words that
 experts confirmed. Small distances alone do not tell "gold card fee" from "silver card fee", so the words
-must agree too.
+must agree too. Nor do large ones tell two questions apart: of a short one a slip of the pen or
+a plural moves the vector far, so a question in the same words in the same order is no distance away.
 """
 
 from kb.text.slips import is_slip
-from kb.text.terms import Terms, question_kind, terms
+from kb.text.terms import Terms, question_kind, stem, terms
 from kb.text.vocabulary import OPPOSITES, ORDERING
+from kb.text.words import tokens
 from kb.types import Evidence
 
 from .gates import Gate, judge
@@ -25,13 +27,13 @@ def match_verbatim(
     """
     pairs = sorted(
         (p for p in retrieval.evidence if p.questions and p.is_verified),
-        key=lambda piece: piece.distance,
+        key=lambda piece: _distance(question.text, piece),
     )
     nearest = next(iter(pairs), None)
     match = next((p for p in pairs if _may_match(question.text, p, policy)), None)
     shown = match or nearest
     values = {
-        "question_distance": shown.distance if shown else None,
+        "question_distance": _distance(question.text, shown) if shown else None,
         "same_words": float(_asks_for(question.text, shown)) if shown else None,
     }
     return VerbatimMatch(match, judge(Gate.VERBATIM, values, policy).signals)
@@ -62,10 +64,27 @@ def is_denied(question: str, piece: Evidence) -> bool:
 
 def _may_match(question: str, piece: Evidence, policy: Policy) -> bool:
     return (
-        0 < policy.verbatim_distance >= piece.distance
+        0 < policy.verbatim_distance >= _distance(question, piece)
         and piece.ratio < policy.alpha
         and _asks_for(question, piece)
         and not is_denied(question, piece)
+    )
+
+
+def _distance(question: str, piece: Evidence) -> float:
+    is_same = any(_in_the_same_order(question, known) for known in piece.questions)
+    return 0.0 if is_same else piece.distance
+
+
+def _in_the_same_order(question: str, known: str) -> bool:
+    """Tell whether nothing but endings and a slip is apart, small words included."""
+    ours, theirs = (
+        [stem(said) for said, _ in tokens(text)] for text in (question, known)
+    )
+    return (
+        len(ours) == len(theirs)
+        and all(a == b or is_slip(a, b) for a, b in zip(ours, theirs, strict=True))
+        and asks_the_same(question, known)
     )
 
 

@@ -286,7 +286,7 @@ def test_a_verbatim_answer_is_word_for_word_and_needs_no_language_model():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"distance": 0.36},
+        {"distance": 0.36, "question": "What is the fee of a replacement?"},
         {"confidence": 0.9},
         {"question": "What is the silver card replacement fee?"},
     ],

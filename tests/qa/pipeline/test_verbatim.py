@@ -206,3 +206,30 @@ def test_what_an_expert_denied_is_not_shown_for_the_same_words():
     assert matched("how do I block the card", denied) is None
     assert is_denied("how do i block the card", denied)
     assert not is_denied("how do i unblock the card", denied)
+
+
+@pytest.mark.parametrize(
+    ("asked", "distance"),
+    [
+        ("Swimming lesson", 0.41),
+        ("swiming lessons?", 0.84),
+        ("Lessons of swimming", None),
+    ],
+)
+def test_a_question_in_the_same_words_and_order_is_no_distance_away(asked, distance):
+    pair = make_evidence(
+        "They cost 84 euros.", question="Swimming lessons", distance=distance or 0.5
+    )
+    nearer = make_evidence("Students swim for 24.", question="Student", distance=0.4)
+    found = match_verbatim(
+        clean_question(asked, "en"),
+        make_retrieval(nearer, pair),
+        policy=make_policy(verbatim_distance=0.35),
+    )
+
+    if distance:
+        assert found.evidence == pair
+        assert found.signals[0].value == 0
+    else:
+        assert found.evidence is None
+        assert found.signals[0].value == 0.4
