@@ -37,7 +37,7 @@ _SECTIONS = re.compile(
 _LAST_WORDS = {
     "question": re.compile(r"questions?|query|queries|asks?|\w*fragen?"),
     "answer": re.compile(
-        r"answers?|response|responses|reply|replies|\w*antwort(?:en)?"
+        r"answers?|response|responses|reply|replies|macros?|snippets?|\w*antwort(?:en)?"
     ),
     "text": re.compile(r"facts?|content|statements?|inhalt"),
     "id": re.compile(

@@ -19,7 +19,9 @@ _MIN_GROUPED = 2  # columns; a row of two may lack its second cell
 # By column, the values that mark a row as a draft or as withdrawn.
 WITHDRAWN = {
     **dict.fromkeys(("draft", "is draft", "archived", "is archived"), ("true", "yes", "1")),
-    **dict.fromkeys(("published", "is published"), ("false", "no", "0")),
+    **dict.fromkeys(
+        ("published", "is published", "active", "is active"), ("false", "no", "0")
+    ),
     **dict.fromkeys(
         ("status", "state", "publication status", "article status"),
         (
@@ -162,3 +164,8 @@ def rows_above(rows: Sequence[Sequence[str]]) -> tuple[int, str]:
 def plain(name: str) -> str:
     """Return the words of a heading, without what is in brackets."""
     return " ".join(re.findall(r"[^\W_]+", re.sub(r"\(.*?\)", "", name)))
+
+
+def spoken(name: str) -> str:
+    """Return a name in words: "accepted Answer" of "acceptedAnswer"."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)

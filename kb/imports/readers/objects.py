@@ -8,7 +8,6 @@ document.
 
 import io
 import json
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
@@ -19,8 +18,9 @@ from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT, clean_line
 
 from .columns import COLUMNS, MAX_COLUMNS, SAMPLE, header_of, unread
 from .formats import BadRow, FileItem, ImportFileError, Withdrawn
-from .header import OWN_KEY, TITLE, Header, Row
+from .header import OWN_KEY, TITLE, Header, Row, spoken
 from .html import read_html
+from .intents import intents_in
 from .markdown import read_markdown
 from .markup import is_markup
 from .plain_text import open_text, read_text
@@ -57,7 +57,8 @@ def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
     with open_text(stream) as text:
         content = text.read()
     try:
-        found = [*_objects_in(json.loads(content))]
+        parsed = json.loads(content)
+        found = [*intents_in(parsed)] or [*_objects_in(parsed)]
     except (ValueError, RecursionError) as error:
         raise ImportFileError(f"The file is no JSON: {error}.") from error
     rows = ((f"item {number}", each) for number, each in enumerate(found, start=1))
@@ -92,7 +93,7 @@ def _read(
 
 
 def _header(names: Collection[str], objects: Sequence[dict[str, object]]) -> Header:
-    written = [*map(_spoken, names)]
+    written = [*map(spoken, names)]
     said = tuple(name.strip().lower() for name in written)
     if {TITLE, "text"} <= {*said} and "question" not in said:
         return Header(said, tuple(unread(said[:MAX_COLUMNS], _TEXTS)))
@@ -105,11 +106,6 @@ def _header(names: Collection[str], objects: Sequence[dict[str, object]]) -> Hea
     ]
     needed = "Its objects must name"
     return header_of(written, first, needed=needed, read=_TEXTS)
-
-
-def _spoken(name: str) -> str:
-    """Return a name in words: "accepted Answer" of "acceptedAnswer"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
 
 
 def _value(value: object) -> object:
@@ -202,7 +198,7 @@ def _row(
         return BadRow(place, "It is no JSON object; write {...} for each.")
     cells: dict[str, str] = {}
     for key, said in parsed.items():
-        name = read_as.get(key, _spoken(key).strip().lower())
+        name = read_as.get(key, spoken(key).strip().lower())
         value = _value(said)
         if name == "also_asked" and isinstance(value, list):
             wrong = [each for each in value if not isinstance(each, str)]

@@ -30,6 +30,21 @@ from .plain_text import open_text, text_blocks
 if TYPE_CHECKING:
     from _csv import Reader
 
+_PLACEHOLDER = re.compile(
+    r"\{\{.{1,80}?\}\}|\{%.{1,80}?%\}|\[(?:first |last )?name\]", re.I
+)
+_GREETING = re.compile(
+    rf"\A(?:hello|hi|hey|dear|good \w+|hallo|guten tag|sehr geehrte\w*|liebe\w*)"
+    rf"[^\n.?!]{{0,40}}(?:{_PLACEHOLDER.pattern})[ \t]*[,.!:]?\s*",
+    re.I,
+)
+_CLOSING = re.compile(
+    r"\n\s*(?:(?:kind|best|warm|many)? ?(?:regards|wishes|thanks)|yours \w+|"
+    r"(?:mit )?(?:freundlichen|besten|viele|liebe) gr\u00fc\u00dfen?),?"
+    r"(?:\n[^\n]{0,60}){0,4}\s*\Z",
+    re.I,
+)
+
 
 def fact_of(row: Row) -> Fact | BadRow:
     """Return the fact of a row, or what is wrong with the row.
@@ -44,7 +59,7 @@ def fact_of(row: Row) -> Fact | BadRow:
         question = _LINE_END.sub(" ", asked)
         if answer.strip() and not question.strip():
             return BadRow(row.place, "It has an answer and no question.")
-        said = answer if answer.strip() else text
+        said = without_salutation(answer) if answer.strip() else text
         if question.strip() and not said.strip():
             return BadRow(row.place, "It has a question and no answer.")
         return Fact(
@@ -63,6 +78,17 @@ def fact_of(row: Row) -> Fact | BadRow:
         )
     except InvalidKnowledgeError as error:  # no page by its HTML among it
         return BadRow(row.place, str(error))
+
+
+def without_salutation(reply: str) -> str:
+    """Return a prepared reply without the lines that fill in a name, and what closes it.
+
+    Only where there is a placeholder: other words are the answer's own.
+    """
+    if not _PLACEHOLDER.search(reply):
+        return reply
+    said = _CLOSING.sub("", _GREETING.sub("", reply.strip()))
+    return said if said.strip() else reply
 
 
 def _article(row: Row) -> Iterator[Block]:

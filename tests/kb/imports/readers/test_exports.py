@@ -70,6 +70,89 @@ def test_a_prepared_reply_is_found_by_its_subject():
     ) == [((), "Late payment", "Dear member, pay 12 euros.")]
 
 
+REPLY = "Hello {{ticket.requester.first_name}},\n\nPay {{amount}} at the desk.\n\nKind regards\nThe desk"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kept"),
+    [
+        (REPLY, "Pay {{amount}} at the desk."),
+        (f"{REPLY}\n{{{{agent.name}}}}", "Pay {{amount}} at the desk."),
+        ("Hello there. Kind regards", "Hello there. Kind regards"),
+        ("Dear {{name}},", "Dear {{name}},"),
+        ("Say {{name}} twice.\nThanks to all.", "Say {{name}} twice.\nThanks to all."),
+    ],
+)
+def test_a_macro_is_read_without_its_salutation(reply, kept):
+    ((_, question, text),) = said(
+        "a.json", json.dumps([{"title": "Lost PIN", "macro_text": reply}])
+    )
+    assert (question, text) == ("Lost PIN", kept)
+
+
+def test_a_macro_that_is_not_active_is_left_out():
+    rows = "title,macro,active\nLost PIN,By post.,true\nOld PIN,By fax.,false\n"
+    _, fact, withdrawn = items("a.csv", rows.encode())
+    assert isinstance(fact, Fact)
+    assert isinstance(withdrawn, Withdrawn)
+
+
+INTENTS = {
+    "Dialogflow CX": {
+        "agent": {"displayName": "Lin"},
+        "flows": [{"displayName": "Cards", "intents": [
+            {"name": "projects/p/intents/1", "displayName": "card.lost",
+             "trainingPhrases": [
+                 {"parts": [{"text": "I lost my "}, {"text": "card", "parameterId": "c"}]},
+                 {"parts": [{"text": "stolen card"}]}],
+             "messages": [{"text": {"text": ["Freeze it.", "Freeze it in the app."]}},
+                          {"payload": {"buttons": 2}}, {"text": {"text": ["Then call us."]}}],
+             "followupIntents": [
+                 {"displayName": "card.lost.abroad", "name": "2",
+                  "trainingPhrases": [{"parts": [{"text": "lost abroad"}]}],
+                  "messages": [{"text": {"text": ["A courier brings one."]}}]}]},
+            {"displayName": "fallback", "isFallback": True, "messages": [
+                {"text": {"text": ["Sorry?"]}}]}]}],
+        "entityTypes": [{"value": "card", "synonyms": ["plastic"]}],
+    },
+    "Dialogflow ES": {"displayName": "Cards", "intents": [
+        {"name": "card.lost",
+         "userSays": [{"data": [{"text": "I lost my "}, {"text": "card"}]}, {"data": [{"text": "stolen card"}]}],
+         "responses": [{"messages": [{"speech": ["Freeze it.", "Freeze it in the app."]}, {"speech": "Then call us."}]}]},
+        {"name": "2",  "userSays": [{"data": [{"text": "lost abroad"}]}],
+         "responses": [{"messages": [{"speech": "A courier brings one."}]}]},
+    ]},
+    "intents.json": {"Cards": {"category": "Cards", "intents": [
+        {"tag": "lost", "patterns": ["I lost my card", "stolen card", "stolen card"],
+         "responses": ["Freeze it in the app.\n\nThen call us.", "Freeze it."]},
+        {"tag": "2", "patterns": ["lost abroad"], "responses": ["A courier brings one."]}]}},
+    "Azure": {"title": "Cards", "qnaList": [
+        {"id": 1, "questions": ["I lost my card", "stolen card"],
+         "answer": "Freeze it in the app.\n\nThen call us.", "metadata": [{"name": "a", "value": "b"}]},
+        {"id": 2, "questions": ["lost abroad"], "answer": "A courier brings one."}]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bot", INTENTS)
+def test_an_intent_of_a_chatbot_is_a_question_in_several_wordings(bot):
+    read = facts("a.json", json.dumps(INTENTS[bot]))
+
+    assert [(fact.question, fact.wordings, fact.text) for fact in read] == [
+        ("I lost my card", ("stolen card",), "Freeze it in the app.\n\nThen call us."),
+        ("lost abroad", (), "A courier brings one."),
+    ]
+    assert {fact.headings for fact in read} == {("Cards",)}
+    assert all(fact.id for fact in read)
+
+
+def test_an_intent_has_as_many_wordings_as_an_entry():
+    phrases = [f"lost card {number}" for number in range(50)]
+    (fact,) = facts(
+        "a.json", json.dumps([{"patterns": phrases, "responses": ["Call."]}])
+    )
+    assert (fact.question, fact.wordings) == (phrases[0], (*phrases[1:31],))
+
+
 def test_a_text_with_an_id_keeps_it_below_its_title():
     (fact,) = facts("a.csv", "id,title,text\n7,Fees,A card costs 12 euros.\n")
     assert (fact.id, fact.headings) == ("7", ("Fees",))
