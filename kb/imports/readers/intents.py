@@ -39,7 +39,7 @@ _SECTIONS: Final = (
 )
 _DEEPEST: Final = 50
 
-Intent = tuple[tuple[str, ...], Mapping[str, object]]
+Intent = tuple[tuple[str, ...], object]
 """What an intent is sorted under, outermost first, and what is asked and replied."""
 
 
@@ -78,7 +78,11 @@ def _intent(parsed: Mapping[str, object]) -> dict[str, object]:
     keys = (parsed.get(name) for name in _KEYS)
     key = next((each for each in keys if each and isinstance(each, str | int)), "")
     others = asked[1 : MAX_WORDINGS + 1]
-    found = {"question": asked[0], "also_asked": others, "answer": answer}
+    found: dict[str, object] = {
+        "question": asked[0],
+        "also_asked": others,
+        "answer": answer,
+    }
     return found | ({"id": str(key)} if key else {})
 
 
