@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 
 try:
     from django.core import management
+    from django.core.exceptions import ImproperlyConfigured
     from django.db.utils import OperationalError
 except ModuleNotFoundError as missing:
     sys.exit(
@@ -40,3 +41,7 @@ if __name__ == "__main__":
             f"The database did not answer: {error}. The embedded one runs while "
             "`make up` does; another one is named by DATABASE_URL."
         )
+    except ImproperlyConfigured as error:
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(f"Not started: {error}")

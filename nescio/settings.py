@@ -10,14 +10,15 @@ import math
 import os
 import sys
 from datetime import timedelta
+from logging import getLevelNamesMapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 from kombu import Exchange, Queue
 
+from nescio import environment
 from nescio.admin_site import UNFOLD  # noqa: F401  # a setting
 from nescio.embedded.places import Places, local_secret_key
 from nescio.middleware import STRICT, logging_to_stderr
@@ -30,7 +31,7 @@ from workers.queues import (
 )
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-env = environ.Env()
+env = environment.Environment()
 
 
 def _require_one_of(name: str, value: str, *allowed: str) -> None:
@@ -162,7 +163,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
 FORMAT_MODULE_PATH = "nescio.formats"
-TIME_ZONE = env.str("NESCIO_TIME_ZONE", default="UTC")
+TIME_ZONE = env.time_zone("NESCIO_TIME_ZONE", default="UTC")
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
 # Names carry no content hash: pages work before `collectstatic` ran.
@@ -197,7 +198,9 @@ OIDC_USERNAME_CLAIM = env.str(
     "NESCIO_OIDC_USERNAME_CLAIM", default="preferred_username"
 )
 OIDC_GROUPS_CLAIM = env.str("NESCIO_OIDC_GROUPS_CLAIM", default="groups")
-OIDC_SESSION = timedelta(hours=env.int("NESCIO_OIDC_SESSION_HOURS", default=12))
+OIDC_SESSION = timedelta(
+    hours=env.at_least_one("NESCIO_OIDC_SESSION_HOURS", default=12)
+)
 OIDC_USE_PKCE = True
 OIDC_TIMEOUT = 10  # seconds for each request to the provider
 OIDC_AUTHENTICATION_CALLBACK_URL = "login-provider-callback"
@@ -240,7 +243,7 @@ elif not LOCAL_SIGN_IN:
     )
 
 # --- Database ------------------------------------------------------------------------
-_database = env.db_url_config(DATABASE_URL)
+_database = environment.database("DATABASE_URL", DATABASE_URL)
 # Behind a pooler in transaction mode each transaction may be on another connection, to
 # which nothing can be said when it is opened.
 _is_pooled = env.bool("NESCIO_DATABASE_POOLER", default=False)
@@ -274,14 +277,14 @@ if not _is_pooled:
 if env.bool("NESCIO_DATABASE_POOL", default=not _is_pooled):
     _database["OPTIONS"]["pool"] = {
         "min_size": 1,
-        "max_size": env.int("NESCIO_DATABASE_POOL_SIZE", default=32),
+        "max_size": env.at_least_one("NESCIO_DATABASE_POOL_SIZE", default=32),
         "timeout": 10,
     }
     # `accounts.postgresql` looks whether a connection that it takes lives.
     _database["CONN_HEALTH_CHECKS"] = False
 DATABASES = {"default": _database}
 if DATABASE_REPLICA_URL:
-    _replica = env.db_url_config(DATABASE_REPLICA_URL)
+    _replica = environment.database("DATABASE_REPLICA_URL", DATABASE_REPLICA_URL)
     DATABASES["replica"] = {
         **_database,
         **_replica,
@@ -312,8 +315,8 @@ CACHES: dict[str, dict[str, Any]] = {
         "LOCATION": str(PLACES.counters),
     },
 }
-if env.str("CACHE_URL", default=""):
-    CACHES["default"] = CACHES["counters"] = env.cache_url("CACHE_URL")
+if _cache_url := env.str("CACHE_URL", default=""):
+    CACHES["default"] = CACHES["counters"] = environment.cache("CACHE_URL", _cache_url)
 _cache_options = CACHES["default"].setdefault("OPTIONS", {})
 if CACHES["default"]["BACKEND"].endswith("LocMemCache"):
     _cache_options["MAX_ENTRIES"] = 100_000
@@ -345,8 +348,10 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = TIME_ZONE
 # Every schedule is an interval: there is nothing to remember in a file.
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
-JOB_LEASE = timedelta(seconds=env.int("NESCIO_JOB_LEASE_SECONDS", default=30))
-JOB_SWEEP_INTERVAL = timedelta(seconds=env.int("NESCIO_JOB_SWEEP_SECONDS", default=10))
+JOB_LEASE = timedelta(seconds=env.at_least_one("NESCIO_JOB_LEASE_SECONDS", default=30))
+JOB_SWEEP_INTERVAL = timedelta(
+    seconds=env.at_least_one("NESCIO_JOB_SWEEP_SECONDS", default=10)
+)
 JOB_KEEP = timedelta(days=env.int("NESCIO_JOB_KEEP_DAYS", default=30))
 EXPORT_KEEP = timedelta(days=env.int("NESCIO_EXPORT_KEEP_DAYS", default=7))
 # The slug of the audience for whose curators the language model proposes entries for gaps,
@@ -401,7 +406,7 @@ _require_one_of(
 )
 # Two torch threads on a busy two-core machine are 70 times slower than one: cores
 # divided by processes, here those of the web server and a worker.
-TORCH_THREADS = env.int(
+TORCH_THREADS = env.at_least_one(
     "NESCIO_TORCH_THREADS", default=max(1, _CORES // (WEB_PROCESSES + 1))
 )
 # Those of the fits too: their libraries read it when they are loaded, which is after this.
@@ -413,7 +418,7 @@ PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 
 # Questions that are in the language model or wait for it; one more is answered 503 at
 # once. What needs no model never waits behind them.
-LANGUAGE_QUEUE = _of_one_process(env.int("NESCIO_LANGUAGE_QUEUE", default=8))
+LANGUAGE_QUEUE = _of_one_process(env.at_least_one("NESCIO_LANGUAGE_QUEUE", default=8))
 
 
 def _token_prices(texts: list[str]) -> dict[str, tuple[float, float]]:
@@ -455,7 +460,7 @@ REVIEW_LOCK = timedelta(minutes=env.int("NESCIO_REVIEW_LOCK_MINUTES", default=30
 MAIL_URL = env.str("NESCIO_MAIL_URL", default="")
 if MAIL_URL:
     # What the address leaves out is Django's own default.
-    globals().update({k: v for k, v in env.email_url_config(MAIL_URL).items() if v})
+    globals().update(environment.mail("NESCIO_MAIL_URL", MAIL_URL))
 EMAIL_TIMEOUT = 10  # a job's step may be silent for 30 s
 DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
 # Whether webhooks may use http:// and addresses inside one's own network.
@@ -495,13 +500,17 @@ if TEAMS_SECRETS:
         ) from error
 
 # --- Import --------------------------------------------------------------------------
-IMPORT_MAX_MIB = env.int("NESCIO_IMPORT_MAX_MIB", default=50)
+IMPORT_MAX_MIB = env.at_least_one("NESCIO_IMPORT_MAX_MIB", default=50)
 # A DOCX is a packed archive, a PDF holds packed streams: what they may unpack to.
-IMPORT_MAX_UNPACKED_MIB = env.int("NESCIO_IMPORT_MAX_UNPACKED_MIB", default=200)
+IMPORT_MAX_UNPACKED_MIB = env.at_least_one(
+    "NESCIO_IMPORT_MAX_UNPACKED_MIB", default=200
+)
 # A file is read in a process of its own, which ends when it needs more than this.
-IMPORT_MAX_MEMORY_MIB = env.int("NESCIO_IMPORT_MAX_MEMORY_MIB", default=1024)
-IMPORT_MAX_SECONDS = env.int("NESCIO_IMPORT_MAX_SECONDS", default=600)
-IMPORT_MAX_PARAGRAPHS = env.int("NESCIO_IMPORT_MAX_PARAGRAPHS", default=100_000)
+IMPORT_MAX_MEMORY_MIB = env.at_least_one("NESCIO_IMPORT_MAX_MEMORY_MIB", default=1024)
+IMPORT_MAX_SECONDS = env.at_least_one("NESCIO_IMPORT_MAX_SECONDS", default=600)
+IMPORT_MAX_PARAGRAPHS = env.at_least_one(
+    "NESCIO_IMPORT_MAX_PARAGRAPHS", default=100_000
+)
 # Web server and workers must both reach it.
 IMPORT_DIR = env.str("NESCIO_IMPORT_DIR", default=str(PLACES.imports))
 # What curators may follow: directories of this machine, below which folders lie, and hosts.
@@ -516,9 +525,9 @@ SOURCE_SECRETS = {
     for name, value in os.environ.items()
     if name.startswith(SOURCE_CREDENTIAL_PREFIX)
 }
-SOURCE_MAX_DOCUMENTS = env.int("NESCIO_SOURCE_MAX_DOCUMENTS", default=5_000)
-SOURCE_MAX_MIB = env.int("NESCIO_SOURCE_MAX_MIB", default=1_000)
-SOURCE_MAX_SECONDS = env.int("NESCIO_SOURCE_MAX_SECONDS", default=3_600)
+SOURCE_MAX_DOCUMENTS = env.at_least_one("NESCIO_SOURCE_MAX_DOCUMENTS", default=5_000)
+SOURCE_MAX_MIB = env.at_least_one("NESCIO_SOURCE_MAX_MIB", default=1_000)
+SOURCE_MAX_SECONDS = env.at_least_one("NESCIO_SOURCE_MAX_SECONDS", default=3_600)
 FILE_UPLOAD_HANDLERS = [
     "nescio.rest.BoundedUploadHandler",
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
@@ -546,13 +555,15 @@ HOST = env.str("NESCIO_HOST", default="127.0.0.1")
 PORT = env.int("NESCIO_PORT", default=8000)
 # More than questions that wait for a language model at a time, so that a refusal, which
 # needs none, always finds a thread; event streams hold one each too.
-WEB_THREADS = _of_one_process(env.int("NESCIO_WEB_THREADS", default=32))
-WORKER_PROCESSES = env.int("NESCIO_WORKER_PROCESSES", default=1)
+WEB_THREADS = _of_one_process(env.at_least_one("NESCIO_WEB_THREADS", default=32))
+WORKER_PROCESSES = env.at_least_one("NESCIO_WORKER_PROCESSES", default=1)
 # What links in mails begin with.
-PUBLIC_URL = env.str("NESCIO_PUBLIC_URL", default=f"http://{HOST}:{PORT}").rstrip("/")
+PUBLIC_URL = env.public_address("NESCIO_PUBLIC_URL", default=f"http://{HOST}:{PORT}")
 
 # --- REST ----------------------------------------------------------------------------
-QUESTION_MAX_CHARACTERS = env.int("NESCIO_QUESTION_MAX_CHARACTERS", default=2_000)
+QUESTION_MAX_CHARACTERS = env.at_least_one(
+    "NESCIO_QUESTION_MAX_CHARACTERS", default=2_000
+)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -568,14 +579,16 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "nescio.schema.OperationSchema",
     "DEFAULT_THROTTLE_CLASSES": ["accounts.throttles.ScopedThrottle"],
     "DEFAULT_THROTTLE_RATES": {
-        "user": env.str("NESCIO_THROTTLE_USER", default="6000/minute"),
-        "ask": env.str("NESCIO_THROTTLE_ASK", default="600/minute"),
-        "widget": env.str("NESCIO_THROTTLE_WIDGET", default="600/minute"),
-        "widget_address": env.str(
+        "user": env.rate("NESCIO_THROTTLE_USER", default="6000/minute"),
+        "ask": env.rate("NESCIO_THROTTLE_ASK", default="600/minute"),
+        "widget": env.rate("NESCIO_THROTTLE_WIDGET", default="600/minute"),
+        "widget_address": env.rate(
             "NESCIO_THROTTLE_WIDGET_ADDRESS", default="60/minute"
         ),
-        "login": env.str("NESCIO_THROTTLE_LOGIN", default="20/minute"),
-        "login_address": env.str("NESCIO_THROTTLE_LOGIN_ADDRESS", default="100/minute"),
+        "login": env.rate("NESCIO_THROTTLE_LOGIN", default="20/minute"),
+        "login_address": env.rate(
+            "NESCIO_THROTTLE_LOGIN_ADDRESS", default="100/minute"
+        ),
     },
     # How many proxies of ours are in front: only their X-Forwarded-For counts.
     "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
@@ -647,6 +660,6 @@ TRACES_URL = env.str("NESCIO_TRACES_URL", default="")
 # --- Logging -------------------------------------------------------------------------
 LOG_FORMAT = env.str("NESCIO_LOG_FORMAT", default="line")
 _require_one_of("NESCIO_LOG_FORMAT", LOG_FORMAT, "line", "json")
-LOGGING = logging_to_stderr(
-    env.str("NESCIO_LOG_LEVEL", default="INFO"), form=LOG_FORMAT
-)
+_log_level = env.str("NESCIO_LOG_LEVEL", default="INFO").upper()
+_require_one_of("NESCIO_LOG_LEVEL", _log_level, *getLevelNamesMapping())
+LOGGING = logging_to_stderr(_log_level, form=LOG_FORMAT)
