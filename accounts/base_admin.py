@@ -33,6 +33,7 @@ from unfold.views import ChangeList
 from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role, has_role_somewhere
 
+Fieldsets = list[tuple[str | None, dict[str, Any]]]
 _LISTED: Final = 100
 _COUNTED: Final = 1_000
 """Of the rows that keep another from being deleted; more are "more than"."""

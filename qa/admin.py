@@ -4,7 +4,8 @@ from qa.answers.admin import AnswerAdmin
 from qa.calibration.admin import DriftReadingAdmin
 from qa.evaluation.admin import EvaluationRunAdmin
 from qa.evaluation.case_admin import SavedCaseAdmin
-from qa.gaps.admin import EscalationAdmin, GapAdmin
+from qa.gaps.admin import GapAdmin
+from qa.gaps.escalation_admin import EscalationAdmin
 from qa.policies.admin import PolicyAdmin, RefusalWordingAdmin
 from qa.reviews.admin import ReviewAdmin
 from qa.reviews.sample_admin import ReviewSampleAdmin

@@ -22,7 +22,7 @@ from accounts.admin_parts import (
     change_each,
     confirmed,
 )
-from accounts.base_admin import BaseAdmin, badge, holders_of
+from accounts.base_admin import BaseAdmin, Fieldsets, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller
 from integrations.events import services
@@ -111,7 +111,7 @@ class EndpointAdmin(BaseAdmin):
 
     def get_fieldsets(
         self, request: HttpRequest, obj: Endpoint | None = None
-    ) -> list[tuple[str | None, dict[str, Any]]]:
+    ) -> Fieldsets:
         return self.fieldsets if obj else self.fieldsets[:1]
 
     def may_touch(self, request: HttpRequest, row: Endpoint) -> bool:

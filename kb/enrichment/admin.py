@@ -17,7 +17,7 @@ from accounts.admin_parts import (
     form_page,
     tell_of_job,
 )
-from accounts.base_admin import badge, holders_of
+from accounts.base_admin import Fieldsets, badge, holders_of
 from accounts.roles import caller
 from accounts.undo import offer_undo
 from kb.enrichment.background import start_enrichment
@@ -97,7 +97,7 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
 
     def get_fieldsets(
         self, request: HttpRequest, obj: Proposal | None = None
-    ) -> list[tuple[str | None, dict[str, Any]]]:
+    ) -> Fieldsets:
         decision = [("Decision", {"fields": ["text", "decision", "why"]})]
         is_open = obj is not None and self.has_change_permission(request, obj)
         return [

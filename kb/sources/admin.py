@@ -19,7 +19,7 @@ from unfold.widgets import (
 )
 
 from accounts.admin_parts import act_on_row, confirmed
-from accounts.base_admin import holders_of
+from accounts.base_admin import Fieldsets, holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
@@ -220,7 +220,7 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
 
     def get_fieldsets(
         self, request: HttpRequest, obj: FollowedSource | None = None
-    ) -> list[tuple[str | None, dict[str, Any]]]:
+    ) -> Fieldsets:
         if obj is None:
             return [(None, {"fields": self._SAID})]
         said = ["shown_kind" if each == "kind" else each for each in self._SAID]

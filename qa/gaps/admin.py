@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from django.contrib import admin, messages
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -12,28 +12,18 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
-from django.utils.timesince import timesince
 from unfold.decorators import action, display
 
-from accounts.admin_parts import (
-    EstimatingPaginator,
-    change_each,
-    confirmed,
-    table,
-)
-from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin
+from accounts.admin_parts import change_each, confirmed, table
+from accounts.base_admin import OPEN_OR_ALL, Fieldsets, OpenFirstAdmin
 from accounts.exceptions import NescioError
 from accounts.people import person_name
 from accounts.queue_admin import QueueFormAdmin
-from accounts.roles import Role, caller, where_role
+from accounts.roles import caller
 from accounts.undo import offer_undo
 from kb.entries.models import Entry
 from kb.synonyms.services import unused_words
-from qa.answers.admin import AnswerColumns, link_to, link_to_entry, rounded, shortened
-from qa.answers.models import Answer
-from qa.answers.word_search import has_words, users_named
-from qa.gaps.escalation_models import Escalation
-from qa.gaps.escalations import assign as assign_escalation
+from qa.answers.admin import link_to, link_to_entry, rounded, shortened
 from qa.gaps.models import TREND_PERIOD, Gap, impact
 from qa.gaps.services import (
     SHOWN,
@@ -48,26 +38,18 @@ from qa.gaps.services import (
 from qa.pipeline.gates import Reason
 from qa.policies.wording import REASONS
 
-from .expert_form import is_curator_of
-from .forms import WAITS, GapForm, ReplyForm
+from .expert_form import is_curator_of, link_to_page
+from .forms import WAITS, GapForm
 from .near_entries import chosen_entries
 from .regrouping import MAX_MERGED, UNDO_MERGING, merge_undoably, to_merge
 
 _STATES = {
     "open": "warning", "drafted": "info", "filled": "success", "dismissed": "info",
-    "answered": "success", "closed": "info",
 }  # fmt: skip
-
-Fieldsets = list[tuple[str | None, dict[str, Any]]]
 
 
 def _page_of(key: object) -> str:
     return reverse("admin:qa_gap_change", args=[key])
-
-
-def _entry_page(key: int | None) -> SafeString:
-    address = reverse("entry", args=[key])
-    return format_html('<a class="underline" href="{}">entry {}</a>', address, key)
 
 
 @admin.register(Gap)
@@ -157,7 +139,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
                 "The answer is kept as {}. Once a curator has verified it, the question is "
                 "asked again for all who asked it."
             )
-        return format_html(said, _entry_page(row.entry_id))
+        return format_html(said, link_to_page(row.entry_id))
 
     @admin.action(description="Reopen", permissions=["change"])
     def reopen(self, request: HttpRequest, chosen: QuerySet[Gap]) -> None:
@@ -347,95 +329,3 @@ def _result(tried: Tried) -> str:
     if after.is_unsourced:
         said = f"{said}, without a source"
     return f"{said}: {shortened(after.shown_text)}"
-
-
-@admin.register(Escalation)
-class EscalationAdmin(AnswerColumns, QueueFormAdmin):
-    """Questions that wait for an expert, the longest first, and the replies."""
-
-    form = ReplyForm
-    when_empty = "Refused questions that agents send to experts are listed here."
-    list_display: ClassVar = [
-        "question", "shown_state", "asked_by", "note", "waiting", "assignee",
-        "created_at",
-    ]  # fmt: skip
-    list_filter: ClassVar = ["state", "answer__knowledge_base", "created_at"]
-    paginator = EstimatingPaginator
-    list_select_related = ["answer", "raised_by", "assignee"]
-    list_per_page = 25
-    search_fields = ["answer__question"]  # and who asked: `get_search_results`
-    ordering: ClassVar = ["-state", "created_at"]
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
-        # Not what one raised oneself elsewhere, for others to reply to.
-        mine = where_role(request.user, Role.SME, "answer__knowledge_base")
-        return super().get_queryset(request).filter(mine)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Escalation], search_term: str
-    ) -> tuple[QuerySet[Escalation], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        said = has_words(Answer.objects.all(), term, of="answer")
-        return queryset.filter(said | Q(raised_by__in=users_named(term))), False
-
-    def assign_to(self, user: User | None, key: int, *, by: User) -> Escalation:
-        return assign_escalation(key, to=user, by=by)
-
-    def get_fieldsets(
-        self, request: HttpRequest, obj: Escalation | None = None
-    ) -> Fieldsets:
-        asked = ["asked", "asked_by", "note", "created_at", "assignee"]
-        if obj is not None and obj.is_open:
-            reply = ["said", "how", "entry", "words", "keep", "audience"]
-            reply += ["verify"] if is_curator_of(request.user, obj) else []
-        else:
-            reply = ["state", "reply", "replied_by", "replied_at", "kept_as"]
-        return [
-            (None, {"fields": asked}),
-            ("Reply", {"fields": reply}),
-            ("How it was decided", {"fields": ["decision", "gates"]}),
-            ("What was found", {"fields": ["pieces"]}),
-        ]
-
-    def outcome(self, row: Escalation) -> str:
-        who = person_name(row.raised_by) or "The asker"
-        if row.state == Escalation.State.CLOSED:
-            return f"{who} reads why there is no answer."
-        if row.entry is None:
-            return f"{who} reads your reply. It is kept as no entry."
-        if row.entry.state == Entry.State.VERIFIED:
-            said = "{} reads your reply. The question is asked again, with {} to answer it."
-        else:
-            said = (
-                "{} reads your reply. It is kept as {}, and answers others once a curator "
-                "has verified it."
-            )
-        return format_html(said, who, _entry_page(row.entry_id))
-
-    @admin.display(description="asked by", ordering="raised_by__username")
-    def asked_by(self, escalation: Escalation) -> str:
-        return person_name(escalation.raised_by)
-
-    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
-    def shown_state(self, escalation: Escalation) -> tuple[str, str]:
-        return escalation.state, escalation.get_state_display()
-
-    @admin.display(description="waiting", ordering="-created_at")
-    def waiting(self, escalation: Escalation) -> str:
-        until = escalation.replied_at or timezone.now()
-        return timesince(escalation.created_at, until, depth=1)
-
-    @admin.display(description="entry")
-    def kept_as(self, escalation: Escalation) -> str:
-        if escalation.entry_id is None:
-            return "none"
-        return link_to_entry(escalation.entry_id)
-
-    @admin.display(description="result")
-    def decision(self, escalation: Escalation) -> str:
-        answer = escalation.answer
-        if answer.outcome == Answer.Outcome.ANSWERED:
-            return f"answered: {answer.shown_text}"
-        return f"refused by {answer.gate}: {answer.readable_reason}".replace("_", " ")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.text import Truncator
@@ -23,6 +24,12 @@ from qa.gaps.models import Gap
 from qa.gaps.near_entries import Readers, choosable, entries_saying
 
 _SHOWN = 240
+
+
+def link_to_page(entry_id: int | None) -> SafeString:
+    """Return a link to an entry's page, which those may open who may not use the admin."""
+    address = reverse("entry", args=[entry_id])
+    return format_html('<a class="underline" href="{}">entry {}</a>', address, entry_id)
 
 
 def is_curator_of(

@@ -20,7 +20,7 @@ from unfold.dataclasses import UnfoldAction
 from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed, tell_of_job
-from accounts.base_admin import BaseAdmin, holders_of, nobody
+from accounts.base_admin import BaseAdmin, Fieldsets, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.models import count_of
@@ -163,7 +163,7 @@ class PolicyAdmin(BaseAdmin):
     list_select_related = ["knowledge_base", "created_by", "certificate"]
     actions_detail = ["try_this", "make_new_version", "activate_this"]
     actions_list = ["open_calibration", "evaluate"]
-    fieldsets: ClassVar[list[tuple[str | None, dict[str, Any]]]] = [
+    fieldsets: ClassVar[Fieldsets] = [
         (None, {"fields": ["knowledge_base", "name"]}),
         (
             "What most people set",
@@ -215,7 +215,7 @@ class PolicyAdmin(BaseAdmin):
 
     def get_fieldsets(
         self, request: HttpRequest, obj: Policy | None = None
-    ) -> list[tuple[str | None, dict[str, Any]]]:
+    ) -> Fieldsets:
         of = obj or self._source(request)
         sections = [*self.fieldsets]
         if of is not None:

@@ -1,0 +1,119 @@
+from typing import ClassVar
+
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.timesince import timesince
+from unfold.decorators import display
+
+from accounts.admin_parts import EstimatingPaginator
+from accounts.base_admin import Fieldsets
+from accounts.people import person_name
+from accounts.queue_admin import QueueFormAdmin
+from accounts.roles import Role, where_role
+from kb.entries.models import Entry
+from qa.answers.admin import AnswerColumns, link_to_entry
+from qa.answers.models import Answer
+from qa.answers.word_search import has_words, users_named
+from qa.gaps.escalation_models import Escalation
+from qa.gaps.escalations import assign
+
+from .expert_form import is_curator_of, link_to_page
+from .forms import ReplyForm
+
+_STATES = {"open": "warning", "answered": "success", "closed": "info"}
+
+
+@admin.register(Escalation)
+class EscalationAdmin(AnswerColumns, QueueFormAdmin):
+    """Questions that wait for an expert, the longest first, and the replies."""
+
+    form = ReplyForm
+    when_empty = "Refused questions that agents send to experts are listed here."
+    list_display: ClassVar = [
+        "question", "shown_state", "asked_by", "note", "waiting", "assignee",
+        "created_at",
+    ]  # fmt: skip
+    list_filter: ClassVar = ["state", "answer__knowledge_base", "created_at"]
+    paginator = EstimatingPaginator
+    list_select_related = ["answer", "raised_by", "assignee"]
+    list_per_page = 25
+    search_fields = ["answer__question"]  # and who asked: `get_search_results`
+    ordering: ClassVar = ["-state", "created_at"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
+        # Not what one raised oneself elsewhere, for others to reply to.
+        mine = where_role(request.user, Role.SME, "answer__knowledge_base")
+        return super().get_queryset(request).filter(mine)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Escalation], search_term: str
+    ) -> tuple[QuerySet[Escalation], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        said = has_words(Answer.objects.all(), term, of="answer")
+        return queryset.filter(said | Q(raised_by__in=users_named(term))), False
+
+    def assign_to(self, user: User | None, key: int, *, by: User) -> Escalation:
+        return assign(key, to=user, by=by)
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: Escalation | None = None
+    ) -> Fieldsets:
+        asked = ["asked", "asked_by", "note", "created_at", "assignee"]
+        if obj is not None and obj.is_open:
+            reply = ["said", "how", "entry", "words", "keep", "audience"]
+            reply += ["verify"] if is_curator_of(request.user, obj) else []
+        else:
+            reply = ["state", "reply", "replied_by", "replied_at", "kept_as"]
+        return [
+            (None, {"fields": asked}),
+            ("Reply", {"fields": reply}),
+            ("How it was decided", {"fields": ["decision", "gates"]}),
+            ("What was found", {"fields": ["pieces"]}),
+        ]
+
+    def outcome(self, row: Escalation) -> str:
+        who = person_name(row.raised_by) or "The asker"
+        if row.state == Escalation.State.CLOSED:
+            return f"{who} reads why there is no answer."
+        if row.entry is None:
+            return f"{who} reads your reply. It is kept as no entry."
+        if row.entry.state == Entry.State.VERIFIED:
+            said = "{} reads your reply. The question is asked again, with {} to answer it."
+        else:
+            said = (
+                "{} reads your reply. It is kept as {}, and answers others once a curator "
+                "has verified it."
+            )
+        return format_html(said, who, link_to_page(row.entry_id))
+
+    @admin.display(description="asked by", ordering="raised_by__username")
+    def asked_by(self, escalation: Escalation) -> str:
+        return person_name(escalation.raised_by)
+
+    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    def shown_state(self, escalation: Escalation) -> tuple[str, str]:
+        return escalation.state, escalation.get_state_display()
+
+    @admin.display(description="waiting", ordering="-created_at")
+    def waiting(self, escalation: Escalation) -> str:
+        until = escalation.replied_at or timezone.now()
+        return timesince(escalation.created_at, until, depth=1)
+
+    @admin.display(description="entry")
+    def kept_as(self, escalation: Escalation) -> str:
+        if escalation.entry_id is None:
+            return "none"
+        return link_to_entry(escalation.entry_id)
+
+    @admin.display(description="result")
+    def decision(self, escalation: Escalation) -> str:
+        answer = escalation.answer
+        if answer.outcome == Answer.Outcome.ANSWERED:
+            return f"answered: {answer.shown_text}"
+        return f"refused by {answer.gate}: {answer.readable_reason}".replace("_", " ")
