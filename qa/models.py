@@ -1,6 +1,7 @@
 """The rows of what was asked and how it was decided."""
 
-from qa.answers.models import Answer, AnswerEvidence, AnswerQuerySet
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer, AnswerQuerySet
 from qa.answers.past_question_models import PastQuestion, PastQuestionQuerySet
 from qa.calibration.models import (
     Certificate,

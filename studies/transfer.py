@@ -19,7 +19,8 @@ from accounts.ids import digest
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from qa.answers.asking import ask
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.calibration.models import SelfCalibrationSettings
 from qa.calibration.self_calibration import calibrate_itself
 from qa.evaluation.knowledge import Fact, Source, ensure_knowledge, evaluation_user

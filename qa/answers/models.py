@@ -6,24 +6,13 @@ from typing import TYPE_CHECKING, Self
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import (
-    Exists,
-    F,
-    FilteredRelation,
-    OuterRef,
-    Prefetch,
-    Q,
-    Subquery,
-    prefetch_related_objects,
-)
-from django.db.models.lookups import IsNull
+from django.db.models import F, FilteredRelation, Q, prefetch_related_objects
 
 from accounts.models import optional_user
 from accounts.roles import Role, bases_of_role
 from kb.documents.models import KnowledgeBase
-from kb.entries.models import Entry, Revision, RevisionOutline
 from kb.tags.models import Tag, tag_of
-from kb.types import Evidence
+from qa.answers.evidence_models import AnswerEvidence, evidence_for, withholds
 from qa.answers.word_search import has_words, words_of
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.values import Calibration
@@ -94,38 +83,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
 
     def with_evidence(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
         """Fetch the policy, and the evidence with what it was taken from."""
-        return self.select_related("policy").prefetch_related(_evidence(viewer))
-
-
-class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
-    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
-        """Add `is_withheld`: whether the viewer may not read its words."""
-        return self.annotate(is_withheld=_is_outside(viewer))
-
-
-def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
-    """Whether the answer in the row's field `answer` is withheld from the viewer.
-
-    A subquery for each row, because the planner would evaluate EXISTS for all answers at
-    once, however few rows are shown.
-    """
-    cited = AnswerEvidence.objects.filter(
-        _is_outside(viewer), answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
-    )
-    return IsNull(Subquery(cited.order_by().values("pk")[:1]), False)
-
-
-def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
-    """Evidence in somebody else's answer that the viewer may not see, now or as it was.
-
-    Its words are withheld wherever answers are shown; one's own answers stay complete.
-    It is the negation of the visible entries, since row-level security hides the others.
-    """
-    visible = Entry.objects.visible_to(viewer).filter(pk=OuterRef("entry_id"))
-    hidden = RevisionOutline.objects.outside_of(viewer).filter(
-        pk=OuterRef("revision_id")
-    )
-    return ~Q(answer__asker_id=viewer.pk) & (~Q(Exists(visible)) | Q(Exists(hidden)))
+        return self.select_related("policy").prefetch_related(evidence_for(viewer))
 
 
 def readable_reason(viewer: AbstractBaseUser | AnonymousUser) -> str:
@@ -144,19 +102,11 @@ def fetch_evidence(answer: "Answer", viewer: AbstractBaseUser | AnonymousUser) -
     Also says by `readable_reason` why it was refused.
     """
     answer.readable_reason = getattr(answer, readable_reason(viewer))
-    prefetch_related_objects([answer], _evidence(viewer))
+    prefetch_related_objects([answer], evidence_for(viewer))
     cited = [
         piece for piece in answer.pieces if piece.role == AnswerEvidence.Role.CITED
     ]
     answer.is_withheld = any(piece.is_withheld for piece in cited)
-
-
-def _evidence(viewer: AbstractBaseUser | AnonymousUser) -> "Prefetch[str]":
-    rows = AnswerEvidence.objects.seen_by(viewer).select_related(
-        "revision", "entry__document", "entry__section"
-    )
-    unread = ("entry__search_vector", "entry__text", "entry__question")
-    return Prefetch("evidence", queryset=rows.defer(*unread), to_attr="pieces")
 
 
 class Answer(models.Model):
@@ -391,75 +341,3 @@ class Answer(models.Model):
     def is_draft_withheld(self) -> bool:
         """Whether the model may repeat an entry that the viewer may not see."""
         return any(piece.is_withheld for piece in self.pieces)
-
-
-class AnswerEvidence(models.Model):
-    """One piece of evidence of an answer, as it was measured then.
-
-    Always of an entry and a revision; None to whom row-level security hides them, as a
-    revision is from all but who may see its entry and who asked.
-    """
-
-    class Role(models.TextChoices):
-        """What the piece did: cited, read by the model and unused, or a near miss.
-
-        A near miss is within the horizon of a refused question, read by the model or not.
-        """
-
-        CITED = "cited", "cited"
-        UNUSED = "unused", "not used"
-        NEAR_MISS = "near_miss", "near miss"
-
-    answer = models.ForeignKey(
-        Answer, on_delete=models.CASCADE, related_name="evidence"
-    )
-    entry = models.ForeignKey(
-        Entry, on_delete=models.CASCADE, null=True, related_name="uses"
-    )
-    revision = models.ForeignKey(
-        Revision, on_delete=models.CASCADE, null=True, related_name="uses"
-    )
-    rank = models.PositiveSmallIntegerField(help_text="1-based, best first.")
-    role = models.CharField(max_length=9, choices=Role.choices)
-    quote = models.TextField(blank=True)
-    distance = models.FloatField()
-    confidence = models.FloatField()
-
-    objects = AnswerEvidenceQuerySet.as_manager()
-
-    is_withheld: bool  # from `seen_by`, without which nothing is shown
-    then: Evidence | None = None  # of `qa.answers.past`, as of its moment
-
-    class Meta:
-        ordering = ["answer", "rank"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["answer", "rank"], name="answer_evidence_rank_unique"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.role} {self.rank}: entry {self.entry_id}"
-
-    @property
-    def ratio(self) -> float:
-        """What hard refusal compares with the maximum distance."""
-        return self.distance / self.confidence
-
-    @property
-    def is_cited(self) -> bool:
-        return self.role == self.Role.CITED
-
-    @property
-    def is_verified(self) -> bool:
-        return self.revision is not None and self.revision.state == Entry.State.VERIFIED
-
-    @property
-    def is_machine_written(self) -> bool:
-        return self.revision is not None and self.revision.state == Entry.State.PROPOSED
-
-    @property
-    def verified_at(self) -> datetime | None:
-        """When it was verified, if it was verified then."""
-        source = self.then or self.entry
-        return source.verified_at if source and self.is_verified else None

@@ -12,7 +12,8 @@ from datetime import datetime
 from accounts.people import person_name
 from kb.entries.models import SERVED_STATES, Entry
 from kb.text.terms import language_of
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.pipeline.gates import Gate, Reason
 from qa.pipeline.policy import Policy
 from qa.pipeline.values import Calibration

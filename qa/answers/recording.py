@@ -9,7 +9,8 @@ from django.db.models import Q
 from django.dispatch import Signal
 from django.utils import timezone
 
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.exceptions import AnswerDecidedError
 from qa.pipeline.language_model import Confidence, Generation
 from qa.pipeline.values import Boundary, Outcome, Segment

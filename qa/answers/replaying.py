@@ -16,7 +16,8 @@ from kb.embedding.vector_index import EXACT_LIMIT
 from kb.entries.models import Entry, Revision
 from kb.search.past import exact_since, make_past_vectors
 from kb.types import Past, Scope
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.exceptions import AnswerNotFoundError, NotReplayableError
 from qa.pipeline.policy import Scope as AnswerScope
 from qa.pipeline.replay import flat

@@ -32,7 +32,7 @@ from kb.search import (
 from kb.search.past import contradictions_then
 from kb.types import Contradiction, Excluded, QuestionVector, Scope
 from probes.models import Probe
-from qa.answers.models import AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
 from qa.answers.past_question_models import PastQuestion, PastQuestionQuerySet
 from qa.exceptions import LanguageModelBusyError
 from qa.pipeline.choice import Verifier

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kb.documents.models import Document, Section
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.pipeline.gates import COMPETING, CONFIDENCES, NOT_COMPARED, Gate, Reason
 from qa.pipeline.replay import flat
 

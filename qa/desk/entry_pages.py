@@ -40,7 +40,8 @@ from kb.upkeep.conflict_resolution import edit_undisputed, verify_undisputed
 from kb.upkeep.models import Flag
 from kb.upkeep.undoing import KIND as UNDO
 from kb.upkeep.undoing import undoable
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.gaps.notices import mark_entry_read
 from qa.inbox.services import flag_entry
 from qa.votes.models import Vote

@@ -20,7 +20,8 @@ from kb.entries.models import Entry, Revision
 from kb.text.terms import terms
 from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.answers.presentation import AnswerPage, present, words_of
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import DECIDED, NOTE_LIMIT

@@ -16,7 +16,8 @@ from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
 from kb.entries.models import Entry
 from kb.types import Evidence
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 
 if TYPE_CHECKING:
     from qa.gaps.services import Tried

@@ -14,7 +14,8 @@ from kb.conflicts.background import enqueue_entries
 from kb.entries.models import Entry
 from kb.entries.services import edit_entry
 from kb.text import cleaning as spreadsheet_cells
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.answers.submitted_text import EntryOptions, checked_text, create_reviewed_entry
 from qa.exceptions import InvalidReviewError
 from qa.policies.services import active_policy

@@ -17,7 +17,7 @@ from accounts.rest import (
 )
 from kb.interface.api import AudienceField, KnowledgeBaseField
 from kb.text.cleaning import TEXT_LIMIT
-from qa.answers.models import AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
 from qa.reviews.judgements import GRADES, IDEAL_LIMIT, NOTE_LIMIT
 from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample

@@ -25,7 +25,8 @@ from kb.entries.wordings import (
     withdraw_question,
 )
 from kb.tags.models import Tag
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
 from qa.pipeline.verbatim import asks_the_same
 from qa.reviews.models import Review

@@ -20,7 +20,8 @@ from pydantic import (
 
 from accounts.ids import digest
 from kb.types import Evidence
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.models import EvaluationResult, EvaluationRun
 from qa.exceptions import TrainingDataError

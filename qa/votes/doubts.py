@@ -16,7 +16,8 @@ from django.utils import timezone
 from kb.entries.models import Entry
 from kb.upkeep.models import Upkeep
 from kb.upkeep.services import doubt, end_doubts
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.votes.entry_confidence import ABOUT_EVIDENCE, AGAINST
 from qa.votes.models import Vote
 

@@ -31,7 +31,8 @@ from jobs.run import JobRun
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.services import edit_entry
 from kb.exceptions import EntryNotFoundError, RevisionConflictError
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.exceptions import NothingToUndoError
 from qa.votes.models import ConfidenceMove, Vote
 

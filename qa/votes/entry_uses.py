@@ -16,7 +16,8 @@ from django.db.models.functions import Coalesce
 
 from accounts.acting import unrestricted
 from kb.upkeep.services import EntryUse, add_uses
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.votes.models import UseCursor, VoteChange
 
 _BATCH = 5_000

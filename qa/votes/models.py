@@ -12,7 +12,8 @@ from accounts.roles import Role, bases_of_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.upkeep.models import Flag
-from qa.answers.models import Answer, withholds
+from qa.answers.evidence_models import withholds
+from qa.answers.models import Answer
 from qa.policies.wording import words_in
 
 _SAID = words_in("en").labels

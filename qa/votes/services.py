@@ -14,7 +14,8 @@ from accounts.roles import Role, has_role_in
 from kb.entries.models import Entry
 from kb.entries.wordings import confirm_question, withdraw_question
 from kb.text import cleaning as spreadsheet_cells
-from qa.answers.models import Answer, AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.models import Answer
 from qa.answers.submitted_text import checked_text
 from qa.exceptions import (
     AnswerNotFoundError,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.answers import wording
-from qa.answers.models import AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence
 from qa.answers.presentation import (
     _answer_pieces,
     _emphasised,

@@ -1,0 +1,124 @@
+"""The evidence of an answer, and who may read it."""
+
+from datetime import datetime
+from typing import Self
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.db.models import Exists, OuterRef, Prefetch, Q, Subquery
+from django.db.models.lookups import IsNull
+
+from kb.entries.models import Entry, Revision, RevisionOutline
+from kb.types import Evidence
+
+
+class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
+    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+        """Add `is_withheld`: whether the viewer may not read its words."""
+        return self.annotate(is_withheld=_is_outside(viewer))
+
+
+class AnswerEvidence(models.Model):
+    """One piece of evidence of an answer, as it was measured then.
+
+    Always of an entry and a revision; None to whom row-level security hides them, as a
+    revision is from all but who may see its entry and who asked.
+    """
+
+    class Role(models.TextChoices):
+        """What the piece did: cited, read by the model and unused, or a near miss.
+
+        A near miss is within the horizon of a refused question, read by the model or not.
+        """
+
+        CITED = "cited", "cited"
+        UNUSED = "unused", "not used"
+        NEAR_MISS = "near_miss", "near miss"
+
+    answer = models.ForeignKey(
+        "qa.Answer", on_delete=models.CASCADE, related_name="evidence"
+    )
+    entry = models.ForeignKey(
+        Entry, on_delete=models.CASCADE, null=True, related_name="uses"
+    )
+    revision = models.ForeignKey(
+        Revision, on_delete=models.CASCADE, null=True, related_name="uses"
+    )
+    rank = models.PositiveSmallIntegerField(help_text="1-based, best first.")
+    role = models.CharField(max_length=9, choices=Role.choices)
+    quote = models.TextField(blank=True)
+    distance = models.FloatField()
+    confidence = models.FloatField()
+
+    objects = AnswerEvidenceQuerySet.as_manager()
+
+    is_withheld: bool  # from `seen_by`, without which nothing is shown
+    then: Evidence | None = None  # of `qa.answers.past`, as of its moment
+
+    class Meta:
+        ordering = ["answer", "rank"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["answer", "rank"], name="answer_evidence_rank_unique"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.rank}: entry {self.entry_id}"
+
+    @property
+    def ratio(self) -> float:
+        """What hard refusal compares with the maximum distance."""
+        return self.distance / self.confidence
+
+    @property
+    def is_cited(self) -> bool:
+        return self.role == self.Role.CITED
+
+    @property
+    def is_verified(self) -> bool:
+        return self.revision is not None and self.revision.state == Entry.State.VERIFIED
+
+    @property
+    def is_machine_written(self) -> bool:
+        return self.revision is not None and self.revision.state == Entry.State.PROPOSED
+
+    @property
+    def verified_at(self) -> datetime | None:
+        """When it was verified, if it was verified then."""
+        source = self.then or self.entry
+        return source.verified_at if source and self.is_verified else None
+
+
+def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
+    """Whether the answer in the row's field `answer` is withheld from the viewer.
+
+    A subquery for each row, because the planner would evaluate EXISTS for all answers at
+    once, however few rows are shown.
+    """
+    cited = AnswerEvidence.objects.filter(
+        _is_outside(viewer), answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
+    )
+    return IsNull(Subquery(cited.order_by().values("pk")[:1]), False)
+
+
+def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
+    """Evidence in somebody else's answer that the viewer may not see, now or as it was.
+
+    Its words are withheld wherever answers are shown; one's own answers stay complete.
+    It is the negation of the visible entries, since row-level security hides the others.
+    """
+    visible = Entry.objects.visible_to(viewer).filter(pk=OuterRef("entry_id"))
+    hidden = RevisionOutline.objects.outside_of(viewer).filter(
+        pk=OuterRef("revision_id")
+    )
+    return ~Q(answer__asker_id=viewer.pk) & (~Q(Exists(visible)) | Q(Exists(hidden)))
+
+
+def evidence_for(viewer: AbstractBaseUser | AnonymousUser) -> "Prefetch[str]":
+    """Return what fetches an answer's evidence with its sources, as `pieces`."""
+    rows = AnswerEvidence.objects.seen_by(viewer).select_related(
+        "revision", "entry__document", "entry__section"
+    )
+    unread = ("entry__search_vector", "entry__text", "entry__question")
+    return Prefetch("evidence", queryset=rows.defer(*unread), to_attr="pieces")
