@@ -93,7 +93,8 @@ class Year:
 
     def ask(self, at: datetime) -> "Answer":
         from accounts.acting import acting_for
-        from qa.answers.asking import ask, find_knowledge_base
+        from qa.answers.asking import ask
+        from qa.answers.questions import find_knowledge_base
 
         asker = self._one(self.askers)
         with clock(at), acting_for(asker):

@@ -15,8 +15,8 @@ from accounts.authentication import find_user
 from accounts.delegation import acted_for, limit_to_agent
 from accounts.exceptions import ForbiddenError
 from accounts.roles import Role, has_role
-from qa.answers import asking
 from qa.answers.models import Answer, fetch_evidence
+from qa.answers.questions import find_knowledge_base, new_question
 from qa.answers.serializers import as_json
 from qa.policies.wording import Words, words_around
 
@@ -67,8 +67,8 @@ def keep(
         KnowledgeBaseNotFoundError: There is no such knowledge base.
     """
     with acting_for(asker):
-        base = asking.find_knowledge_base(knowledge_base, asker=asker)
-        answer = asking.new_question(
+        base = find_knowledge_base(knowledge_base, asker=asker)
+        answer = new_question(
             text, asker=asker, knowledge_base=base, channel=Answer.Channel.API
         )
         answer.id = answer_id or answer.id

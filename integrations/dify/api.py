@@ -21,8 +21,8 @@ from accounts.rest import (
 )
 from accounts.roles import IsAgent, caller
 from kb.types import Evidence
-from qa.answers import asking
 from qa.answers.playground import preview
+from qa.answers.questions import find_knowledge_base
 
 # Dify's suggestion: the key was refused; the knowledge does not exist.
 _CODES = {401: 1002, 403: 1002, 404: 2001}
@@ -137,9 +137,7 @@ class RetrievalView(KnownQueryView, GenericAPIView[Any]):
         found = preview(
             given["query"],
             asker=asker,
-            knowledge_base=asking.find_knowledge_base(
-                given["knowledge_id"], asker=asker
-            ),
+            knowledge_base=find_knowledge_base(given["knowledge_id"], asker=asker),
         )
         evidence = [] if found.decision.refused else found.trace.retrieval.evidence
         shown = RecordSerializer()

@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from accounts.exceptions import NotFoundError
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import KnowledgeBaseNotFoundError
-from qa.answers import asking
+from qa.answers import questions
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
@@ -62,7 +62,7 @@ def find_knowledge_base(model: str, *, asker: User) -> KnowledgeBase:
     """
     slug, _, pin = model.partition(_PIN)
     try:
-        found = asking.find_knowledge_base(slug, asker=asker)
+        found = questions.find_knowledge_base(slug, asker=asker)
     except KnowledgeBaseNotFoundError as error:
         raise ModelNotFoundError(str(error)) from error
     if pin and model != (active := pinned_name(active_policy(found))):

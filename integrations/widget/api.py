@@ -43,6 +43,7 @@ from kb.text.layout import Kind
 from qa.answers import asking
 from qa.answers.layout import Block, laid_out
 from qa.answers.models import Answer
+from qa.answers.questions import find_knowledge_base
 from qa.answers.serializers import as_seen_by
 from qa.policies.wording import words_around
 from qa.votes.models import Vote
@@ -185,7 +186,7 @@ class AskView(WidgetView):
         """Ask for a page's reader; the answer or refusal as far as a reader needs it."""
         question: str = validated(WidgetQuestionSerializer, request.data)["question"]
         widget, asker = check_origin(self.widget, self.origin), caller(request)
-        base = asking.find_knowledge_base(widget.knowledge_base.slug, asker=asker)
+        base = find_knowledge_base(widget.knowledge_base.slug, asker=asker)
         answer = asking.ask(
             question, asker=asker, knowledge_base=base, channel=Answer.Channel.API
         )

@@ -38,6 +38,7 @@ from qa.answers.conversations import check_knowledge_base, find_conversation
 from qa.answers.event_stream import event_response, stream
 from qa.answers.models import Answer, AnswerQuerySet
 from qa.answers.past import ask_as_of
+from qa.answers.questions import find_knowledge_base
 from qa.answers.serializers import (
     AnswerSerializer,
     AnswerSummarySerializer,
@@ -312,7 +313,7 @@ def read_question(
             "earlier": earlier,
             "asked_back": found.asked_back,
         }
-    knowledge_base: KnowledgeBase = asking.find_knowledge_base(slug, asker=request.user)
+    knowledge_base: KnowledgeBase = find_knowledge_base(slug, asker=request.user)
     return {
         "text": given["question"],
         "asker": request.user,

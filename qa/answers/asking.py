@@ -1,28 +1,21 @@
-"""Asking: keep the question, decide it by the pipeline, store the outcome."""
+"""Decide a question by the pipeline and store the outcome."""
 
 import logging
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Required, TypedDict, Unpack
+from typing import Unpack
 from uuid import UUID
 
-from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.acting import each_as, reading_as, user_reader
-from accounts.delegation import acting_service
 from accounts.exceptions import UnavailableError
-from kb.documents.models import KnowledgeBase
-from kb.exceptions import KnowledgeBaseNotFoundError
-from kb.tags.models import Tag
-from kb.text.synonyms import reworded
-from kb.text.terms import language_of
 from kb.types import Scope
 from qa import pipeline
 from qa.answers.models import Answer
@@ -30,21 +23,18 @@ from qa.exceptions import (
     AnswerDecidedError,
     AnswerNotFoundError,
     AnswerPendingError,
-    InvalidQuestionError,
 )
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.language_model import LanguageModel, Probes
-from qa.pipeline.long_question import question_in
 from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.policy import Policy as PolicyValue
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.self_knowledge import SelfKnowledge
-from qa.pipeline.values import NO_TEXT, StageValue, clean_question, clean_text
-from qa.policies.ask_prefetch import prefetch, prefetched
+from qa.pipeline.values import StageValue
 from qa.policies.models import Policy
 from qa.policies.services import active_policy, has_verifier
 
-from .conversations import standalone_question
+from .questions import QuestionFields, new_question
 from .recording import OPEN, record_failure, record_outcome
 from .sources import (
     KnowledgeRetriever,
@@ -65,20 +55,6 @@ logger = logging.getLogger(__name__)
 # Far beyond what deciding takes at worst: every try of a language server at its time
 # limit, behind a queue of questions before it.
 ABANDONED_AFTER = timedelta(minutes=15)
-
-
-class QuestionFields(TypedDict, total=False):
-    """What `new_question` takes beside the text."""
-
-    asker: Required[AbstractBaseUser | AnonymousUser]
-    channel: Required[str]
-    knowledge_base: KnowledgeBase | None
-    language: str | None
-    refusal_language: str
-    tags: Sequence[Tag]
-    earlier: Sequence[str]
-    asked_back: bool
-    conversation: UUID | None
 
 
 def ask(text: str, **fields: Unpack[QuestionFields]) -> Answer:
@@ -275,128 +251,6 @@ def sources_for(
         reranker=configured_reranker,
         debiaser=partial(verdict_debiaser, history),
     )
-
-
-def find_knowledge_base(
-    slug: str = "", *, asker: AbstractBaseUser | AnonymousUser | None = None
-) -> KnowledgeBase:
-    """Return the knowledge base `slug`, or the default one if none is named.
-
-    Args:
-        asker: What deciding for them needs to know is read along with it, and stays as
-            it is for as long as the instance is used.
-
-    Raises:
-        KnowledgeBaseNotFoundError: There is no such one, or none at all.
-    """
-    rows = KnowledgeBase.objects.order_by("pk")
-    if asker is None:
-        found = (rows.filter(slug=slug) if slug else rows.asked_by_default()).first()
-    else:
-        found = prefetch(slug, asker)
-    if found is None:
-        known = ", ".join(rows.values_list("slug", flat=True)[:10])
-        named = (
-            f"no knowledge base {slug[:80]!r}" if slug else "no default knowledge base"
-        )
-        remedy = f"available: {known}." if known else "create one in the admin first."
-        raise KnowledgeBaseNotFoundError(f"There is {named}; {remedy}")
-    return found
-
-
-def new_question(
-    text: str,
-    *,
-    asker: AbstractBaseUser | AnonymousUser,
-    channel: str,
-    knowledge_base: KnowledgeBase | None = None,
-    language: str | None = None,
-    refusal_language: str = "",
-    tags: Sequence[Tag] = (),
-    earlier: Sequence[str] = (),
-    asked_back: bool = False,
-    conversation: UUID | None = None,
-) -> Answer:
-    """Return a question as a row that is not written yet.
-
-    Args:
-        language: Two letters, of what is written; None is the knowledge base's.
-        refusal_language: The asker's choice for refusals; "" is the question's where its
-            words tell. An explicit `language` is that of refusals too.
-        tags: What it is about, at most one of each facet; without one of a facet that
-            follows from the evidence, some minutes later.
-        earlier: The asker's own questions before it, the latest last, if a follow-up to
-            them is to be asked as a standalone question.
-        asked_back: Whether the latest of them was asked back which entry it means.
-        conversation: Id of the first answer of its conversation; None where it begins one.
-    """
-    typed = _validated(text)
-    base = knowledge_base or find_knowledge_base()
-    question = standalone_question(
-        typed, earlier, asker=asker, knowledge_base=base, asked_back=asked_back
-    )
-    if question == typed:
-        question = clean_text(question_in(text))  # whose lines still end
-    question = reworded(question, _synonyms(base), language=base.language)
-    if len(question) > settings.QUESTION_MAX_CHARACTERS:
-        question = typed
-    return Answer(
-        knowledge_base=base,
-        asker=asker if isinstance(asker, User) else None,
-        service=acting_service(asker),
-        channel=Answer.Channel(channel),
-        question=question,
-        typed=typed if question != typed else "",
-        conversation=conversation,
-        language=_language(language or base.language),
-        refusal_language=refusal_language
-        or ("" if language else _spoken(question, base)),
-        **{tag.facet: tag for tag in tags},
-    )
-
-
-def _synonyms(base: KnowledgeBase) -> Mapping[str, str]:
-    """Return what its words mean; one query, or none where it was read with the base."""
-    read = prefetched(base)
-    return read.synonyms if read else dict(base.synonyms.values_list("word", "means"))
-
-
-def _validated(text: str) -> str:
-    limit = settings.QUESTION_MAX_CHARACTERS
-    if len(text) > limit:
-        raise InvalidQuestionError(
-            f"The question has {len(text)} characters and may have {limit}; shorten it."
-        )
-    found = NO_TEXT.search(text)
-    if found:
-        raise InvalidQuestionError(
-            f"The question contains U+{ord(found[0]):04X} at position {found.start()}, "
-            "which is not text; remove it."
-        )
-    question = clean_question(text, "").text
-    if not question:
-        raise InvalidQuestionError("Type a question first.")
-    if not any(character.isalnum() for character in question):
-        raise InvalidQuestionError(
-            f"The question {question[:80]!r} has no words; write what you want to know."
-        )
-    return question
-
-
-def _spoken(question: str, base: KnowledgeBase) -> str:
-    """Return the question's language where it is another one than its knowledge base's."""
-    found = language_of(question) or ""
-    is_told = base.language != KnowledgeBase.Language.OTHER and found != base.language
-    return found if is_told else ""
-
-
-def _language(code: str) -> str:
-    if code not in KnowledgeBase.Language.values:
-        known = ", ".join(KnowledgeBase.Language.values)
-        raise InvalidQuestionError(
-            f"The language {code[:20]!r} is not known; use one of {known}."
-        )
-    return code
 
 
 def _once_before_the_model(answer: Answer, place: ExitStack) -> Callable[[], None]:

@@ -28,7 +28,8 @@ from qa.policies.ask_prefetch import Prefetched, keep
 from qa.policies.models import Policy, PolicyActivation, RefusalWording
 from qa.policies.services import active_policy
 
-from .asking import find_knowledge_base, look, new_question, sources_for
+from .asking import look, sources_for
+from .questions import find_knowledge_base, new_question
 from .recording import evidence_rows, fill_in
 from .sources import before_the_model, evidence_scope
 

@@ -31,8 +31,9 @@ from qa.pipeline.values import Calibration, Trace
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
-from .asking import look, new_question, sources_for
+from .asking import look, sources_for
 from .past import prepare
+from .questions import new_question
 
 
 @dataclass(frozen=True, slots=True)

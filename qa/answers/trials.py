@@ -25,8 +25,9 @@ from qa.pipeline.policy import Scope
 from qa.pipeline.values import Outcome, Retrieval, Trace
 from qa.policies.models import Policy
 
-from .asking import look, new_question, sources_for
+from .asking import look, sources_for
 from .past import prepare, with_wordings
+from .questions import new_question
 from .recording import fill_in
 from .sources import before_the_model
 

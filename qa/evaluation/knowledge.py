@@ -21,7 +21,7 @@ from kb.entries.services import create_entries
 from kb.entries.values import UNVERIFIED_CONFIDENCE, NewEntry
 from kb.exceptions import KnowledgeBaseNotFoundError
 from kb.text.cleaning import QUESTION_LIMIT, TEXT_LIMIT
-from qa.answers.asking import find_knowledge_base
+from qa.answers.questions import find_knowledge_base
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.values import clean_text
 

@@ -13,8 +13,9 @@ from django.contrib.auth.models import User
 from django.db import connection, connections
 
 from kb.documents.models import KnowledgeBase
-from qa.answers.asking import look, new_question, sources_for
+from qa.answers.asking import look, sources_for
 from qa.answers.models import Answer
+from qa.answers.questions import new_question
 from qa.answers.recording import record_outcome
 from qa.answers.sources import release_connection
 from qa.exceptions import InvalidQuestionError

@@ -19,9 +19,10 @@ from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
-from qa.answers.asking import decide_alone, new_question
+from qa.answers.asking import decide_alone
 from qa.answers.evidence_models import AnswerEvidence
 from qa.answers.models import Answer
+from qa.answers.questions import new_question
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap, GapQuestion, Repeat
 

@@ -10,10 +10,10 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db.models import Prefetch
 
 from kb.documents.models import KnowledgeBase
-from qa.answers.asking import find_knowledge_base
 from qa.answers.evidence_models import AnswerEvidence
 from qa.answers.models import Answer
 from qa.answers.past_question_models import PastQuestion
+from qa.answers.questions import find_knowledge_base
 from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.cases import as_text, as_texts, read_lines
 from qa.evaluation.metrics.text import normalised

@@ -12,7 +12,7 @@ from kb.demonstration import KNOWLEDGE
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.exceptions import KnowledgeBaseNotFoundError
-from qa.answers.asking import find_knowledge_base
+from qa.answers.questions import find_knowledge_base
 from qa.evaluation.cases import (
     Case,
     as_text,

@@ -23,10 +23,11 @@ from accounts.exceptions import NescioError, UnavailableError
 from kb.documents.models import KnowledgeBase
 from kb.embedding.embedder import get_embedder
 from kb.embedding.services import active_model
-from qa.answers.asking import ask, find_knowledge_base
+from qa.answers.asking import ask
 from qa.answers.conversations import check_knowledge_base, conversation_before
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.past import ask_as_of
+from qa.answers.questions import find_knowledge_base
 from qa.answers.serializers import as_json
 from qa.answers.sources import configured_verifier
 from qa.answers.view import ShownPiece, shown_pieces

@@ -11,7 +11,7 @@ from typing import Any, Final
 from django.conf import settings
 from django.core.management.base import CommandError
 
-from qa.answers.asking import find_knowledge_base
+from qa.answers.questions import find_knowledge_base
 from qa.calibration.adaptive_thresholds import Proposal, Threshold, propose_min_known
 from qa.calibration.self_calibration import UNANSWERABLE, Mode, calibrate_itself
 from qa.calibration.services import Labels, certify, labels_of_run, make_by_cost

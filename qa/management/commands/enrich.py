@@ -13,7 +13,7 @@ from kb.enrichment.background import checked
 from kb.enrichment.models import Proposal
 from kb.enrichment.proposals import Plan
 from kb.enrichment.services import Progress, enrich
-from qa.answers.asking import find_knowledge_base
+from qa.answers.questions import find_knowledge_base
 from qa.inference.configured import load_writer
 from qa.management import base
 from qa.management.progress import Bar

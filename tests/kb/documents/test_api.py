@@ -5,7 +5,7 @@ from accounts.roles import Role
 from accounts.services import set_knowledge_roles
 from jobs.models import Job
 from kb.models import Audience, Document, KnowledgeBase
-from qa.answers.asking import find_knowledge_base
+from qa.answers.questions import find_knowledge_base
 from tests.factories import (
     make_audience,
     make_curator,

@@ -11,13 +11,8 @@ from kb.entries.services import edit_entry
 from kb.entries.states import erase_entry, retire_entry
 from kb.exceptions import KnowledgeBaseNotFoundError
 from probes.taps import Tap
-from qa.answers.asking import (
-    ask,
-    decide,
-    find_knowledge_base,
-    keep_question,
-    new_question,
-)
+from qa.answers.asking import ask, decide, keep_question
+from qa.answers.questions import find_knowledge_base, new_question
 from qa.exceptions import (
     AnswerDecidedError,
     InvalidQuestionError,

@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from accounts.roles import Role
 from kb.types import Contradiction
-from qa.answers.asking import new_question
+from qa.answers.questions import new_question
 from qa.answers.recording import record_outcome
 from qa.models import Answer
 from qa.pipeline.closed_book import ClosedBookModels
