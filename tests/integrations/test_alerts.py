@@ -18,12 +18,10 @@ from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.sources.models import FollowedSource, FollowRule
-from qa.calibration.models import Certificate, DriftReading
 from qa.gaps.escalations import close, escalate
 from qa.models import Escalation, Gap
-from qa.policies.services import ensure_default_policy
 from tests.factories import make_audience, make_knowledge_base, make_user
-from tests.integrations.test_events import let_one_be_given_up
+from tests.integrations.test_events import let_drift, let_one_be_given_up
 from tests.qa.answer_rows import make_answer
 from workers import tasks
 from workers.registry import HANDLERS
@@ -186,19 +184,6 @@ def test_who_has_a_role_in_one_knowledge_base_is_mailed_about_that_alone():
     assert sent.subject == "1 new gap"
     assert "Loans" in sent.body
     assert "Cards" not in sent.body
-
-
-def let_drift() -> None:
-    policy = ensure_default_policy(make_knowledge_base())
-    certificate = Certificate.objects.create(
-        policy=policy, method="test", epsilon=0.1, delta=0.1, labelled=1, shown=1,
-        wrong=0, bound=0.1, coverage=1, labels_sha256="0", labels_source="test",
-        embedder="x", retrieval="x",
-    )  # fmt: skip
-    for drifted in (False, True):
-        DriftReading.objects.create(
-            certificate=certificate, answers=9, has_drifted=drifted
-        )
 
 
 def test_drift_is_mailed_to_admins_alone():

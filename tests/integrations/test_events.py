@@ -133,6 +133,19 @@ def let_one_be_given_up(endpoint, event: Event | None = None) -> Delivery:
     return made
 
 
+def let_drift() -> None:
+    policy = ensure_default_policy(make_knowledge_base())
+    certificate = Certificate.objects.create(
+        policy=policy, method="test", epsilon=0.1, delta=0.1, labelled=1, shown=1,
+        wrong=0, bound=0.1, coverage=1, labels_sha256="0", labels_source="test",
+        embedder="x", retrieval="x",
+    )  # fmt: skip
+    for drifted in (False, True):
+        DriftReading.objects.create(
+            certificate=certificate, answers=9, has_drifted=drifted
+        )
+
+
 def test_the_reference_client_verifies_what_is_posted(owner, receiver):
     endpoint = make_endpoint(owner, receiver.url, EventType.ANSWER_REFUSED)
     refused = make_answer(make_user(), question=QUESTION)
@@ -181,15 +194,7 @@ def test_every_kind_of_event_comes_with_its_link(owner, receiver, settings):
         texts_sha256="0" * 64, kind="contradiction", score=0.9, distance=0.1,
         model="test",
     )  # fmt: skip
-    certificate = Certificate.objects.create(
-        policy=policy, method="test", epsilon=0.1, delta=0.1, labelled=1, shown=1,
-        wrong=0, bound=0.1, coverage=1, labels_sha256="0", labels_source="test",
-        embedder="x", retrieval="x",
-    )  # fmt: skip
-    for drifted in (False, True):
-        DriftReading.objects.create(
-            certificate=certificate, answers=9, has_drifted=drifted
-        )
+    let_drift()
     PolicyActivation.objects.create(knowledge_base=base, policy=policy)
     job = enqueue("no.such_kind", {})
     run_job(job.pk, {})

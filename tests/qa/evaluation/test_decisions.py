@@ -9,27 +9,10 @@ from qa.evaluation.decisions import table_of
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, replay
 from tests.qa.calibration.labelled_answers import any_signals, make_labelled
+from tests.qa.pipeline.strategies import bound, policies
 from tests.qa.pipeline.values import make_policy
 
-_bound = st.floats(0, 2, allow_nan=False)
-_share = st.floats(0, 1, allow_nan=False)
-_least = st.just(0.0) | _share
-_policies = st.builds(
-    make_policy,
-    alpha=_bound,
-    alpha_unverified=_bound,
-    verbatim_distance=st.just(0.0) | _bound,
-    min_verdict=_share,
-    hard_refusal=st.booleans(),
-    soft_refusal=st.booleans(),
-    support_check=st.booleans(),
-    abstention=st.booleans(),
-    min_confidence=_least,
-    min_early_confidence=_least,
-    min_joint_confidence=_least,
-    answer_without_probe=st.booleans(),
-    sources_must_agree=st.booleans(),
-)
+_policies = policies(verbatim_distance=st.just(0.0) | bound)
 _labelled = st.lists(
     st.tuples(any_signals, st.none() | st.booleans(), st.none() | st.booleans()),
     min_size=1,

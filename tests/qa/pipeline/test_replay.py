@@ -10,6 +10,7 @@ from qa.pipeline.language_model import Confidence, Generation, NoProbes
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, flat, replay
 from qa.pipeline.values import Outcome, Retrieval
+from tests.qa.pipeline.strategies import bound, policies, share
 from tests.qa.pipeline.values import (
     GivenModel,
     GivenProbes,
@@ -21,40 +22,22 @@ from tests.qa.pipeline.values import (
     run_pipeline,
 )
 
-_share = st.floats(0, 1, allow_nan=False)
-_bound = st.floats(0, 2, allow_nan=False)
-_least = st.just(0.0) | _share
 _pieces = st.lists(
     st.builds(
         lambda distance, confidence, question: make_evidence(
             distance=distance, confidence=confidence, question=question
         ),
-        distance=_bound,
+        distance=bound,
         confidence=st.one_of(st.just(1.0), st.floats(0.5, 0.99)),
         question=st.sampled_from(("", "What does a card cost?", "Where is the bank?")),
     ),
     max_size=4,
 )
-_policies = st.builds(
-    make_policy,
-    alpha=_bound,
-    alpha_unverified=_bound,
-    min_verdict=_share,
-    hard_refusal=st.booleans(),
-    soft_refusal=st.booleans(),
-    support_check=st.booleans(),
-    abstention=st.booleans(),
-    min_confidence=_least,
-    min_early_confidence=_least,
-    min_joint_confidence=_least,
-    answer_without_probe=st.booleans(),
-    sources_must_agree=st.booleans(),
-)
 _confidences = st.builds(
     Confidence,
-    answer=st.none() | _share,
-    early=st.none() | _share,
-    joint=st.none() | _share,
+    answer=st.none() | share,
+    early=st.none() | share,
+    joint=st.none() | share,
 )
 _generations = st.builds(
     make_generation,
@@ -63,7 +46,7 @@ _generations = st.builds(
     ),
     malformed=st.booleans(),
     can_answer=st.booleans(),
-    verdict_probability=st.none() | _share,
+    verdict_probability=st.none() | share,
     cited=st.sampled_from(((1,), (7,), ())),
 )
 
@@ -90,7 +73,7 @@ def _flat(outcome: Outcome) -> dict[str, float | None]:
 
 
 @given(
-    pieces=_pieces, generation=_generations, policy=_policies, confidence=_confidences
+    pieces=_pieces, generation=_generations, policy=policies(), confidence=_confidences
 )
 def test_a_replay_of_shadow_signals_is_what_the_enforced_gates_decide(
     pieces: list[object],
@@ -127,7 +110,7 @@ def _was_ended(outcome: Outcome) -> bool:
     pieces=_pieces,
     generation=_generations,
     confidence=_confidences,
-    policies=st.tuples(_policies, _policies),
+    policies=st.tuples(policies(), policies()),
 )
 def test_what_an_enforced_gate_left_unmeasured_is_never_made_up(
     pieces: list[object],
@@ -193,7 +176,7 @@ def test_every_score_that_has_a_threshold_names_a_field_of_the_policy() -> None:
     assert named <= set(Policy.__dataclass_fields__)
 
 
-@given(value=_bound, threshold=_bound)
+@given(value=bound, threshold=bound)
 def test_a_score_that_holds_is_on_the_trusted_side(
     value: float, threshold: float
 ) -> None:
