@@ -22,6 +22,8 @@ from qa.pipeline.monitored import SegmentWriter
 from qa.pipeline.monitored_words import new_words, word_keys
 from qa.pipeline.refusal_detector import is_refusal
 
+_CURVE_ROWS = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
@@ -229,6 +231,30 @@ def self_knowledge_table(
         tuple(
             (name, f"{threshold:.2f}", _rate_text(passed), _rate_text(held), auroc)
             for name, threshold, (passed, held), auroc in rows
+        ),
+    )
+
+
+def min_known_table(proposal: Proposal) -> TextTable:
+    step = max(1, len(proposal.curve) // _CURVE_ROWS)
+    rows: list[tuple[str, Threshold | None]] = [
+        *(("", one) for one in proposal.curve[step - 1 :: step]),
+        ("seen", proposal.seen),
+        ("guaranteed", proposal.guaranteed),
+    ]
+    return TextTable(
+        "Answering alone",
+        ("", "min_known", "answers alone", "of these wrong", "at most"),
+        tuple(
+            # In full: rounded down it would let pass what the bound did not count, and
+            # rounded up not the question that it was seen at.
+            (
+                name,
+                repr(one.min_known),
+                *map(percent, (one.coverage, one.risk, one.bound)),
+            )
+            for name, one in rows
+            if one
         ),
     )
 

@@ -12,13 +12,13 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from qa.answers.questions import find_knowledge_base
-from qa.calibration.adaptive_thresholds import Proposal, Threshold, propose_min_known
+from qa.calibration.adaptive_thresholds import min_known_table, propose_min_known
 from qa.calibration.self_calibration import UNANSWERABLE, Mode, calibrate_itself
 from qa.calibration.services import Labels, certify, labels_of_run, make_by_cost
 from qa.calibration.thresholds import CALIBRATABLE, Method, NotCertified
 from qa.calibration.wording import words_of
 from qa.evaluation.models import EvaluationRun
-from qa.evaluation.report.tables import TextTable, percent, print_tables
+from qa.evaluation.report.tables import percent, print_tables
 from qa.exceptions import (
     CalibrationError,
     EvaluationDataError,
@@ -33,7 +33,6 @@ from qa.policies.services import activate as let_decide
 from qa.policies.services import active_policy
 
 NONE_EARNED = 3
-_CURVE_ROWS = 12
 Options = dict[str, Any]
 Parser = argparse.ArgumentParser
 
@@ -359,30 +358,6 @@ def _calibrate_min_known(command: base.Command, options: Options) -> None:
     console.print(f"calibrated_own_knowledge: {fingerprint}")
     if found.guaranteed is None:
         raise SystemExit(1)
-
-
-def min_known_table(proposal: Proposal) -> TextTable:
-    step = max(1, len(proposal.curve) // _CURVE_ROWS)
-    rows: list[tuple[str, Threshold | None]] = [
-        *(("", one) for one in proposal.curve[step - 1 :: step]),
-        ("seen", proposal.seen),
-        ("guaranteed", proposal.guaranteed),
-    ]
-    return TextTable(
-        "Answering alone",
-        ("", "min_known", "answers alone", "of these wrong", "at most"),
-        tuple(
-            # In full: rounded down it would let pass what the bound did not count, and
-            # rounded up not the question that it was seen at.
-            (
-                name,
-                repr(one.min_known),
-                *map(percent, (one.coverage, one.risk, one.bound)),
-            )
-            for name, one in rows
-            if one
-        ),
-    )
 
 
 def _add_files(parser: Parser) -> None:

@@ -1,5 +1,6 @@
 """`manage.py train_probe`: what `train probe` was called."""
 
+from argparse import ArgumentParser
 from typing import Any
 
 from qa.management.commands import train
@@ -8,7 +9,7 @@ from qa.management.commands import train
 class Command(train.Command):
     help = "The same as `train probe`."
 
-    def add_arguments(self, parser: train.Parser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
         add, *_ = train.KINDS["probe"]
         add(parser)
 

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qa.calibration.adaptive_thresholds import propose_min_known
+from qa.calibration.adaptive_thresholds import min_known_table, propose_min_known
 from qa.calibration.thresholds.values import upper_bounds
-from qa.management.commands.calibrate import min_known_table
 
 _rows = st.lists(
     st.tuples(st.none() | st.floats(0, 1), st.booleans()), min_size=1, max_size=60
