@@ -13,7 +13,12 @@ import numpy as np
 
 from qa.calibration.thresholds.values import upper_bounds
 from qa.evaluation.cases import Case
-from qa.evaluation.metrics.intervals import Interval, Rate, bootstrap
+from qa.evaluation.metrics.intervals import (
+    Interval,
+    Rate,
+    bootstrap,
+    clusters_of,
+)
 from qa.evaluation.metrics.selective import Scores, rank, risk_coverage
 from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable, percent
@@ -108,13 +113,15 @@ Progress = Callable[[int, int], None]
 class Watched:
     """What a model wrote closed-book, and its least confidence in a new word.
 
-    Positive is what is to be separated: an answerable question, or a right answer.
+    Positive is what is to be separated: an answerable question, or a right answer. What
+    is of one `group` is asked for in the same words, or about the same; "" is one of its own.
     """
 
     text: str
     weakest: float | None
     is_refused: bool
     is_positive: bool
+    group: str = ""
 
     def looks(self, threshold: float) -> bool:
         doubted = self.weakest is None or self.weakest < threshold
@@ -126,12 +133,17 @@ class Watched:
         return None if self.is_refused else self.weakest
 
 
+def _contains_a_reference(case: Case, said: str) -> bool:
+    return contains_gold(said, case.references) == 1.0
+
+
 def watch(
     writer: SegmentWriter,
     cases: Sequence[Case],
     *,
     steering: float,
     by_answer: bool,
+    is_right: Callable[[Case, str], bool] = _contains_a_reference,
     on_progress: Progress | None = None,
 ) -> list[Watched]:
     """Let the model answer each question closed-book; positive is right `by_answer`."""
@@ -145,18 +157,32 @@ def watch(
             known=word_keys([case.question]),
         )
         values = [w.confidence for w in words if w.confidence is not None]
-        right = contains_gold(draft.text, case.references) > 0
+        right = is_right(case, draft.text)
         found.append(
             Watched(
                 draft.text,
                 min(values, default=None),
                 not draft.text or is_refusal(draft.text),
                 right if by_answer else bool(case.is_answerable),
+                case.group,
             )
         )
         if on_progress:
             on_progress(number, len(cases))
     return found
+
+
+def halves(watched: Sequence[Watched]) -> tuple[list[Watched], list[Watched]]:
+    """Part what was watched into what chooses a threshold and what measures it.
+
+    By whole groups in their order, so that no question is in both.
+    """
+    clusters = clusters_of([(str(at), one.group) for at, one in enumerate(watched)])
+    chooses, measures = list[Watched](), list[Watched]()
+    for cluster in range(int(clusters.max(initial=-1)) + 1):
+        part = [watched[at] for at in np.flatnonzero(clusters == cluster)]
+        (chooses if 2 * len(chooses) < len(watched) - 1 else measures).extend(part)
+    return chooses, measures
 
 
 def best_threshold(watched: Sequence[Watched]) -> float:
@@ -216,7 +242,8 @@ def monitor_auroc(
     )
     value = float(ranking.areas(np.ones((1, len(watched))))[1][0])
     (interval,) = bootstrap(
-        [lambda weights: ranking.areas(weights)[1]], np.arange(len(watched))
+        [lambda weights: ranking.areas(weights)[1]],
+        clusters_of([(str(at), one.group) for at, one in enumerate(watched)]),
     )
     return (None if math.isnan(value) else value), interval
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from django.contrib.auth.models import User
+from django.db.models import QuerySet
 
 from accounts.ids import digest
 from probes.cards import Json, ProbeFiles, ProbeKind
@@ -24,9 +25,15 @@ from probes.directions.statements import (
 from probes.language_model import WhiteBoxModel
 from probes.language_model.second_pass import Passing
 from probes.models import Probe
-from qa.calibration.adaptive_thresholds import best_threshold, monitor_auroc, watch
-from qa.evaluation.cases import Case
+from qa.calibration.adaptive_thresholds import (
+    best_threshold,
+    halves,
+    monitor_auroc,
+    watch,
+)
+from qa.evaluation.cases import Case, in_seeded_order
 from qa.evaluation.metrics.selective import auroc
+from qa.evaluation.metrics.text import normalised
 from qa.inference.monitored_writer import SteeredWriter
 from qa.inference.policy_models import own_knowledge_fingerprint
 from qa.pipeline.policy import RetrievalTiming, default
@@ -140,41 +147,64 @@ def measured_threshold(
 ) -> dict[str, Json]:
     """Return the threshold that best separates right answers from wrong ones, if any.
 
-    Nothing where there are too few questions, or all answers are alike.
+    Nothing where there are too few questions, or all answers are alike. It belongs to the
+    steering at which the answers were written.
     """
     if len(questions) < MIN_QUESTIONS:
         return {}
-    writer = SteeredWriter(model, directions, fingerprint="")
+    writer, steering = SteeredWriter(model, directions, fingerprint=""), _steering()
     cases = [
-        Case(str(at), one.question, is_answerable=True, references=one.references)
+        Case(
+            str(at),
+            one.question,
+            is_answerable=True,
+            references=one.references,
+            group=one.group or normalised(one.question),
+        )
         for at, one in enumerate(questions)
     ]
     watched = watch(
         writer,
-        cases,
-        steering=float(default("steering")),
+        in_seeded_order(cases, 0),
+        steering=steering,
         by_answer=True,
+        is_right=lambda case, said: questions[int(case.id)].is_answered_by(said),
         on_progress=lambda done, total: on_progress("Watching answers", done, total),
     )
-    if len({one.is_positive for one in watched}) == 1 or all(
-        one.weakest is None for one in watched[::2]
+    chooses, measures = halves(watched)
+    if len({one.is_positive for one in chooses}) < 2 or all(
+        one.weakest is None for one in chooses
     ):
         return {}
     return {
-        "min_token_confidence": best_threshold(watched[::2]),
-        "monitor_auroc": figure(*monitor_auroc(watched[1::2])),
+        "min_token_confidence": best_threshold(chooses),
+        "steering": steering,
+        "monitor_auroc": figure(*monitor_auroc(measures)),
     }
+
+
+def _steering() -> float:
+    """Return the steering of the active policies that monitor, where they agree on one."""
+    rows = _monitored().values_list("steering", flat=True).distinct()
+    found = list(rows[:2])
+    return float(found[0] if len(found) == 1 else default("steering"))
+
+
+def _monitored() -> QuerySet[Policy]:
+    return Policy.objects.filter(
+        is_active=True, retrieval_timing=RetrievalTiming.MONITORED
+    )
 
 
 def apply_threshold(probe: Probe, *, by: User | None) -> list[Policy]:
     """Let active policies that monitor answers stop at the active directions' threshold.
 
-    Each gets a new version, which is activated; none where no threshold was measured.
+    Each gets a new version, which is activated; none where no threshold was measured, and
+    where it was measured with another steering: steered otherwise, other words are in doubt.
     """
     threshold = probe.metrics.get("min_token_confidence")
-    rows = Policy.objects.filter(
-        is_active=True, retrieval_timing=RetrievalTiming.MONITORED
-    )
+    steering = probe.metrics.get("steering", default("steering"))
+    rows = _monitored().filter(steering=steering)
     if not isinstance(threshold, float) or not rows.exists():
         return []
     runs = own_knowledge_fingerprint(RetrievalTiming.MONITORED)

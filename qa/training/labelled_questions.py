@@ -16,26 +16,40 @@ from qa.answers.past_question_models import PastQuestion
 from qa.answers.questions import find_knowledge_base
 from qa.answers.sources import KnowledgeRetriever, evidence_scope
 from qa.evaluation.cases import as_text, as_texts, read_lines
-from qa.evaluation.metrics.text import normalised
+from qa.evaluation.metrics.text import contains_gold, normalised
 from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.policies.services import active_policy
 from qa.reviews.models import Review
-from qa.training.past_questions import references_of
+from qa.training.past_questions import answers_rightly, references_of
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question with right answers; `marked` are notes that an expert says answer it."""
+    """A question with right answers; `marked` are notes that an expert says answer it.
+
+    `is_reviewed`: its references are what experts found right, often whole entries.
+    """
 
     question: str
     references: tuple[str, ...]
     notes: tuple[str, ...] = ()
     group: str = ""
     marked: tuple[str, ...] = ()
+    is_reviewed: bool = False
 
     @property
     def without_notes(self) -> Self:
         return replace(self, notes=(), marked=())
+
+    def is_answered_by(self, said: str) -> bool:
+        """Tell whether a model's answer is right: it contains a reference.
+
+        No short answer contains a whole entry: of a reviewed question, past questions say
+        which ones say the same.
+        """
+        if self.is_reviewed:
+            return answers_rightly(said, self.references, question=self.question)
+        return contains_gold(said, self.references) == 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +178,5 @@ def _labelled(row: PastQuestion) -> LabelledQuestion | None:
         tuple(notes),
         normalised(row.answer.question),
         tuple(text for text, is_marked in notes.items() if is_marked),
+        is_reviewed=True,
     )

@@ -20,7 +20,7 @@ from probes.reranker.fitting import RerankerSettings, Step, fit_reranker, save_r
 from probes.reranker.preferences import Preference, digest_of, parted_by_query
 from probes.reranker.scoring import RerankerCard
 from probes.taps import Activations, Tap
-from qa.evaluation.metrics.text import contains_gold, normalised
+from qa.evaluation.metrics.text import normalised
 from qa.exceptions import TrainingDataError
 from qa.inference.closed_book_form import ClosedBookForm
 from qa.inference.known_by_probe import BoundaryProbe, active_boundary_probe
@@ -68,7 +68,7 @@ def answered(
     *,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[AnsweredPrompt]:
-    """Let the model answer each prompt greedily; right is what contains a reference."""
+    """Let the model answer each prompt greedily."""
 
     def write(rows: Sequence[tuple[int, ...]]) -> Sequence[str]:
         written = form.model.write_each(
@@ -78,7 +78,7 @@ def answered(
 
     texts = _side_by_side(form, prompts, write, on_progress)
     return [
-        AnsweredPrompt(prompt, text, contains_gold(text, prompt.references) == 1.0)
+        AnsweredPrompt(prompt, text, prompt.is_answered_by(text))
         for prompt, text in zip(prompts, texts, strict=True)
     ]
 

@@ -27,6 +27,7 @@ from qa.exceptions import (
 )
 from qa.management import base
 from qa.management.progress import Bars
+from qa.pipeline.policy import default
 from qa.policies.api import CertificateSerializer
 from qa.policies.models import Policy
 from qa.policies.services import activate as let_decide
@@ -253,8 +254,8 @@ def _add_monitor(parser: Parser) -> None:
     add = parser.add_argument
     _add_files(parser)
     add(
-        "--steering", type=float, default=0.0, metavar="N",
-        help="As the policy's (default: 0).",
+        "--steering", type=float, default=default("steering"), metavar="N",
+        help="As the policy's (default: its own default, 0.3).",
     )  # fmt: skip
     add("--limit", type=base.positive, help="Ask a seeded sample.")
     add("--seed", type=int, default=0, help="Of sample and halves.")
@@ -268,6 +269,7 @@ def _calibrate_monitor(command: base.Command, options: Options) -> None:
     """
     # Pulls in torch, which the help does without.
     from qa.calibration.adaptive_thresholds import (  # noqa: PLC0415
+        halves,
         self_knowledge_row,
         self_knowledge_table,
         watch,
@@ -279,7 +281,11 @@ def _calibrate_monitor(command: base.Command, options: Options) -> None:
     rows = [row for file in options["files"] for row in questions_of_file(file)]
     cases = {
         (key := question_id(row.question)): Case(
-            key, row.question, is_answerable=True, references=row.references
+            key,
+            row.question,
+            is_answerable=True,
+            references=row.references,
+            group=row.group,
         )
         for row in rows
     }
@@ -293,19 +299,18 @@ def _calibrate_monitor(command: base.Command, options: Options) -> None:
             by_answer=True,
             on_progress=partial(bars.at, "questions"),
         )
-    half = len(watched) // 2
-    halves = watched[:half], watched[half:]
-    right = [sum(each.is_positive for each in part) for part in halves]
-    if not all(0 < n < len(part) for n, part in zip(right, halves, strict=True)):
+    parts = halves(watched)
+    right = [sum(each.is_positive for each in part) for part in parts]
+    if not all(0 < n < len(part) for n, part in zip(right, parts, strict=True)):
         raise EvaluationDataError(
             f"Of {len(watched)} questions {sum(right)} were answered rightly: each half "
             "needs right and wrong answers. Give more."
         )
-    row, console = self_knowledge_row(steering, *halves), command.console()
+    row, console = self_knowledge_row(steering, *parts), command.console()
     table = self_knowledge_table([row], ("right answers", "wrong ones"))
     print_tables([table], (), console)
     console.print(
-        f"Chosen on {half} questions and measured on {len(watched) - half} others. "
+        f"Chosen on {len(parts[0])} questions and measured on {len(parts[1])} others. "
         f"Proposed: min_token_confidence {row[1]:.2f} with steering {steering:g}, for "
         f"the writer {writer.fingerprint[:12]} alone."
     )

@@ -1,6 +1,7 @@
 """The monitor as a judge of what can be answered."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -13,6 +14,7 @@ from qa.calibration.adaptive_thresholds import (
     Watched,
     balanced,
     best_threshold,
+    halves,
     self_knowledge_row,
     separated,
     watch,
@@ -83,6 +85,18 @@ def test_no_threshold_tells_better_than_the_one_that_is_chosen(rows):
 def test_without_a_confidence_there_is_no_threshold():
     with pytest.raises(EvaluationDataError, match="nothing to choose"):
         best_threshold([watched(None, True)])
+
+
+def test_no_question_chooses_a_threshold_and_measures_it():
+    rows = [replace(watched(0.0, True), group=name) for name in "aabbbcc"]
+    rows += [watched(1.0, True), watched(2.0, False)]
+
+    chooses, measures = halves(rows)
+
+    assert len(chooses) + len(measures) == len(rows)
+    assert abs(len(chooses) - len(measures)) <= 3
+    groups = [{one.group for one in part} - {""} for part in (chooses, measures)]
+    assert not groups[0] & groups[1]
 
 
 def test_the_row_is_measured_on_other_questions_than_it_was_chosen_on():

@@ -20,10 +20,15 @@ from qa.inference.policy_models import (
 from qa.models import Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import active_policy, new_version
-from qa.training.directions import apply_threshold
+from qa.training.directions import apply_threshold, measured_threshold
 from qa.training.labelled_questions import LabelledQuestion, reviewed_questions
 from qa.training.past_questions import KIND
-from qa.training.preferences import Shifts, cannot_tell, preferences_of
+from qa.training.preferences import (
+    Shifts,
+    cannot_tell,
+    preferences_of,
+    prompts_of,
+)
 from tests.factories import make_entry, make_knowledge_base, put_in_force
 from tests.probes import tiny_models
 from tests.probes.direction_files import direction_probe_files, random_directions
@@ -63,6 +68,22 @@ def test_reviews_give_right_texts_and_the_evidence_that_experts_marked():
     assert gold.notes == gold.marked == (entry.text,)
     assert "72 euros" in gold.references
     assert (slow.notes, slow.marked) == (("The lift is slow.",), ())
+
+
+def test_a_short_answer_says_what_a_reviewed_entry_says():
+    entry = make_entry("The Gold card costs 72 euros a year, charged on its first day.")
+    judge(make_draft(entry, question="What does the Gold card cost?"), is_right=True)
+    run_job(enqueue(KIND, {}).pk, HANDLERS)
+
+    (asked,) = reviewed_questions(entry.knowledge_base)
+    (alone, _with_note) = prompts_of([replace(asked, references=(entry.text,))])
+
+    # No answer of a few words contains an entry of many.
+    assert alone.is_answered_by("72 euros")
+    assert not alone.is_answered_by("80 euros")
+    assert not alone.is_answered_by("The Gold card")
+    # A file's reference is what has to be said.
+    assert not LabelledQuestion("q", (entry.text,)).is_answered_by("72 euros")
 
 
 def test_marked_evidence_is_what_helps_whatever_the_probe_says():
@@ -142,6 +163,41 @@ def test_active_directions_bring_their_own_threshold(form):
     assert (after.is_active, after.min_token_confidence) == (True, -0.25)
     assert after.version != monitored.version
     assert Policy.objects.get(pk=monitored.pk).is_active is False
+
+
+def test_a_threshold_is_for_the_steering_that_it_was_measured_with(form):
+    made = direction_probe_files(random_directions(form.model))
+    promote(register(made).pk, "active", by=None)
+    put_in_force(
+        new_version(
+            active_policy(make_knowledge_base()),
+            by=None,
+            scope=Scope.ADAPTIVE,
+            retrieval_timing=RetrievalTiming.MONITORED,
+            steering=2.0,
+            calibrated_own_knowledge=own_knowledge_fingerprint(
+                RetrievalTiming.MONITORED
+            ),
+        )
+    )
+    probe = Probe.objects.get(kind=ProbeKind.DIRECTIONS)
+    asked = [
+        LabelledQuestion(
+            f"What is {n % 10}?", ("e", "a") if n % 10 < 5 else ("never this",)
+        )
+        for n in range(20)
+    ]
+
+    found = measured_threshold(
+        form.model, random_directions(form.model), asked, lambda *_: None
+    )
+
+    assert not found or found["steering"] == 2.0
+    probe.metrics = {"min_token_confidence": -0.25}  # with the default steering
+    assert apply_threshold(probe, by=None) == []
+    probe.metrics["steering"] = 2.0
+    (after,) = apply_threshold(probe, by=None)
+    assert (after.steering, after.min_token_confidence) == (2.0, -0.25)
 
 
 @pytest.mark.parametrize(
