@@ -3,7 +3,7 @@
 Where an enforced gate hid what is behind it, no figure is made up: run it in shadow.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from qa.evaluation.metrics.calibration_error import (
     reliability,
 )
 from qa.evaluation.metrics.intervals import Interval, bootstrap
-from qa.pipeline.gates import CONFIDENCES, SCORES
+from qa.pipeline.gates import CONFIDENCES, SCORES, switches
 from qa.pipeline.policy import Policy
 
 from .counts import Columns, Flags, Part, rate
@@ -117,16 +117,22 @@ def _score(
     }
 
 
-SWITCHES = ("hard_refusal", "soft_refusal", "support_check", "abstention")
+_ALL = "all gates"
+# What a run in shadow does not measure together: beside an entry's own answer nothing is
+# written, and of what is written it is not known whether the entry would have been right.
+_AS_IT_WAS = frozenset({"verification", "sources_must_agree"})
 # Name: which of the switches are on.
-ABLATIONS = {
-    "no gate": (False, False, False, False),
-    "hard refusal alone": (True, False, False, False),
-    "soft refusal alone": (False, True, False, False),
-    "abstention alone": (False, False, False, True),
-    "hard and soft refusal": (True, True, False, False),
-    "hard, soft and abstention": (True, True, False, True),
-    "all gates": (True, True, True, True),
+ABLATIONS: Mapping[str, frozenset[str]] = {
+    "no gate": frozenset(),
+    "hard refusal alone": frozenset({"hard_refusal"}),
+    "verifier alone": frozenset({"verification"}),
+    "soft refusal alone": frozenset({"soft_refusal"}),
+    "abstention alone": frozenset({"abstention"}),
+    "hard and soft refusal": frozenset({"hard_refusal", "soft_refusal"}),
+    "hard, soft and abstention": frozenset(
+        {"hard_refusal", "soft_refusal", "abstention"}
+    ),
+    _ALL: switches() - _AS_IT_WAS,
 }
 ALPHAS = tuple(round(0.1 * step, 1) for step in range(1, 21))
 
@@ -139,11 +145,21 @@ def ablations(columns: Columns, policy: Policy | None) -> Part:
     own = table.decide(policy)
     differing = int((own.answered != columns.answered)[~own.unknown].sum())
     parts = {}
-    for name, switches in ABLATIONS.items():
-        chosen = replace(policy, **dict[str, Any](zip(SWITCHES, switches, strict=True)))
-        decided = table.decide(chosen)
+    for name in ABLATIONS:
+        decided = table.decide(with_gates(policy, name))
         parts[name] = _ablation(columns, decided.answered, decided.unknown)
     return {"why_not": "", "replayed_otherwise": differing, "gates": parts}
+
+
+def with_gates(policy: Policy, name: str) -> Policy:
+    """Return a policy that enforces the gates of `ABLATIONS` by that name and no others.
+
+    All gates leave the verifier and the agreement of sources as the policy has them.
+    """
+    chosen = ABLATIONS[name]
+    left = _AS_IT_WAS if name == _ALL else frozenset[str]()
+    on: dict[str, Any] = {each: each in chosen for each in switches() - left}
+    return replace(policy, **on)
 
 
 def alpha_sweep(rows: Sequence[LabelledAnswer], policy: Policy | None) -> list[Part]:
@@ -158,8 +174,7 @@ def alpha_sweep(rows: Sequence[LabelledAnswer], policy: Policy | None) -> list[P
     for alpha in sorted({*ALPHAS, policy.alpha}):
         part: Part = {"alpha": alpha, "is_own": alpha == policy.alpha}
         for name in ("hard refusal alone", "all gates"):
-            switches: dict[str, Any] = dict(zip(SWITCHES, ABLATIONS[name], strict=True))
-            decided = table.decide(replace(policy, alpha=alpha, **switches))
+            decided = table.decide(with_gates(replace(policy, alpha=alpha), name))
             shown = int(decided.answered.sum())
             wrong = int((decided.answered & table.wrong).sum())
             unknown = int(decided.unknown.sum())
@@ -188,7 +203,8 @@ def _ablation(columns: Columns, answered: Flags, unknown: Flags) -> dict[str, An
         return {
             "unknown": hidden,
             "why_not": f"Of {hidden:,} questions it is not known what would have been "
-            "answered: an enforced gate refused them first. Run the suite in shadow.",
+            "answered: an enforced gate decided them. Run the suite in shadow, and for the "
+            "verifier with its gate enforced.",
         }
     table = selective.two_by_two(columns.should_answer, answered.tolist())
     return {

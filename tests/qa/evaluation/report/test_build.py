@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from qa.evaluation.report.build import build_report, judged_from
-from qa.evaluation.report.signals import ABLATIONS, SWITCHES
+from qa.evaluation.report.signals import ABLATIONS, with_gates
 from qa.exceptions import EvaluationDataError
 from qa.pipeline.gates import SCORES
 from qa.pipeline.replay import Played, replay
@@ -89,9 +88,8 @@ def test_each_choice_of_gates_is_what_a_replay_of_every_row_decides():
     ablations = build_report(rows, policy=least)["ablations"]
 
     assert ablations["replayed_otherwise"] == 0
-    for name, switches in ABLATIONS.items():
-        on: dict[str, Any] = dict(zip(SWITCHES, switches, strict=True))
-        policy = replace(least, **on)
+    for name in ABLATIONS:
+        policy = with_gates(least, name)
         shown = [
             r for r in rows if replay(r.signals, policy).outcome is Played.ANSWERED
         ]
@@ -102,7 +100,7 @@ def test_each_choice_of_gates_is_what_a_replay_of_every_row_decides():
         )
     counts = [part["answered"]["count"] for part in ablations["gates"].values()]
     assert list(ABLATIONS) == list(ablations["gates"])
-    none, hard, _, confident, both, three, every = counts
+    none, hard, _, _, confident, both, three, every = counts
     assert none == 300 > hard > both > three >= every > 0
     assert 300 > confident > three
 
@@ -147,6 +145,27 @@ def test_what_an_enforced_gate_hid_is_said_to_be_unknown():
     assert "answered" not in gates["no gate"]
     assert gates["hard refusal alone"]["answered"]["count"] == 1
     assert any("1 questions have no draft" in note for note in report["notes"])
+
+
+def test_what_the_verifier_decided_is_no_part_of_hard_refusal():
+    likely, unlikely = {"answerability": 0.9}, {"answerability": 0.1}
+    near = {"distance_over_confidence": 0.5, "verified_ratio": 0.5}
+    by_entry = {**near, **likely, "entry_answers": 0.9}
+    refused = {**REFUSED, "gate": "entry", "reason": "not_answered"}
+    unread = make_judged("refused", signals={**near, **unlikely}, **refused)
+    shown = make_judged("shown", signals=by_entry)
+    written = make_judged("written", signals=make_signals(**unlikely))
+    policy = make_policy(verification=True)
+
+    gates = build_report([shown, unread], policy=policy)["ablations"]["gates"]
+    in_shadow = build_report([written], policy=SHADOW)["ablations"]["gates"]
+
+    assert gates["hard refusal alone"]["unknown"] == 2
+    for name in ("verifier alone", "all gates"):
+        assert gates[name]["answered"]["count"] == 1
+    # Measured with it, a draft is there that the verifier would have refused.
+    assert in_shadow["hard refusal alone"]["answered"]["count"] == 1
+    assert in_shadow["verifier alone"]["answered"]["count"] == 0
 
 
 @pytest.mark.parametrize(
