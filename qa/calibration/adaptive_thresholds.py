@@ -7,10 +7,13 @@ delta over their number: Geifman and El-Yaniv (2017), arXiv 1705.08500, algorith
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 
+from qa.calibration.thresholds.learn_then_test import group_bound
 from qa.calibration.thresholds.values import upper_bounds
 from qa.evaluation.cases import Case
 from qa.evaluation.metrics.intervals import (
@@ -28,6 +31,7 @@ from qa.pipeline.monitored_words import new_words, word_keys
 from qa.pipeline.refusal_detector import is_refusal
 
 _CURVE_ROWS = 12
+_CURVE_POINTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Proposal:
     """Thresholds for a stated risk; None where none keeps it.
 
     `seen` holds on these questions alone; the bound of `guaranteed` is at most the
-    stated risk with probability 1 - delta. The curve begins with the strictest.
+    stated risk with probability 1 - delta, whether questions were drawn one by one or in
+    their groups. The curve begins with the strictest.
     """
 
     seen: Threshold | None
@@ -54,13 +59,19 @@ class Proposal:
 
 
 def propose_min_known(
-    known_probability: Scores, right: Sequence[bool], *, risk: float, delta: float
+    known_probability: Scores,
+    right: Sequence[bool],
+    *,
+    risk: float,
+    delta: float,
+    groups: Sequence[str] = (),
 ) -> Proposal:
     """Return thresholds whose risk is at most `risk`, in [0, 1].
 
     `known_probability` is in [0, 1], or None for a question that is never answered
     alone; `delta`, in (0, 1), is the probability that the guaranteed one breaks the
-    risk.
+    risk. `groups` has one of each question, which may hang together with others of it;
+    without them, and where it is "", a question is one of its own.
 
     Raises: ValueError where the lengths differ, or a number is outside its range.
     """
@@ -78,29 +89,48 @@ def propose_min_known(
     ]
     level = delta / max(1, len(steps).bit_length())
     total = len(right)
+    clusters = clusters_of(
+        [(str(at), of) for at, of in enumerate(groups or [""] * total)]
+    )
+    sizes = np.bincount(clusters).astype(np.float64)
+    scores = np.array(
+        [np.nan if s is None else s for s in known_probability], np.float64
+    )
+    is_wrong = ~np.asarray(right, np.bool_)
 
-    def at(step: tuple[float, float, float]) -> Threshold:
-        score, coverage, wrong = step
+    @cache
+    def at(place: int) -> Threshold:
+        score, coverage, wrong = steps[place]
         shown = round(coverage * total)
         bound = float(upper_bounds(round(wrong * shown), shown, level))
+        if len(sizes) < total:
+            is_shown = scores >= score
+            shows, fails = (
+                np.bincount(clusters, flags, len(sizes)).astype(np.float64)
+                for flags in (is_shown, is_shown & is_wrong)
+            )
+            bound = max(bound, group_bound(shows, fails, sizes, level))
         return Threshold(score, coverage, wrong, bound)
 
-    thresholds = [at(step) for step in steps]
-    seen = [one for one in thresholds if one.risk <= risk]
+    seen = max((n for n, step in enumerate(steps) if step[2] <= risk), default=None)
+    # The bound over groups of every step of thousands would take minutes.
+    spread = np.linspace(0, len(steps) - 1, min(len(steps), _CURVE_POINTS))
     return Proposal(
-        seen=seen[-1] if seen else None,
-        guaranteed=_searched(thresholds, risk),
-        curve=tuple(thresholds),
+        seen=None if seen is None else at(seen),
+        guaranteed=_searched(at, len(steps), risk),
+        curve=tuple(at(place) for place in spread.round().astype(int).tolist()),
     )
 
 
-def _searched(thresholds: Sequence[Threshold], risk: float) -> Threshold | None:
+def _searched(
+    at: Callable[[int], Threshold], count: int, risk: float
+) -> Threshold | None:
     found = None
-    low, high = 0, len(thresholds) - 1
+    low, high = 0, count - 1
     while low <= high:
         middle = (low + high) // 2
-        if thresholds[middle].bound <= risk:
-            found, low = thresholds[middle], middle + 1
+        if at(middle).bound <= risk:
+            found, low = at(middle), middle + 1
         else:
             high = middle - 1
     return found
@@ -180,7 +210,7 @@ def halves(watched: Sequence[Watched]) -> tuple[list[Watched], list[Watched]]:
     clusters = clusters_of([(str(at), one.group) for at, one in enumerate(watched)])
     chooses, measures = list[Watched](), list[Watched]()
     for cluster in range(int(clusters.max(initial=-1)) + 1):
-        part = [watched[at] for at in np.flatnonzero(clusters == cluster)]
+        part = [watched[at] for at in np.flatnonzero(clusters == cluster).tolist()]
         (chooses if 2 * len(chooses) < len(watched) - 1 else measures).extend(part)
     return chooses, measures
 

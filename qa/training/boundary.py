@@ -177,11 +177,11 @@ def judge_questions(
     files: Sequence[Path],
     *,
     on_progress: OnProgress = lambda _what, _done, _all: None,
-) -> tuple[list[float], list[bool], str]:
+) -> tuple[list[float], list[bool], list[str], str]:
     """Ask the model and the active boundary probe about questions, without notes.
 
-    Returns: Of each question the probability in [0, 1] that the model knows it, and
-    whether its answer is right; and the fingerprint that `min_known` belongs to.
+    Returns: Of each question the probability in [0, 1] that the model knows it, whether
+    its answer is right, and its group; and the fingerprint that `min_known` belongs to.
     """
     questions = read_questions(Questions(files))
     form, held = form_and_probe()
@@ -191,5 +191,6 @@ def judge_questions(
     return (
         [one.alone for one in shifts],
         [row.is_right for row in rows],
+        [prompt.group for prompt in prompts],
         SelfKnowledgeByProbe(form, held).fingerprint,
     )

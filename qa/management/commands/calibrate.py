@@ -340,16 +340,18 @@ def _calibrate_min_known(command: base.Command, options: Options) -> None:
 
     risk, console = options["risk"], command.console()
     with Bars(command.errors) as bars:
-        known, right, fingerprint = judge_questions(
+        known, right, groups, fingerprint = judge_questions(
             options["files"], on_progress=bars.at
         )
     try:
-        found = propose_min_known(known, right, risk=risk, delta=options["delta"])
+        found = propose_min_known(
+            known, right, risk=risk, delta=options["delta"], groups=groups
+        )
     except ValueError as error:
         raise TrainingDataError(f"{error}.") from error
     console.print(
-        f"{len(right):,} questions, {sum(right):,} of them answered rightly without "
-        "looking."
+        f"{len(right):,} questions of {len(set(groups)):,} groups, {sum(right):,} of them "
+        "answered rightly without looking."
     )
     note = (
         "guaranteed is what to set min_known to; seen holds on these questions alone."

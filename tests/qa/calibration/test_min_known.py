@@ -54,6 +54,24 @@ def test_the_bound_is_clopper_pearsons_at_the_steps_level():
     assert one.bound == pytest.approx(float(upper_bounds(0, 40, 0.1)))
 
 
+def test_questions_of_a_few_groups_earn_less_than_as_many_drawn_one_by_one():
+    known = [n / 200 for n in range(200)]
+    right = [True] * 200
+    alone = propose_min_known(known, right, risk=0.05, delta=0.1)
+
+    few = propose_min_known(
+        known, right, risk=0.05, delta=0.1, groups=[f"g{n % 4}" for n in range(200)]
+    )
+    own = propose_min_known(known, right, risk=0.05, delta=0.1, groups=[""] * 200)
+
+    assert alone.guaranteed is not None
+    assert own == alone
+    # Four groups may all be lucky: what 200 single questions prove, they do not.
+    assert few.guaranteed is None
+    assert min(one.bound for one in few.curve) > 0.05
+    assert few.seen is not None
+
+
 @pytest.mark.parametrize(("risk", "delta"), [(-0.1, 0.1), (0.1, 0.0), (0.1, 1.0)])
 def test_impossible_risks_are_refused(risk, delta):
     with pytest.raises(ValueError, match="is not in"):
