@@ -18,7 +18,11 @@ from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.reviews.labels import Part
 from qa.training import retraining as retrainings
 from qa.training.labelled_questions import LabelledQuestion, question_of
-from qa.training.labels import drafts_of_reviews, weights_of_drafts
+from qa.training.labels import (
+    drafts_of_reviews,
+    judged_since,
+    weights_of_drafts,
+)
 from qa.training.models import Retraining
 
 if TYPE_CHECKING:
@@ -226,10 +230,12 @@ def _carry_out(
         require_golden(golden)  # before minutes are spent on a fit
     outcome = carry_out(_request(kind, champion), on_progress=on_progress)
     folded: Mapping[str, float] = {}
-    if is_gone_on_with and not is_enough(golden):
-        # Too few to compare on: those that it was fitted on are added, out of folds.
+    if champion is not None and is_gone_on_with and not is_enough(golden):
+        # Too few to compare on: those that it was fitted on are added, out of folds. The
+        # champion, and so the fits that begin from it, may have seen what was judged before.
         folded = outcome.folded
-        golden += [draft for draft in learnt if draft.id in folded]
+        fitted_on = [draft for draft in learnt if draft.id in folded]
+        golden += judged_since(fitted_on, champion.created_at)
     comparison = compare_probes(
         model,
         golden,

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Final
@@ -239,6 +240,21 @@ def weights_of_drafts(drafts: Iterable[LabelledDraft]) -> dict[str, float]:
         str(review.answer_id): weight
         for review, weight in zip(found, weights_of(found), strict=True)
     }
+
+
+def judged_since(
+    drafts: Iterable[LabelledDraft], moment: datetime
+) -> list[LabelledDraft]:
+    """Return the reviewed drafts that nobody had judged at that moment.
+
+    What was fitted on reviews by then has seen none of them.
+    """
+    found = list(drafts)
+    judged = Review.objects.done().filter(
+        answer__in=[UUID(draft.id) for draft in found], reviewed_at__lte=moment
+    )
+    before = {str(key) for key in judged.values_list("answer_id", flat=True)}
+    return [draft for draft in found if draft.id not in before]
 
 
 def draft_of_reviews(reviews: list[Review]) -> LabelledDraft | None:

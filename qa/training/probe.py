@@ -306,6 +306,10 @@ class _Work:
     ) -> dict[str, Json]:
         found = figures(scores, self._right, self._clusters, baselines=baselines)
         measured = f"out of {self._training.folds} folds, split by group"
+        if begun := self._training.begin_from:
+            measured += (
+                f", each from the probe {begun.fingerprint[:8]}, which may know some"
+            )
         return {"measured": measured, **found}
 
     def _card(self, metrics: Mapping[str, Json], *, form: str) -> ProbeCard:

@@ -1,12 +1,13 @@
 """What reviews label, and that the golden set stays apart."""
 
 import pytest
+from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
 from qa.models import Vote
 from qa.reviews.labels import GOLDEN_PERCENT, Part, part_of
-from qa.training.labels import drafts_of_reviews
+from qa.training.labels import drafts_of_reviews, judged_since
 from qa.votes.services import vote
 from tests.factories import make_entries, make_entry
 from tests.qa.training.reviewed import judge, make_draft
@@ -48,6 +49,20 @@ class TestReviewedDrafts:
         assert draft.prompt.question == answer.question
         assert [p.text for p in draft.prompt.evidence] == ["A new card costs 12 euros."]
         assert draft.signals["verdict_probability"] == 0.7
+
+    def test_judged_before_a_probe_was_made_are_nothing_new_to_it(self):
+        entry = make_entry()
+        known, both, new = (make_draft(entry) for _ in range(3))
+        judge(known, is_right=True)
+        judge(both, is_right=True)
+        moment = timezone.now()
+        judge(both, is_right=True, second=True)
+        judge(new, is_right=False)
+
+        drafts = [d for part in Part for d in drafts_of_reviews(part)]
+
+        assert len(drafts) == 3
+        assert [d.id for d in judged_since(drafts, moment)] == [str(new.pk)]
 
     def test_behind_a_right_refusal_are_wrong(self):
         answer = make_draft(make_entry(), answered=False)
