@@ -296,6 +296,8 @@ class PolicyAdmin(BaseAdmin):
         obj.pk, obj.version = made.pk, made.version
         message = f"{made} is made. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
+        if missing := services.lacking(made):
+            self.message_user(request, missing, messages.WARNING)
 
     def response_post_save_add(
         self, request: HttpRequest, obj: Policy
