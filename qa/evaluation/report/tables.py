@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .counts import RATES
-from .signals import COVERAGES, RISKS
+from .signals import ABLATIONS, COVERAGES, RISKS
 
 WRONG_SHOWN = 20
 Report = Mapping[str, Any]
@@ -104,8 +104,10 @@ def _confusion(report: Report) -> TextTable:
 
 
 def _gates(report: Report) -> TextTable:
-    rows = []
-    for name, part in report["ablations"]["gates"].items():
+    rows: list[tuple[str, ...]] = []
+    gates = report["ablations"]["gates"]
+    # A stored report has lost the order, and one from before may lack a row.
+    for name, part in ((name, gates[name]) for name in ABLATIONS if name in gates):
         if part["why_not"]:
             unknown = f"{part['unknown']:,} unknown"
             rows.append((name, unknown, "-", "-", "-", "-"))

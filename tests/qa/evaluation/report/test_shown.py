@@ -29,6 +29,16 @@ def test_the_terminal_shows_rates_gates_and_signals():
     assert "7 groups" in text
 
 
+def test_gates_are_in_their_order_whatever_the_order_they_are_stored_in():
+    report = build_report(make_shadow_run(60), policy=SHADOW)
+    gates = report["ablations"]["gates"]
+    report["ablations"]["gates"] = dict(sorted(gates.items()))
+
+    (shown,) = [t for t in tables(report) if t.title == "Each gate's part"]
+
+    assert [row[0] for row in shown.rows] == [*gates]
+
+
 def test_what_came_out_wrong_is_shown_with_its_question():
     rows = [
         make_judged("fee", is_answerable=False, is_correct=False),
