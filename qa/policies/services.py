@@ -217,19 +217,22 @@ def own_knowledge_uncalibrated(policy: Policy) -> str:
         "calibrated_own_knowledge of a new version what they were chosen for, or activate "
         "a version of the scope knowledge_base."
     )
-    set_for = policy.calibrated_own_knowledge.split()
-    if not set_for:
-        return (
-            f"{policy} can't be activated: it answers by what the language model knows, and "
-            f"its thresholds for {timing} were never calibrated. {remedy}"
-        )
     # Pulls in torch, which no other policy needs here.
     from qa.inference.policy_models import own_knowledge_fingerprint  # noqa: PLC0415
 
+    set_for, missing = policy.calibrated_own_knowledge.split(), ""
     try:
         runs = own_knowledge_fingerprint(timing)
     except NescioError as error:
-        return f"{policy} can't be activated: {error}"
+        runs, missing = "", str(error)
+    if not set_for:
+        return (
+            f"{policy} can't be activated: it answers by what the language model knows, and "
+            f"its thresholds for {timing} were never calibrated; {runs or 'nothing'} is "
+            f"configured. {missing} {remedy}".replace("  ", " ")
+        )
+    if missing:
+        return f"{policy} can't be activated: {missing}"
     if runs in set_for:
         return ""
     return (

@@ -100,7 +100,7 @@ def test_what_the_model_knows_decides_nothing_until_it_was_calibrated(bundled_ba
     }
     runs = own_knowledge_fingerprint(RetrievalTiming.LOG_PROBABILITY)
 
-    for set_for, said in (("", "were never calibrated"), ("x" * 64, runs)):
+    for set_for, said in (("", f"were never calibrated; {runs} is"), ("x" * 64, runs)):
         made = new_version(first, by=None, calibrated_own_knowledge=set_for, **changes)
         with pytest.raises(PolicyError, match=said):
             activate(made)

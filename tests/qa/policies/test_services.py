@@ -77,7 +77,10 @@ def test_what_an_adaptive_policy_lacks_is_told(policy, settings):
     assert lacking(policy) == ""
 
 
-def test_what_is_on_and_decides_nothing_is_told(policy):
+def test_what_is_on_and_decides_nothing_is_told(policy, settings):
+    settings.VERIFIER = "bundled"
+    policy = new_version(policy, by=None, verification=True)
+
     def said(**changes: object) -> str:
         return lacking(new_version(policy, by=None, **changes))
 
