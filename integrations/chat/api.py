@@ -97,14 +97,19 @@ class SlackEventsView(SlackView):
             if not is_direct:
                 is_reply = "thread_ts" in event
                 place["thread_ts"] = _text(event, "thread_ts" if is_reply else "ts")
-            _answer_later(
+            key, account = _text(sent, "event_id"), caller(request)
+            is_asked = _answer_later(
                 _text(event, "text"),
-                key=_text(sent, "event_id"),
+                key=key,
                 user=_text(event, "user"),
                 place=place,
                 is_public=not is_direct,
-                account=caller(request),
+                account=account,
             )
+            if not is_asked:
+                said = {"say": _HINT, "place": place}
+                once = f"{KIND} {slack.answer_id(key)}"
+                enqueue(KIND, said, owner=account, idempotency_key=once)
         return Response()
 
 

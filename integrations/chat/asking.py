@@ -103,6 +103,11 @@ def words_of(shown: dict[str, Any]) -> Words:
     return words_around(language=shown["language"], is_refused=not shown["answered"])
 
 
+def text_of(shown: dict[str, Any]) -> str:
+    """Return what is answered; a refusal without an expert, whom no chat passes on to."""
+    return words_of(shown).for_reader(shown["reason"], shown["text"])
+
+
 def lines(shown: dict[str, Any]) -> Iterator[Line]:
     """Yield an answer as JSON as paragraphs: what it is, its text, what it rests on."""
     is_answered, reason = shown["answered"], shown["reason"]
@@ -114,7 +119,7 @@ def lines(shown: dict[str, Any]) -> Iterator[Line]:
     elif shown["unsourced"]:
         said = "Without a source: the language model's own knowledge"
         yield Line(said, is_head=True)
-    yield Line(shown["text"])
+    yield Line(text_of(shown))
     pieces = shown["citations"] if is_answered else shown["near_misses"]
     meant = shown["meanings"]
     if meant:

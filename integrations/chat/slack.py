@@ -17,7 +17,7 @@ import requests
 from django.conf import settings
 
 from accounts.exceptions import NescioError
-from integrations.chat.asking import Line, lines, words_of
+from integrations.chat.asking import Line, lines, text_of, words_of
 from jobs.exceptions import RetryableJobError
 
 SIGNED_FOR_SECONDS = 300
@@ -84,7 +84,7 @@ def checked_response_url(url: str) -> str:
 def answer_message(shown: dict[str, Any], *, user: str) -> dict[str, Any]:
     """Return an answer as JSON as a message whose buttons only `user` may press."""
     return {
-        "text": _escaped(shown["text"]),  # of the notification
+        "text": _escaped(text_of(shown)),  # of the notification
         "blocks": [*map(_block, lines(shown)), _buttons(shown, user)],
     }
 

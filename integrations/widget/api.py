@@ -226,11 +226,7 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
     reason, meant = shown["reason"], shown["meanings"]
     words = words_around(language=shown["language"], is_refused=not shown["answered"])
     near = shown["near_misses"]
-    text = shown["text"]
-    # A reader of the page has no expert to pass a question to; words that the knowledge
-    # base has of its own stay.
-    if reason and text == words.reasons[reason].asker:
-        text = words.reasons[reason].reader or text
+    text = words.for_reader(reason, shown["text"])
     pieces = {
         "citations": shown["citations"],
         "meanings": [piece for piece in near if piece["entry"] in meant],

@@ -50,6 +50,15 @@ class Words:
     reasons: Mapping[Reason, ReasonWords]
     labels: Mapping[str, str]
 
+    def for_reader(self, reason: Reason | None, text: str) -> str:
+        """Return a refusal's text for who has no expert to pass the question to.
+
+        Words that the knowledge base has of its own stay, and so does an answer.
+        """
+        if reason and text == self.reasons[reason].asker:
+            return self.reasons[reason].reader or text
+        return text
+
 
 def _load(path: Path) -> Words:
     texts = tomllib.loads(path.read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import html
 import json
 import time
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ from jobs.run import run_job
 from qa.answers.asking import decide
 from qa.exceptions import AnswerDecidedError
 from qa.models import Answer, Vote
+from qa.pipeline.gates import Reason
+from qa.policies.wording import WORDS
 from tests.factories import make_audience, make_entry, make_user
 from tests.integrations import chat_payloads as payloads
 from workers.registry import HANDLERS
@@ -271,9 +274,18 @@ def test_what_bots_say_and_what_is_edited_is_nothing_to_answer(chat):
         {"channel_type": "channel"},
     ):
         assert send_event(payloads.direct_message(FEE, **more)).status_code == 200
-    send_event(payloads.mention(""))
 
     assert not Job.objects.exists()
+
+
+def test_a_mention_without_a_question_is_told_once_how_to_ask(chat):
+    for _ in range(2):
+        send_event(payloads.mention(""))
+    work()
+
+    ((_path, said),) = chat.posts()
+    assert said["text"].startswith("Ask me a question")
+    assert not Answer.objects.exists()
 
 
 def test_a_command_is_answered_to_who_typed_it_alone(chat, settings):
@@ -318,9 +330,11 @@ def test_a_refusal_says_why_and_what_was_near(chat):
 
     found = texts(chat.posts()[0][1])
     answer = Answer.objects.get()
-    if answer.outcome == Answer.Outcome.REFUSED:
-        assert found[0].startswith("Not answered: ")
-    assert answer.text in found
+    assert found[0].startswith("Not answered: ")
+    words = WORDS["en"].reasons[Reason(answer.reason)]
+    assert answer.text == words.asker
+    assert words.reader in found
+    assert chat.posts()[0][1]["text"] == html.escape(words.reader, quote=False)
 
 
 def test_the_buttons_vote_for_who_asked_and_for_nobody_else(chat, settings):
