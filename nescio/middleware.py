@@ -10,7 +10,13 @@ from typing import Any
 
 from csp.constants import NONE, SELF, UNSAFE_EVAL, UNSAFE_INLINE
 from csp.middleware import CSPMiddleware, PolicyParts
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponsePermanentRedirect,
+)
+from django.middleware.common import CommonMiddleware
 from django.shortcuts import render
 
 from accounts.exceptions import DiskFullError, NescioError
@@ -37,6 +43,19 @@ class RequestIdMiddleware:
             response = self._get_response(request)
         response[HEADER] = name
         return response
+
+
+class HostMiddleware(CommonMiddleware):
+    """Django's, which refuses a host name that is not listed, but for the metrics.
+
+    Prometheus reads each process by its own address, which is not known before; it gets
+    numbers, by its token, and no link.
+    """
+
+    def process_request(
+        self, request: HttpRequest
+    ) -> HttpResponsePermanentRedirect | None:
+        return None if request.path == "/metrics" else super().process_request(request)
 
 
 class ErrorPageMiddleware:

@@ -227,3 +227,15 @@ def test_a_jobs_message_and_log_lines_have_the_id_of_its_request():
     assert shown["message"] == "Entry 7."
     assert (shown["level"], shown["request_id"]) == ("WARNING", "request-1")
     assert shown["time"].endswith("+00:00")
+
+
+def test_each_process_is_read_by_its_own_address_and_without_tls(client, settings, db):
+    settings.METRICS_TOKEN = SECRET
+    settings.SECURE_SSL_REDIRECT = True
+    own = {"host": "10.1.2.3:8000", "authorization": f"Bearer {SECRET}"}
+
+    assert client.get("/metrics", headers=own).status_code == 200
+    assert client.get("/metrics", headers={"host": "10.1.2.3"}).status_code == 401
+    settings.SECURE_SSL_REDIRECT = False
+    client.raise_request_exception = False
+    assert client.get("/api/v1/docs", headers=own).status_code == 400
