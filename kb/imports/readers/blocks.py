@@ -92,14 +92,7 @@ def table_rows(
     lead: tuple[str, ...] = ()
     if len(grid) > 2 and _is_one(grid[0]):
         lead, grid = (as_lead(grid[0][0][1]),), grid[1:]
-    heads = 1
-    while heads + 1 < len(grid) and _goes_on(grid[heads - 1], grid[heads]):
-        heads += 1
-    columns = zip_longest(*grid[:heads], fillvalue=(None, ""))
-    heading = [
-        " ".join(dict.fromkeys(text for _, text in column if text.strip()))
-        for column in columns
-    ]
+    heads, heading = joined_headings(grid)
     body = [
         [row[0][1], *[""] * (len(row) - 1)]
         if _is_one(row)
@@ -110,6 +103,18 @@ def table_rows(
     if said and all(is_heading(cell) for cell, _ in grid[0]):
         return *lead, *headed(said)
     return *lead, *said
+
+
+def joined_headings(grid: Sequence[Sequence[Cell]]) -> tuple[int, list[str]]:
+    """Return how many rows of headings a table has, and the heading of each column."""
+    heads = 1
+    while heads + 1 < len(grid) and _goes_on(grid[heads - 1], grid[heads]):
+        heads += 1
+    columns = zip_longest(*grid[:heads], fillvalue=(None, ""))
+    return heads, [
+        " ".join(dict.fromkeys(text for _, text in column if text.strip()))
+        for column in columns
+    ]
 
 
 def _is_one(row: Sequence[Cell]) -> bool:

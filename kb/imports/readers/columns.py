@@ -58,12 +58,13 @@ def header_of(
     takes_tables: bool = False,
     title: str = "",
     sheet: str = "",
+    heads: int = 1,
 ) -> Header:
     """Return how a table is read whose first row is `cells`, and of which `read` is read.
 
     Other names count only where those of `COLUMNS` do not suffice, and what the first rows
     below look like only where no names do. Where `takes_tables`, a table in which nothing
-    is asked is one of facts, each a whole row.
+    is asked is one of facts, each a whole row. `cells` may be of several rows, joined.
 
     Raises:
         ImportFileError: Nothing in it can be read as facts.
@@ -91,7 +92,7 @@ def header_of(
         columns = [read_as.get(name, name) for name in header]
     if _suffices(columns):
         return _of_entries(columns, read_as, rows, read, sheet)
-    if takes_tables and _is_of_facts(written, columns, rows):
+    if takes_tables and _is_of_facts(written, columns, rows, heads * NAME_LIMIT):
         together = ", ".join(repr(_printable(name)) for name in written if name)
         note = UnreadColumns((), (f"{together[:300]} together as one fact a row",))
         # A guessed id ("Number") may stand in several rows.
@@ -261,7 +262,10 @@ def _length(cells: Sequence[str]) -> float:
 
 
 def _is_of_facts(
-    header: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
+    header: Sequence[str],
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    limit: int,
 ) -> bool:
     """Tell whether the first row has headings of several columns, none of them asked."""
     said = [name.strip() for name in header]
@@ -269,7 +273,7 @@ def _is_of_facts(
         len(said) > 1
         and all(said[1:])  # what the rows are about needs no heading
         and not {"question", "answer"} & {*columns}
-        and not any(len(name) > NAME_LIMIT for name in said)
+        and not any(len(name) > limit for name in said)
         and not said[0].endswith("?")
         and not any(map(_asks, said))
         and all(

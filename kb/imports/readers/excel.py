@@ -1,8 +1,9 @@
-"""Excel: each visible sheet is a table, whose first row of several cells names the columns."""
+"""Excel: each visible sheet is a table, or several below each other, with their headings."""
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from itertools import chain, islice
 from typing import IO, Any
@@ -10,14 +11,21 @@ from xml.etree.ElementTree import ParseError
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from openpyxl.reader.excel import ExcelReader
+from openpyxl.utils.cell import get_column_letter, range_boundaries
 from openpyxl.utils.escape import unescape
 from openpyxl.utils.exceptions import InvalidFileException
 from openpyxl.xml.constants import ARC_STYLE
 
+from .blocks import Cell
 from .columns import MAX_COLUMNS, SAMPLE, header_of
 from .formats import BadRow, FileItem, ImportFileError, Limits, check_archive
-from .header import Row, rows_above
+from .header import Row
+from .notes import noted, with_notes
 from .rows import items_of
+from .stacked import MAX_HEADS, Line, Table, only_table, tables_of
+
+_MAX_STACKED = 2_000
+"""Rows of a sheet that may be several tables, and are read before any of them is."""
 
 _UNNAMED = re.compile(
     r"(?:(?:sheet|tabelle|blatt|table) ?\d*|faqs?|q ?& ?a|questions?(?: (?:and|&) answers?)?|"
@@ -26,6 +34,10 @@ _UNNAMED = re.compile(
 )
 _BROKEN = (InvalidFileException, ParseError, BadZipFile, KeyError, ValueError,
            AttributeError, TypeError, IndexError, NotImplementedError, OSError, EOFError)  # fmt: skip
+
+_MERGED = re.compile(
+    rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+[0-9]+:[A-Z]+[0-9]+)[\"']"
+)
 
 # What stands around the digits: words in quotes, escaped signs, a currency in brackets, and
 # room for a sign or up to the cell's edge, which shows nothing.
@@ -76,37 +88,88 @@ def _sheets(stream: IO[bytes]) -> Iterator[Row | FileItem]:
     is_read = False
     sheets = [each for each in reader.wb.worksheets if each.sheet_state == "visible"]
     for sheet in sheets:
-        sheet.reset_dimensions()  # what a program wrote of them may be wrong
-        rows = _filled(sheet)
-        first = [*islice(rows, SAMPLE)]
-        if not first:
-            continue
-        said = [[*map(_said, cells)] for _, cells in first]
-        above, title = rows_above(said)
-        names = said[above]
-        while names and not names[-1]:
-            names.pop()
-        try:
-            header = header_of(
-                names[: MAX_COLUMNS + 1],
-                said[above + 1 :],
-                takes_tables=True,
-                title=title,
-                sheet=_name_of(sheet) if len(sheets) > 1 else "",
-            )
-        except ImportFileError as error:
-            place = f"{sheet.title}, row {first[above][0]}"
-            refused.append(BadRow(place, str(error)))
-            continue
-        is_read = True
-        yield from header.notes
-        below = chain(first[above + 1 :], rows)
-        yield from header.named(_cells(sheet.title, below, len(header.columns)))
+        for each in _rows(sheet, _name_of(sheet) if len(sheets) > 1 else ""):
+            if isinstance(each, _Refused):
+                refused.append(BadRow(each.place, each.reason))
+            else:
+                is_read = True
+                yield each
     if not is_read:
         raise ImportFileError(
             refused[0].reason if refused else "The workbook has no rows."
         )
     yield from refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A table of which nothing can be read, and why."""
+
+    place: str
+    reason: str
+
+
+def _rows(sheet: Any, called: str) -> Iterator[Row | FileItem | _Refused]:  # noqa: ANN401  # the library's
+    """Yield the rows of each table on a sheet; a long sheet is one table."""
+    sheet.reset_dimensions()  # what a program wrote of them may be wrong
+    rows = _filled(sheet)
+    first = dict(islice(rows, _MAX_STACKED))
+    if not first:
+        return
+    rest = [*islice(rows, 1)]
+    merged = {} if rest else _merged(sheet, first)
+    lines = [
+        Line(number, [*map(_said, cells)], merged.get(number, {}))
+        for number, cells in first.items()
+    ]
+    tables: Sequence[tuple[Table, Mapping[str, str]]]
+    if rest:
+        tables = [(only_table(lines)[0], {})]
+    else:
+        found = tables_of(lines, lambda line: _is_bold(first[line.number]))
+        tables = [*with_notes(found)]
+    for table, notes in tables:
+        place = f"{sheet.title}, row {table.number}"
+        try:
+            header = header_of(
+                table.headings[: MAX_COLUMNS + 1],
+                [line.said for line in table.rows[:SAMPLE]],
+                takes_tables=True,
+                title=table.title,
+                sheet=called,
+                heads=table.heads,
+            )
+        except ImportFileError as error:
+            yield _Refused(place, _why(table, error, is_one=len(tables) == 1))
+            continue
+        header = replace(header, name=table.name)
+        yield from header.notes
+        below = ((line.number, first[line.number]) for line in table.rows)
+        named = _cells(
+            sheet.title,
+            chain(below, rest, rows),
+            len(header.columns),
+            is_one=len(tables) == 1,
+        )
+        for row in header.named(named):
+            yield noted(row, notes) if isinstance(row, Row) else row
+        for line in table.foot:
+            yield Row(f"{sheet.title}, row {line.number}", {"text": line.filled[0]})
+
+
+def _why(table: Table, error: ImportFileError, *, is_one: bool) -> str:
+    """Return why a table is refused, by its first column without a heading if it has one."""
+    empty = [at for at, name in enumerate(table.headings) if at and not name.strip()]
+    reason = str(error)
+    if empty:
+        reason = (
+            f"Column {get_column_letter(empty[0] + 1)} has no heading; give it one, or "
+            f"remove it. {reason}"
+        )
+    lost = (
+        "" if is_one else f" It has rows below it that are not read: {len(table.rows)}."
+    )
+    return f"{reason}{lost}"
 
 
 def _name_of(sheet: Any) -> str:  # noqa: ANN401  # the library's
@@ -120,14 +183,51 @@ def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401 
             yield number, cells
 
 
+def _merged(
+    sheet: Any,  # noqa: ANN401  # the library's
+    rows: Mapping[int, Sequence[Any]],
+) -> dict[int, dict[int, Cell]]:
+    """Return by row and column which cell it is merged with, and what that says.
+
+    The library reads merged cells only where it has a whole sheet in memory.
+    """
+    found: dict[int, dict[int, Cell]] = {}
+    part = sheet.parent._archive.read(sheet._worksheet_path)
+    for match in islice(_MERGED.finditer(part), _MAX_STACKED):
+        area = match[1].decode("ascii")
+        left, top, right, bottom = range_boundaries(area)
+        if top in rows and right <= MAX_COLUMNS and left <= len(rows[top]):
+            cell = area, _said(rows[top][left - 1])
+            for number in range(top, min(bottom, top + MAX_HEADS - 1) + 1):
+                found.setdefault(number, {}).update(
+                    dict.fromkeys(range(left - 1, right), cell)
+                )
+    return found
+
+
+def _is_bold(cells: Sequence[Any]) -> bool:
+    return all(cell.font.b for cell in cells if _said(cell))
+
+
 def _cells(
-    sheet: str, rows: Iterable[tuple[int, Sequence[Any]]], count: int
+    sheet: str,
+    rows: Iterable[tuple[int, Sequence[Any]]],
+    count: int,
+    *,
+    is_one: bool,
 ) -> Iterator[tuple[str, list[str]] | BadRow]:
+    """Yield the cells below headings; others are left out where the sheet is one table."""
     for number, cells in rows:
         place = f"{sheet}, row {number}"
         read = cells[:count]
         if any(cell.data_type == "e" for cell in read):
             yield BadRow(place, "A formula in it has an error; correct it in Excel.")
+        elif not is_one and any(map(_said, cells[count:])):
+            yield BadRow(
+                place,
+                f"It has cells right of the {count} columns of its table. If it names the "
+                'columns of another, put a title ("Table 2") above it.',
+            )
         else:
             yield place, [*map(_said, read)]
 

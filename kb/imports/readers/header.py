@@ -57,6 +57,7 @@ class Header:
         headings: Of a table of facts, each of which is a whole row below them.
         title: What stands above these headings.
         sheet: What the table is called beside others.
+        name: Likewise, beside others of its sheet.
         telling: How many cells, from the first, tell its rows apart; 0 where none do.
         sections: The columns that say what a row is sorted under, outermost first.
         holds_articles: Each row is one.
@@ -70,6 +71,7 @@ class Header:
     telling: int = 0
     sections: tuple[str, ...] = ()
     holds_articles: bool = False
+    name: str = ""
 
     def named(
         self, rows: Iterable[tuple[str, Sequence[str]] | BadRow]
@@ -100,7 +102,9 @@ class Header:
         if OWN_KEY not in self.columns and _is_withdrawn(cells):
             return Withdrawn(place)
         said = (" ".join(cells.get(name, "").split()) for name in self.sections)
-        path = tuple(dict.fromkeys(filter(None, (self.sheet, *above, *said))))
+        path = tuple(
+            dict.fromkeys(filter(None, (self.sheet, self.name, *above, *said)))
+        )
         title = "" if self.holds_articles else cells.get(TITLE, "")
         if title and "question" not in self.columns:
             path = (*path, " ".join(title.split()))
@@ -113,9 +117,11 @@ class Header:
         """Yield each row as one fact.
 
         One with words in its first cell alone is no fact of the others' kind: a sentence
-        is one by itself, and anything else heads what is below.
+        is one by itself, and anything else heads what is below, if there is something.
         """
-        group = ""
+        path = (self.sheet, self.name) if self.name else ()
+        headings = tuple(each[:TITLE_LIMIT] for each in path if each)
+        group = last = ""
         met: set[str] = set()
         for each in rows:
             if isinstance(each, BadRow):
@@ -125,19 +131,24 @@ class Header:
             about = ""
             alone = said[0].strip() if not any(said[1:]) else ""
             if alone and (len(alone) > NAME_LIMIT or alone.endswith((".", "!"))):
-                text = alone
+                text, last = alone, ""
             elif alone and len(self.headings) > _MIN_GROUPED:
-                group = alone
+                group, last = alone, place
                 continue
             else:
-                above = (self.sheet, self.title, group)
+                last = ""
+                above = (self.sheet, self.title, self.name, group)
                 lead = ": ".join(dict.fromkeys(filter(None, above)))
                 table = headed([*map(table_row, (self.headings, said))])
                 text = "\n".join([as_lead(lead), *table] if lead else table)
                 if self.telling:
-                    about = table_row([self.sheet, group, *said[: self.telling]])
-            yield Row(place, {"text": text}, about="" if about in met else about)
+                    known = [self.sheet, group, *said[: self.telling]]
+                    about = table_row([*headings[-1:], *known])
+            about = "" if about in met else about
+            yield Row(place, {"text": text}, headings, about)
             met.add(about)
+        if last:
+            yield Row(last, {"text": group}, headings)
 
 
 def _is_withdrawn(cells: Mapping[str, str]) -> bool:
