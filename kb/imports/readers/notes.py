@@ -105,8 +105,8 @@ def _marks(cells: Iterable[str], able: set[str]) -> set[str]:
             if not _METRES.search(cell[: match.start()]):
                 mark = match[0]
                 found |= {mark} if mark in able else {*mark}
-        if match := _LAST_MARK.search(cell.strip()):
-            found.add(match[1])
+        if last := _LAST_MARK.search(cell.strip()):
+            found.add(last[1])
     return found & able
 
 
