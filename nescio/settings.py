@@ -636,8 +636,6 @@ SPECTACULAR_SETTINGS = {
         "ReasonsEnum": "qa.models.Vote.Reason",
         "FlagReason": "kb.models.Flag.Reason",
         "Thumb": [("up", "up"), ("down", "down")],
-        "CalibrationEnum": [(each, each) for each in ("hand_set", "current", "stale")],
-        "PolicyCalibration": "qa.policies.api.CALIBRATIONS",
     },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

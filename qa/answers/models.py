@@ -186,7 +186,7 @@ class Answer(models.Model):
         Policy, on_delete=models.PROTECT, null=True, related_name="answers"
     )
     calibration = models.CharField(
-        max_length=8, blank=True, choices=[(c.value, c.value) for c in Calibration]
+        max_length=15, blank=True, choices=[(c.value, c.value) for c in Calibration]
     )
     signals = models.JSONField(
         default=list, help_text="[{gate, name, value, threshold, passed}]"

@@ -93,8 +93,22 @@ class AnswerPage:
     not_compared: str
     rests_on_unreviewed: bool
     is_stale: bool
-    is_hand_set: bool
+    thresholds_from: str
     announcement: str
+
+
+_THRESHOLDS_FROM = {
+    Calibration.STALE: "its thresholds were set for other models",
+    Calibration.HAND_SET: "its thresholds were not calibrated on labelled answers",
+    Calibration.SELF_CALIBRATED: "its thresholds were chosen by the knowledge base's own questions",
+    Calibration.CURRENT: "its thresholds were calibrated on labelled answers",
+}
+
+
+def thresholds_from(answer: Answer) -> str:
+    """Say where the thresholds that decided came from; "" where nothing was decided."""
+    state = answer.calibration
+    return _THRESHOLDS_FROM[Calibration(state)] if state else ""
 
 
 def words_of(answer: Answer) -> Words:
@@ -156,7 +170,7 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
         else "",
         rests_on_unreviewed=any(card.shown.row.is_machine_written for card in cards),
         is_stale=answer.calibration == Calibration.STALE,
-        is_hand_set=answer.calibration == Calibration.HAND_SET,
+        thresholds_from=thresholds_from(answer),
         announcement=_announcement(
             answer, words, reason, len(cards), len(shown.meanings)
         ),

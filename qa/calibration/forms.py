@@ -17,7 +17,6 @@ from qa.calibration.models import SelfCalibration, SelfCalibrationSettings
 from qa.calibration.self_calibration import last_of, set_settings, settings_of
 from qa.calibration.self_calibration_jobs import enqueue_calibration
 from qa.calibration.threshold_effects import Labelled, has_drifted, runs_of
-from qa.calibration.versions import is_from_own_questions
 from qa.calibration.wording import words_of
 from qa.evaluation.cases import LabelledAnswer
 from qa.evaluation.models import EvaluationRun
@@ -25,7 +24,7 @@ from qa.evaluation.runs import labelled_of
 from qa.pipeline.gates import THRESHOLDED, Gate, switches
 from qa.pipeline.policy import DECLARED
 from qa.pipeline.policy import Policy as PolicyValue
-from qa.policies.models import Policy
+from qa.policies.models import Policy, self_calibrated
 from qa.policies.services import active_policy, has_verifier
 
 # The thresholds that can be tried, and the switches of their gates.
@@ -192,7 +191,7 @@ def read_desk(request: HttpRequest, pk: int) -> Desk:
     knowledge_base = row_at(KnowledgeBase.objects.all(), pk=pk)
     chosen: QueryDict = request.POST if request.method == "POST" else request.GET
     rows = knowledge_base.policies.annotate(
-        has_drifted=has_drifted(), is_from_own_questions=is_from_own_questions()
+        has_drifted=has_drifted(), from_own_questions=self_calibrated()
     )
     rows = rows.select_related("certificate", "created_by")
     policies: tuple[Policy, ...] = tuple(rows.order_by("-created_at", "-pk"))

@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Exists, OuterRef
-
 from kb.embedding.models import EmbeddingModel
 from kb.search import METHOD
 from qa.answers.models import Answer
-from qa.calibration.models import Certificate, SelfCalibration
+from qa.calibration.models import Certificate
 from qa.calibration.wording import FIELDS, Row, part, share
 from qa.pipeline.gates import CONFIDENCES, THRESHOLDED, switches
 from qa.pipeline.policy import DECLARED
@@ -66,6 +64,11 @@ _CONFIDENCES = {
     field: name.removesuffix("_confidence") for name, field in CONFIDENCES.items()
 }
 _FINGERPRINT = 12
+_ORIGINS = {
+    Calibration.CURRENT: "calibrated",
+    Calibration.SELF_CALIBRATED: "from own questions",
+    Calibration.HAND_SET: "hand-set",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,19 +152,12 @@ def min_confidences(policy: Policy) -> str:
 
 
 def threshold_badge(policy: Policy, running: Running) -> Badge:
-    if calibration_state(policy, running) is Calibration.STALE:
+    state = calibration_state(policy, running)
+    if state is Calibration.STALE:
         return Badge("stale", "bad")
     if hasattr(policy, "certificate"):
         return Badge("certified", "good")
-    if policy.is_calibrated:
-        return Badge("calibrated")
-    is_own = getattr(policy, "is_from_own_questions", False)
-    return Badge("from own questions" if is_own else "hand-set")
-
-
-def is_from_own_questions() -> Exists:
-    """Return, for a query of policies, whether own questions chose the thresholds."""
-    return Exists(SelfCalibration.objects.filter(policy=OuterRef("pk")))
+    return Badge(_ORIGINS[state])
 
 
 def shadow_gates(policy: Policy) -> tuple[str, ...]:

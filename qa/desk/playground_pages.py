@@ -19,6 +19,7 @@ from accounts.roles import Role, caller, has_role_in, has_role_somewhere, is_liv
 from accounts.throttles import seconds_to_wait
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer
+from qa.answers.presentation import thresholds_from
 from qa.answers.trials import Candidate, Trial, askers_seen_by, try_question
 from qa.answers.waterfall import (
     SignalLine,
@@ -35,7 +36,6 @@ from qa.evaluation.models import SavedCase
 from qa.evaluation.saved_cases import save_case
 from qa.pipeline.gates import THRESHOLDED, Gate, Reason
 from qa.pipeline.policy import DECLARED
-from qa.pipeline.values import Calibration
 from qa.policies.models import Policy
 from qa.policies.services import active_policy, tried_version
 from qa.policies.wording import REASONS, ReasonWords
@@ -140,8 +140,7 @@ class TriedSide:
     times: tuple[StageTimeLine, ...]
     total_time: str
     reason: ReasonWords | None
-    is_stale: bool
-    is_hand_set: bool
+    thresholds_from: str
     reads: tuple[int, ...]
 
     @property
@@ -308,8 +307,7 @@ def _side(trial: Trial) -> TriedSide:
         times=stage_times(answer.milliseconds),
         total_time=total_time(answer.milliseconds),
         reason=REASONS[Reason(answer.shown_reason)] if answer.shown_reason else None,
-        is_stale=answer.calibration == Calibration.STALE,
-        is_hand_set=answer.calibration == Calibration.HAND_SET,
+        thresholds_from=thresholds_from(answer),
         reads=trial.reads,
     )
 

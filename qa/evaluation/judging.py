@@ -7,6 +7,7 @@ from uuid import UUID
 
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.metrics.text import contains_gold, exact_match, rouge_l, token_f1
+from qa.pipeline.policy import DECLARED
 from qa.pipeline.values import Outcome
 from qa.policies.models import Policy
 
@@ -66,9 +67,7 @@ def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
     if policy is None:
         return None
     values = asdict(policy.as_value())
-    return {
-        name: value for name, value in values.items() if name not in ("name", "version")
-    }
+    return {name: values[name] for name in DECLARED}
 
 
 @dataclass(frozen=True, slots=True)

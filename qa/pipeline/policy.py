@@ -292,6 +292,8 @@ class Policy:
         "", Section.RECORD, "set for the closed-book model"
     )  # fmt: skip
     is_calibrated: bool = _field(False, Section.RECORD, "from labelled answers")
+    # Whether own questions chose the thresholds, which no version says of itself.
+    is_self_calibrated: bool = False
 
     @property
     def candidates(self) -> int:

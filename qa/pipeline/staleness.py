@@ -53,7 +53,10 @@ def calibration_under(
         for set_for, running in pairs
     ) or _lacks_its_own(policy, probes):
         return Calibration.STALE
-    return Calibration.CURRENT if policy.is_calibrated else Calibration.HAND_SET
+    if policy.is_calibrated:
+        return Calibration.CURRENT
+    is_own = policy.is_self_calibrated
+    return Calibration.SELF_CALIBRATED if is_own else Calibration.HAND_SET
 
 
 def _lacks_its_own(policy: Policy, probes: str | None) -> bool:

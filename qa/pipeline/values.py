@@ -83,7 +83,8 @@ class Calibration(StrEnum):
     """Whether the policy's thresholds hold for the models that are running."""
 
     HAND_SET = "hand_set"
-    CURRENT = "current"
+    SELF_CALIBRATED = "self_calibrated"  # chosen by the knowledge base's own questions
+    CURRENT = "current"  # from labelled answers
     STALE = "stale"
 
 

@@ -39,7 +39,7 @@ from qa.calibration.versions import Running, current_fingerprints
 from qa.calibration.wording_pages import preview
 from qa.pipeline.policy import CHOSEN, DECLARED, RetrievalTiming, Scope, Section
 from qa.policies import services
-from qa.policies.models import Policy, RefusalWording
+from qa.policies.models import Policy, RefusalWording, self_calibrated
 
 
 @admin.register(RefusalWording)
@@ -209,7 +209,7 @@ class PolicyAdmin(BaseAdmin):
         return rows.annotate(
             answers_count=count_of(Answer.objects.all(), "policy"),
             has_drifted=has_drifted(),
-            is_from_own_questions=words.is_from_own_questions(),
+            from_own_questions=self_calibrated(),
             **running,
         )
 

@@ -52,8 +52,6 @@ from qa.policies.models import Policy
 from qa.policies.services import lacking
 
 # Of a version alone: what an answer keeps of it is only whether labelled answers did.
-_SELF_CALIBRATED = "self_calibrated"
-CALIBRATIONS = [*(each.value for each in Calibration), _SELF_CALIBRATED]
 
 
 class CertificateSerializer(serializers.ModelSerializer[Certificate]):
@@ -120,12 +118,10 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
         ]  # fmt: skip
         read_only_fields = fields
 
-    @extend_schema_field(serializers.ChoiceField(CALIBRATIONS))
+    @extend_schema_field(serializers.ChoiceField([each.value for each in Calibration]))
     def get_calibration(self, policy: Policy) -> str:
         running: Callable[[], Running] = self.context["running"]
-        state = calibration_state(policy, running())
-        is_own = state is Calibration.HAND_SET and policy.self_calibrations.all()
-        return _SELF_CALIBRATED if is_own else state.value
+        return calibration_state(policy, running()).value
 
     @extend_schema_field(CertificateSerializer(allow_null=True))
     def get_certificate(self, policy: Policy) -> dict[str, object] | None:

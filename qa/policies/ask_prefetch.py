@@ -19,7 +19,7 @@ from accounts.prepared import WrittenQuery, field_names, instance
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.synonyms.models import Synonym
-from qa.policies.models import Policy, RefusalWording
+from qa.policies.models import Policy, RefusalWording, self_calibrated
 
 _KEPT = "_prefetched"
 _KNOWLEDGE_BASE = field_names(KnowledgeBase)
@@ -52,10 +52,10 @@ def prefetch(
     if row is None:
         return None
     found = instance(KnowledgeBase, row[: len(_KNOWLEDGE_BASE)])
-    *policy, audience_ids, wordings, words, means = row[len(_KNOWLEDGE_BASE) :]
+    *policy, is_own, audience_ids, wordings, words, means = row[len(_KNOWLEDGE_BASE) :]
     active = instance(Policy, policy) if policy[0] is not None else None
     if active is not None:
-        active.knowledge_base = found
+        active.knowledge_base, active.is_self_calibrated = found, is_own
     texts = (json.loads(wording) for wording in wordings)
     read = Prefetched(
         policy=active,
@@ -99,6 +99,7 @@ def _query(
         .values_list(
             *_KNOWLEDGE_BASE,
             *(F(f"active__{name}") for name in _POLICY),
+            self_calibrated("active__pk"),
             ArraySubquery(audiences.values("pk")),
             ArraySubquery(wordings.annotate(json=wording).values("json")),
             ArraySubquery(synonyms.values("word")),

@@ -4,7 +4,8 @@ from typing import Any, Self
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
+from django.utils.functional import cached_property
 
 from accounts.models import optional_user
 from kb.documents.models import KnowledgeBase
@@ -115,12 +116,27 @@ class Policy(models.Model):
     def __str__(self) -> str:
         return f"{self.name} v{self.version}"
 
+    @cached_property
+    def is_self_calibrated(self) -> bool:
+        """Whether own questions chose its thresholds.
+
+        A query, unless `self_calibrated` was read with the row as `from_own_questions`.
+        """
+        read: bool | None = getattr(self, "from_own_questions", None)
+        return self.self_calibrations.exists() if read is None else read
+
     def as_value(self) -> PolicyValue:
         """Return the frozen value that the pipeline decides by."""
         values = {each.name: getattr(self, each.name) for each in fields(PolicyValue)}
         values["scope"] = Scope(self.scope)
         values["retrieval_timing"] = RetrievalTiming(self.retrieval_timing)
         return PolicyValue(**values)
+
+
+def self_calibrated(policy: str = "pk") -> Exists:
+    """Return, for a query, whether own questions chose the thresholds of its `policy`."""
+    related: Any = Policy._meta.get_field("self_calibrations").related_model
+    return Exists(related.objects.filter(policy=OuterRef(policy)))
 
 
 class RefusalWording(models.Model):

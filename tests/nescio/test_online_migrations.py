@@ -25,6 +25,9 @@ THE_BEGINNING = {
     "probes": 1,
     "qa": 1,
 }
+LENGTHENED = {("qa", "0002_self_calibrated_answers")}
+"""That only lengthen a varchar, which writes to the catalogue alone: the linter can't tell it
+from a change of type that writes each row anew."""
 _LATER = """
 from django.db import migrations, models
 
@@ -57,7 +60,9 @@ def test_no_migration_since_the_beginning_locks_a_large_table(findings):
     new = [
         (app, name)
         for app, name in ours
-        if app in THE_BEGINNING and int(name[:4]) > THE_BEGINNING[app]
+        if app in THE_BEGINNING
+        and int(name[:4]) > THE_BEGINNING[app]
+        and (app, name) not in LENGTHENED
     ]
 
     assert findings(*new) == 0

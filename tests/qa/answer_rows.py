@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from kb.models import Entry
-from qa.models import Answer, AnswerEvidence
+from qa.models import Answer, AnswerEvidence, Policy, SelfCalibration
 from qa.policies.services import ensure_default_policy
 from tests.factories import make_knowledge_base
 
@@ -73,4 +73,17 @@ def make_asked_back(asker: User, *near: Entry, count: int = 2, **fields: Any) ->
         near_misses=near,
         signals=[{**signal, "threshold": None, "passed": None}],
         **reason | fields,
+    )
+
+
+def make_self_calibration(policy: Policy) -> SelfCalibration:
+    """Write that own questions chose the thresholds of a policy."""
+    counts = ("target", "unanswerable", "answered_share", "entries", "own", "foreign")
+    return SelfCalibration.objects.create(
+        knowledge_base=policy.knowledge_base,
+        policy=policy,
+        min_entry_answer=policy.min_entry_answer,
+        shown=0,
+        wrong=0,
+        **dict.fromkeys(counts, 0),
     )

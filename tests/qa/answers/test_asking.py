@@ -12,6 +12,7 @@ from kb.entries.states import erase_entry, retire_entry
 from kb.exceptions import KnowledgeBaseNotFoundError
 from probes.taps import Tap
 from qa.answers.asking import ask, decide, keep_question
+from qa.answers.presentation import thresholds_from
 from qa.answers.questions import find_knowledge_base, new_question
 from qa.exceptions import (
     AnswerDecidedError,
@@ -38,6 +39,7 @@ from tests.factories import (
     make_knowledge_base,
     make_user,
 )
+from tests.qa.answer_rows import make_self_calibration
 from tests.qa.pipeline.values import (
     INSIDE,
     PROBES,
@@ -80,6 +82,16 @@ def test_the_bundled_models_answer_from_what_is_known():
     assert answer.language_model
     assert [piece.entry_id for piece in answer.evidence.all()] == [entry.pk]
     assert set(answer.milliseconds) >= {"retrieve", "retrieve.embed", "generate"}
+
+
+def test_an_answer_says_that_own_questions_chose_its_thresholds():
+    base = make_knowledge_base()
+    make_self_calibration(active_policy(base))
+
+    answer = ask("Who won the chess game?", asker=make_user(), channel="api")
+
+    assert Answer.objects.get(pk=answer.pk).calibration == "self_calibrated"
+    assert "the knowledge base's own questions" in thresholds_from(answer)
 
 
 def test_an_answer_is_stored_with_everything_it_was_decided_by():

@@ -624,9 +624,9 @@ def test_queries_of_an_answer_do_not_grow_with_its_evidence(
         user, cited=tuple(make_entry(f"Fact {n} is so.") for n in range(pieces))
     )
 
-    # session, user, role, role for the right, answer, bases, answer, evidence, vote,
-    # escalation
-    with django_assert_num_queries(8):
+    # session, user with groups, role, answer, origin of the thresholds, evidence, vote,
+    # escalation, bases
+    with django_assert_num_queries(9):
         page.get(reverse("answer", args=[answer.pk]))
 
 

@@ -1,5 +1,7 @@
 """Policies: one active version, never changed."""
 
+from dataclasses import replace
+
 import pytest
 from django.db import IntegrityError, transaction
 
@@ -24,6 +26,7 @@ from qa.policies.services import (
 from tests.factories import make_knowledge_base, make_user
 from tests.probes.direction_files import direction_probe_files, made_directions
 from tests.probes.probe_files import activation_files
+from tests.qa.answer_rows import make_self_calibration
 from tests.qa.pipeline.values import make_retrieval
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
@@ -107,6 +110,17 @@ def test_a_changed_language_model_makes_the_default_policy_stale(policy):
         found = current_calibration(value, found_by, fingerprint)
         assert found is Calibration.HAND_SET
     assert current_calibration(value, found_by, "f" * 64) is Calibration.STALE
+
+
+def test_own_questions_are_named_where_they_chose_the_thresholds(policy):
+    found_by = make_retrieval(embedder=DEFAULTS_SET_FOR, method=METHOD)
+    make_self_calibration(policy)
+    value = Policy.objects.get(pk=policy.pk).as_value()
+
+    found = current_calibration(value, found_by)
+    assert found is Calibration.SELF_CALIBRATED
+    labelled = replace(value, is_calibrated=True)
+    assert current_calibration(labelled, found_by) is Calibration.CURRENT
 
 
 @pytest.mark.parametrize("changed", ["embedder", "method"])
