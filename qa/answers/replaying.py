@@ -1,6 +1,6 @@
 """A stored answer decided again: with what was known then, and with what is known today."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from copy import copy
 from dataclasses import asdict, dataclass, fields, replace
@@ -88,6 +88,7 @@ class Replay:
     Attributes:
         limits: What could not be made as it was then.
         changed: What is otherwise today, of what it was or would be decided by.
+        entries: What each entry that is named says today, by id.
     """
 
     answer: Answer
@@ -97,6 +98,7 @@ class Replay:
     now: Decided
     limits: tuple[str, ...]
     changed: tuple[Difference, ...]
+    entries: Mapping[int, str]
 
     @property
     def is_equal(self) -> bool:
@@ -153,7 +155,14 @@ def replay(answer: Answer) -> Replay:
             *_models(answer, row_now),
             *_wordings(then, now),
         )
-    return Replay(answer, scope.at, stored, then, now, limits, changed)
+        entries = _said([*stored.evidence, *then.evidence, *now.evidence])
+    return Replay(answer, scope.at, stored, then, now, limits, changed, entries)
+
+
+def _said(used: Sequence[Used]) -> Mapping[int, str]:
+    ids = {piece.entry for piece in used if piece.entry is not None}
+    found = Entry.objects.defer("search_vector").in_bulk(ids)
+    return {key: entry.said for key, entry in sorted(found.items())}
 
 
 def _again(answer: Answer, policy: Policy, scope: Scope) -> tuple[Answer, Decided]:
@@ -315,6 +324,7 @@ def as_dict(found: Replay) -> dict[str, Any]:
         "differs_from_stored": list(found.stored.differing(found.then)),
         "differs_today": list(found.stored.differing(found.now)),
         **{name: asdict(getattr(found, name)) for name in ("stored", "then", "now")},
+        "entries": {str(key): said for key, said in found.entries.items()},
         "limits": list(found.limits),
         "changed": [asdict(each) for each in found.changed],
     }

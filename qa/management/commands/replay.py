@@ -59,6 +59,8 @@ def _show(found: Replay, console: Console) -> None:
         table.add_row(name.replace("_", " "), *map(Text, values))
     table.add_row("evidence", *map(_evidence, (found.stored, found.then, found.now)))
     console.print(table)
+    for key, said in found.entries.items():
+        console.print(Text(f"entry {key}: {said}"))
     same = "the same" if found.is_equal else "NOT the same"
     console.print(f"As of then it comes to {same} as is stored.")
     for limit in found.limits:

@@ -67,6 +67,7 @@ def test_an_answer_is_decided_again_as_it_was_and_what_was_edited_since_is_named
     for part in (
         "As of then it comes to the same",
         "Today differs: text, evidence.",
+        f"entry {entry.pk}: {BLOCK} Call the desk.",
         f"entry {entry.pk}: revision 1, verified",
         "revision 2, verified",
         "The app has changed. (curator,",
@@ -107,6 +108,7 @@ def test_nothing_changed_is_nothing_otherwise():
     found = replayed(asked())
 
     assert found["equal"]
+    assert list(found["entries"].values()) == [f"{BLOCK} Open Cards, Block."]
     assert (found["differs_today"], found["changed"], found["limits"]) == ([], [], [])
 
 
