@@ -21,7 +21,7 @@ from jobs.exceptions import JobCancelledError, JobInterruptedError, LeaseLostErr
 from jobs.models import Job
 from jobs.run import RETRYABLE, JobRun
 from kb.audiences.models import Audience
-from kb.documents.models import Document
+from kb.documents.models import Document, KnowledgeBase
 from kb.documents.services import edit_document
 from kb.entries.models import Entry
 from kb.exceptions import InvalidKnowledgeError, SourceNotFoundError
@@ -175,18 +175,19 @@ class _Check:
     ) -> Import:
         # What is known of a document goes before the source's name, which may change.
         known = followed.document
-        source = known.source if known else self._new_name(listed.key)
-        upload = Upload(
-            file=io.BytesIO(content.content),
-            name=content.name,
-            knowledge_base=self._source.knowledge_base,
-            audience=audience,
-            source=source,
-            title=" ".join(listed.title.split())[:TITLE_LIMIT],
-            followed=self._source,
-        )
-        row = unfinished_import(upload, by=self._owner)
-        row = row or start_import(upload, by=self._owner)
+        with transaction.atomic():
+            source = known.source if known else self._new_name(listed.key)
+            upload = Upload(
+                file=io.BytesIO(content.content),
+                name=content.name,
+                knowledge_base=self._source.knowledge_base,
+                audience=audience,
+                source=source,
+                title=" ".join(listed.title.split())[:TITLE_LIMIT],
+                followed=self._source,
+            )
+            row = unfinished_import(upload, by=self._owner)
+            row = row or start_import(upload, by=self._owner)
 
         @contextmanager
         def writing(_done: int, _total: int | None) -> Iterator[None]:
@@ -196,8 +197,13 @@ class _Check:
         return run_import(row.pk, apply=True, writing=writing, check=self._run.check)
 
     def _new_name(self, key: str) -> str:
-        """Return what a new document is called: as none of another source is."""
+        """Return what a new document is called: as none of another source is.
+
+        Other checks of the knowledge base wait until the import that has it is there.
+        """
         source = self._source
+        bases = KnowledgeBase.objects.select_for_update(no_key=True)
+        bases.get(pk=source.knowledge_base_id)
         name = key if "://" in key else f"{source.name}/{key}"
         followed = FollowedDocument.objects.filter(
             document__knowledge_base=source.knowledge_base_id, document__source=name

@@ -1,7 +1,10 @@
 """A followed folder: what changes, what is proposed, who may see it, and what is refused."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
+from threading import Barrier, BrokenBarrierError
 
 import pytest
 from django.db import connection
@@ -17,7 +20,9 @@ from jobs.run import run_job
 from jobs.services import request_cancel
 from kb.entries.states import retire_entry, verify_entry
 from kb.exceptions import AudienceNotFoundError, InvalidKnowledgeError
+from kb.imports.services import start_import
 from kb.models import Document, Entry, Flag, FollowedSource, Import, Section
+from kb.sources import checking
 from kb.sources.checking import audience_for, follow_in_background
 from kb.sources.kinds import Bounds
 from kb.sources.kinds.interface import SourceBoundsError
@@ -482,6 +487,41 @@ def test_a_document_that_another_check_is_about_to_bring_is_left_to_it(folder):
     check(second)
 
     assert Document.objects.filter(source=f"Help/cards.md#{second.pk}").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_checks_at_once_give_their_documents_names_of_their_own(
+    directory, monkeypatch
+):
+    (directory / "cards.md").write_text(CARDS)
+    (directory / "loans").mkdir()
+    (directory / "loans" / "cards.md").write_text(LOANS)
+    first = follow("folder", directory / "loans")
+    FollowedSource.objects.filter(pk=first.pk).update(name="Old help")
+    second = follow("folder", directory)
+    FollowedSource.objects.filter(pk=first.pk).update(name="Help")
+    both = Barrier(2)
+
+    def start_with_the_other(*given, **options):
+        with suppress(BrokenBarrierError):  # where the other one waits for this one
+            both.wait(timeout=3)
+        return start_import(*given, **options)
+
+    monkeypatch.setattr(checking, "start_import", start_with_the_other)
+
+    def checked(source):
+        try:
+            with unrestricted("tests"):
+                return check(source)["new"]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        counts = list(pool.map(checked, (first, second)))
+
+    assert counts == [1, 2]
+    called = FollowedSource.objects.values_list("documents__document", flat=True)
+    assert (len(set(called)), Document.objects.count()) == (3, 3)
 
 
 def test_a_check_that_is_cancelled_says_nothing_of_its_source(folder):
