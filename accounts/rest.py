@@ -4,7 +4,8 @@ A strict field takes the JSON type it names. The library reads "5", 5.0 and true
 integer 5: a caller's mistake would be kept as knowledge.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any, NoReturn, TypeVar
@@ -32,35 +33,62 @@ from accounts.exceptions import NotFoundError, first_of
 from accounts.replica import reads_replica
 from accounts.roles import caller
 
+MAX_REPORTED = 20
+"""Errors of one request that are named; a caller who sends thousands gets no more."""
+
+
+_MAX_SHOWN = 80
+"""Characters of a wrong value that its error repeats."""
+
+
+def _shown(value: object) -> str:
+    """Return a value of a body as its error repeats it: as JSON, not all of a long one."""
+    text = json.dumps(value)
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} ..."
+
 
 class StrictCharField(serializers.CharField):
+    default_error_messages = {"invalid": "{input} is no text; send one in quotes."}
+
     def to_internal_value(self, data: object) -> str:
         if not isinstance(data, str):
-            self.fail("invalid")
+            self.fail("invalid", input=_shown(data))
         return super().to_internal_value(data)
 
 
 class StrictIntegerField(serializers.IntegerField):
+    default_error_messages = {
+        "invalid": "{input} is no whole number; send one such as 5, without quotes."
+    }
+
     def to_internal_value(self, data: object) -> int:
         if isinstance(data, bool) or not isinstance(data, int):
-            self.fail("invalid")
+            self.fail("invalid", input=_shown(data))
         return super().to_internal_value(data)
 
 
 class StrictFloatField(serializers.FloatField):
+    default_error_messages = {
+        "invalid": "{input} is no number; send one such as 0.5, without quotes."
+    }
+
     def to_internal_value(self, data: object) -> float:
         if isinstance(data, bool) or not isinstance(data, int | float):
-            self.fail("invalid")
+            self.fail("invalid", input=_shown(data))
         try:
             return super().to_internal_value(data)
         except OverflowError:  # an integer beyond every float
-            self.fail("invalid")
+            self.fail("invalid", input=_shown(data))
 
 
 class StrictBooleanField(serializers.BooleanField):
+    default_error_messages = {
+        "invalid": "{input} is neither true nor false; send one of them, without quotes."
+    }
+
     def to_internal_value(self, data: object) -> bool:
         if not isinstance(data, bool):
-            self.fail("invalid", input=data)
+            self.fail("invalid", input=_shown(data))
         return data
 
 
@@ -87,18 +115,20 @@ class _StrictRelatedField(serializers.RelatedField[Any, Any, Any]):
 class StrictPrimaryKeyField(
     _StrictRelatedField, serializers.PrimaryKeyRelatedField[Any]
 ):
+    default_error_messages = {
+        "incorrect_type": "{input} is no id; send a whole number, without quotes.",
+        "does_not_exist": "There is no {noun} {input}; send the id of one that you may see.",
+    }
+
     def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
         if isinstance(data, bool) or not isinstance(data, int):
-            self.fail("incorrect_type", data_type=type(data).__name__)
-        return super().to_internal_value(data)
-
-
-MAX_REPORTED = 20
-"""Errors of one request that are named; a caller who sends thousands gets no more."""
-
-
-_MAX_SHOWN = 80
-"""Characters of a wrong choice that its error repeats."""
+            self.fail("incorrect_type", input=_shown(data))
+        rows: Any = self.get_queryset()
+        try:
+            return rows.get(pk=data)
+        except rows.model.DoesNotExist:
+            noun = rows.model._meta.verbose_name
+            self.fail("does_not_exist", noun=noun, input=_shown(data))
 
 
 def listed_slugs(rows: QuerySet[Any], slug_field: str) -> str:
@@ -118,9 +148,11 @@ def no_such_row(rows: QuerySet[Any], slug_field: str, slug: str) -> str:
 class StrictSlugField(_StrictRelatedField, serializers.SlugRelatedField[Any]):
     """A row by its slug; the error of one that is not there lists those that are."""
 
+    default_error_messages = {"invalid": "{input} is no slug; send one in quotes."}
+
     def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
         if not isinstance(data, str):
-            self.fail("invalid")
+            self.fail("invalid", input=_shown(data))
         rows: Any = self.get_queryset()
         name = str(self.slug_field)
         row = None if "\0" in data else rows.filter(**{name: data}).first()
@@ -209,8 +241,9 @@ class StrictSerializer(serializers.Serializer[Any]):
             return
         needed = {name for name, field in self.fields.items() if field.required}
         if missing := sorted(needed - data.keys()):
-            said = [self.error_messages["required"]]
-            raise serializers.ValidationError(dict.fromkeys(missing, said))
+            raise serializers.ValidationError(
+                {name: self.fields[name].error_messages["required"] for name in missing}
+            )
 
 
 class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
@@ -318,31 +351,59 @@ def validated(
 ) -> dict[str, Any]:
     """Return what a body, or the parameters of an address, say, by a serializer."""
     read = serializer(data=given, **options)
-    _name_choices(read)
+    _say_remedies(read)
     read.is_valid(raise_exception=True)
     return dict(read.validated_data)
 
 
-def _name_choices(
+# What a field takes, by its class; the first that fits.
+_TAKES: Sequence[tuple[type[serializers.Field[Any, Any, Any, Any]], str]] = (
+    (serializers.BooleanField, "true or false"),
+    (serializers.IntegerField, "a whole number"),
+    (serializers.FloatField, "a number"),
+    (serializers.DateTimeField, "a moment such as 2027-03-31T09:00:00Z"),
+    (serializers.DateField, "a day such as 2027-03-31"),
+    (serializers.ListField, "a list"),
+    (serializers.ListSerializer, "a list"),
+    (serializers.DictField, "an object"),
+    (serializers.BaseSerializer, "an object"),
+    (serializers.PrimaryKeyRelatedField, "an id"),
+    (serializers.SlugRelatedField, "a slug"),
+    (serializers.ChoiceField, "one of its values"),
+    (serializers.CharField, "a text"),
+)
+
+
+def _say_remedies(
     field: Any,  # noqa: ANN401  # a field or serializer of the library's
     within: tuple[type, ...] = (),
 ) -> None:
-    """Let the error of a wrong choice list the right ones, wherever in `field` it is.
+    """Let errors say what is wrong and what to send, wherever in `field` it is.
 
-    A serializer that holds others of its own class (`within`), such as a tree's, ends there.
+    That of a wrong choice lists the right ones. A serializer that holds others of its own
+    class (`within`), such as a tree's, ends there.
     """
+    takes = next((said for kind, said in _TAKES if isinstance(field, kind)), "a value")
+    messages = field.error_messages
+    messages["required"] = f"It is missing; send {takes}."
+    messages["null"] = f"null is no value here; send {takes}" + (
+        "." if field.required else ", or leave the field out."
+    )
+    if isinstance(field, serializers.CharField):
+        messages["blank"] = "It is empty; send a text with something in it."
     if isinstance(field, serializers.ChoiceField):
         known = first_of([str(each) for each in field.choices], MAX_REPORTED)
         known = known.replace("{", "{{").replace("}", "}}")
-        field.error_messages["invalid_choice"] = (
+        messages["invalid_choice"] = (
             f'"{{input!s:.{_MAX_SHOWN}}}" is not a valid choice; there are: {known}.'
         )
     elif isinstance(field, serializers.Serializer):
+        messages["invalid"] = "An object, {{...}}, belongs here and not a {datatype}."
         if type(field) not in within:
             for each in field.fields.values():
-                _name_choices(each, (*within, type(field)))
+                _say_remedies(each, (*within, type(field)))
     elif hasattr(field, "child"):  # of a list or a dictionary
-        _name_choices(field.child, within)
+        _say_remedies(field.child, within)
 
 
 _Row = TypeVar("_Row", bound=Model)

@@ -20,7 +20,8 @@ from nescio.middleware import RequestIdFilter
 from qa.answers import asking
 from qa.answers.api import AnswerViewSet
 from qa.models import Answer
-from tests.factories import make_entry, make_staff, make_user
+from tests.clients import rest_client
+from tests.factories import make_curator, make_entry, make_staff, make_user
 
 
 @pytest.fixture
@@ -264,8 +265,52 @@ def test_a_validation_error_names_the_field_in_words_and_in_detail(client):
 
     error = error_of(response)
     assert error["code"] == "invalid"
-    assert error["message"] == "rating: This field is required."
-    assert error["detail"] == {"rating": ["This field is required."]}
+    assert error["message"] == "rating: It is missing; send one of its values."
+    assert error["detail"] == {"rating": ["It is missing; send one of its values."]}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"question": None}, "null is no value here; send a text."),
+        ({"question": 5}, "5 is no text; send one in quotes."),
+        ({"question": ["{0}"]}, '["{0}"] is no text; send one in quotes.'),
+        ({"question": " "}, "It is empty; send a text with something in it."),
+        ({}, "It is missing; send a text."),
+        ([], "An object, {...}, belongs here and not a list."),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_to_send(client, given, said):
+    make_entry()
+
+    response = client.post("/api/v1/ask", given, format="json")
+
+    assert said in error_of(response)["message"]
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "said"),
+    [
+        ("document", "five", '"five" is no id; send a whole number, without quotes.'),
+        (
+            "document",
+            987,
+            "There is no document 987; send the id of one that you may see.",
+        ),
+        ("document", None, ""),
+        ("confidence", "x" * 99, f'"{"x" * 79} ... is no number; send one such as 0.5'),
+        ("audience", 3, "3 is no slug; send one in quotes."),
+    ],
+)
+def test_what_an_entry_refers_to_is_refused_by_value(db, field, given, said):
+    entry = make_entry()
+    client = rest_client(make_curator())
+
+    response = client.patch(
+        f"/api/v1/entries/{entry.pk}", {field: given}, format="json"
+    )
+
+    assert said in (error_of(response)["message"] if said else response.text)
 
 
 @pytest.mark.parametrize("wrong", ["meh", "{0}%s", 5, ["up"], "x" * 1_000])
