@@ -552,11 +552,19 @@ def test_a_secret_leaves_no_trace(world, role, record_property):
 
 
 @pytest.mark.parametrize("role", ["member", "superuser"])
-def test_who_may_see_it_does_by_the_same_questions(world, role, record_property):
-    """The matrix can fail: the very questions show the secret to who may see it."""
+def test_who_may_see_it_does_by_the_same_questions(
+    world, role, record_property, pytestconfig
+):
+    """The matrix can fail: the very questions show the secret to who may see it.
+
+    Those that read are enough for that; the columns of the table want them all.
+    """
     asker = Asker(role)
 
     asked = list(questions(make_secret()))
+    if not pytestconfig.getoption("--leak-matrix"):
+        narrowed = {address for _, _, address, _ in lookups()}
+        asked = [e for e in asked if e[1] == "GET" and e[2] not in narrowed]
 
     got = ask_everything(asker, asked)
     by_route = routes_of(asked)
