@@ -20,6 +20,7 @@ from qa.votes.models import Vote
 Readers = Sequence[AbstractBaseUser | AnonymousUser]
 
 MAX_FOUND = 10
+_BY_MEANING = 3  # of those found that are kept for entries without the words
 _NEAREST = 5
 _VOTES = 500  # of a gap that are looked at, the newest
 # Whatever its confidence: an unsure entry near a gap is worth a look.
@@ -71,14 +72,19 @@ def entries_of(hits: Sequence[Evidence], entries: EntryQuerySet) -> list[Entry]:
 def entries_saying(
     words: str, knowledge_base: KnowledgeBase, readers: Readers
 ) -> list[Entry]:
-    """Return entries by words, then by meaning, that each of the readers may see."""
+    """Return entries by words, then by meaning, that each of the readers may see.
+
+    However many have the words, the nearest by meaning are among them: such as one that is
+    also asked about in these words, and says others.
+    """
     found = found_by(
         words,
         choosable(knowledge_base, readers),
         reader=readers[0],
         knowledge_base=knowledge_base,
     )
-    return [*found.by_words, *found.related][:MAX_FOUND]
+    by_words = max(MAX_FOUND - len(found.related), MAX_FOUND - _BY_MEANING)
+    return [*found.by_words[:by_words], *found.related][:MAX_FOUND]
 
 
 def choosable(knowledge_base: KnowledgeBase, readers: Readers) -> EntryQuerySet:

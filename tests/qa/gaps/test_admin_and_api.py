@@ -11,13 +11,16 @@ from django.utils import timezone
 from accounts.roles import Role
 from jobs.run import run_job
 from jobs.services import enqueue
+from kb.entries.wordings import add_wordings
 from qa.gaps import finding as gap_finding
+from qa.gaps.near_entries import entries_saying
 from qa.gaps.services import link
 from qa.models import Gap, Repeat
 from qa.votes.services import vote
 from tests.clients import rest_client
 from tests.factories import (
     make_audience,
+    make_curator,
     make_entries,
     make_entry,
     make_knowledge_base,
@@ -308,6 +311,17 @@ def test_entries_far_from_a_gap_are_found_by_words(client):
     assert hidden.text not in found
     gap.refresh_from_db()
     assert gap.entry == far
+
+
+def test_an_entry_also_asked_in_these_words_is_found_beside_many_that_have_them():
+    make_entries([f"The loan period of floor {n} is {n} weeks." for n in range(2, 14)])
+    meant, curator = make_entry("You may keep a book for three weeks."), make_curator()
+    add_wordings(meant, ["loan period"], by=curator)
+
+    found = entries_saying("loan period", meant.knowledge_base, [curator])
+
+    assert meant in found
+    assert len(found) == 10
 
 
 def test_gaps_are_taken_given_back_and_reopened_in_bulk(client):
