@@ -35,10 +35,10 @@ from qa.policies.services import (
 )
 
 from .own_questions.choosing import (
+    KNOWN,
     LEAST,
     MADE,
     NONE,
-    WRONG_BEFORE,
     Choice,
     Kind,
     Measured,
@@ -149,7 +149,7 @@ def calibrate_itself(
         least=least,
         # Made ones are easier than what people ask: where they fail, so would those.
         bearable=_BEARABLE * aim if is_judged else 0.0,
-        wrong_before=None if least == LEAST else WRONG_BEFORE,
+        known=() if least == LEAST else KNOWN,
     )
     choice = chosen(measured)
     settled = [each for each in measured if not each.is_doubtful]

@@ -2,7 +2,7 @@
 
 Angelopoulos et al., "Conformal Risk Control" (arXiv 2208.02814): the risk on n calibration
 points, with one more wrong one added, is compared with the target. Here that is
-(wrong + 1) / (shown + 1) among the shown, or what is known of the default threshold in place
+(wrong + 1) / (shown + 1) among the shown, or what is known of other knowledge bases in place
 of the one. What is unanswerable is made by leaving out: each
 question is asked once of everything and once of everything but its own entry.
 
@@ -36,10 +36,21 @@ LEAST: Final = 0.5  # no entry answers that more likely doesn't
 NONE: Final = 1.01  # no entry answers by itself
 # Of thresholds that show fewer, wrong shares jump about and break no lower threshold.
 ENOUGH: Final = 40
-# What is known of the default threshold before a knowledge base is asked: of the answers
-# shown to the questions of six support desks on which nothing was fitted 13 of 268 were
-# wrong (docs/reference/measured.md). It counts as much as `ENOUGH` of its own answers.
-WRONG_BEFORE: Final = 13 / 268
+# What is known before a knowledge base is asked: how many answers were shown, and how many
+# of them wrong, from a threshold on, to the questions of thirteen support desks on which
+# nothing was fitted (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of its own
+# answers. By as much as desks differ: of 22, 47 of 1,071 answers shown at the default were
+# wrong, with no more spread than chance gives (chi-squared 16.8, 21 degrees of freedom), for
+# which a beta distribution of their shares has to count at least 106, with 95 %.
+KNOWN: Final = (
+    (0.75, 639, 30),
+    (0.8, 624, 25),
+    (0.85, 594, 19),
+    (0.9, 549, 15),
+    (0.95, 437, 7),
+    (0.98, 238, 2),
+)
+KNOWN_COUNTS: Final = 100
 # How much more often than the safest threshold one may show wrong that shows more.
 _NEARLY: Final = 1.1
 _PLACES: Final = 10_000  # thresholds have four decimal places
@@ -78,6 +89,7 @@ class Measured:
         is_answerable: Whether an entry answers a labelled one.
         is_doubtful: Whether one expert alone says so of a labelled one, against the
             verifier.
+        entry: What a made one was made of: several of one entry count as one.
     """
 
     kind: Kind
@@ -87,6 +99,7 @@ class Measured:
     weight: float = 1.0
     is_answerable: bool = True
     is_doubtful: bool = False
+    entry: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,18 +151,19 @@ def choose(
     unanswerable: float = 0.5,
     least: float = LEAST,
     bearable: float = 0.0,
-    wrong_before: float | None = None,
+    known: Sequence[tuple[float, int, int]] = (),
 ) -> Choice:
     """Return the least threshold, of `least` or more, that keeps the share of wrong ones.
 
     At it (wrong + 1) / (shown + 1) is at most `target`, and at each higher one that shows
-    `ENOUGH`, wrong / shown. With `wrong_before`, the share of wrong ones among the shown
-    at `least` and above that is known from elsewhere, `ENOUGH` answers with that share are
-    added instead of one wrong one, where questions are enough to tell at all. The one that is added stands for the next question; held
+    `ENOUGH`, wrong / shown. The one that is added stands for the next question; held
     against higher thresholds too, it would break each of those that show next to nothing.
+    With what is `known` from elsewhere (thresholds, answers shown from there on, and wrong ones
+    among them), `KNOWN_COUNTS` such answers are added instead, at each threshold, where
+    questions are enough to tell at all.
     Counts are weighted so that the share `unanswerable` of all made questions has no answer,
-    half of them left out and half foreign, and add up to the questions asked. Labelled ones
-    have their own weights: of those nothing is assumed.
+    half of them left out and half foreign, and each entry that was asked for counts once.
+    Labelled ones have their own weights: of those nothing is assumed.
 
     Where none keeps the target and the safest threshold is wrong in at most the share
     `bearable`, it is the least one nearly as safe as that: to say nothing any more because
@@ -167,11 +181,12 @@ def choose(
     thresholds = np.union1d(table.thresholds(), [least])
     shown, wrong = table.counts(thresholds)
     could_be_earned = bool(1 / (shown[0] + 1) <= target)
-    more_shown, more_wrong = 1.0, 1.0
-    if wrong_before is not None and could_be_earned:
-        more_shown, more_wrong = ENOUGH, ENOUGH * wrong_before
-    holds = (wrong + more_wrong) / (shown + more_shown) <= target
+    holds = wrong + 1 <= target * (shown + 1)
     breaks = (shown >= ENOUGH) & (wrong > target * shown)
+    if known and could_be_earned:
+        more_shown, more_wrong = _known_at(thresholds, known)
+        holds = wrong + more_wrong <= target * (shown + more_shown)
+        breaks = (shown >= ENOUGH) & ~holds
     # From the highest down: whether none so far is broken by its counts.
     unbroken = np.logical_and.accumulate(~breaks[::-1])[::-1]
     found = thresholds[holds & unbroken & (thresholds >= least)]
@@ -191,6 +206,17 @@ def choose(
         wrong_share=wrong_share,
         answered_share=answered_share,
         curve=tuple(table.curve(thresholds)),
+    )
+
+
+def _known_at(
+    thresholds: Floats, known: Sequence[tuple[float, int, int]]
+) -> tuple[Floats, Floats]:
+    """Return how many of `KNOWN_COUNTS` answers each threshold shows, and of them wrong."""
+    at, shown, wrong = np.array(known, np.float64).T
+    return (
+        KNOWN_COUNTS * np.interp(thresholds, at, shown) / shown[0],
+        KNOWN_COUNTS * np.interp(thresholds, at, wrong) / shown[0],
     )
 
 
@@ -228,7 +254,7 @@ class _Table:
             is_own=is_own,
             weight=np.where(
                 is_made,
-                _weights(kinds, unanswerable),
+                _weights(kinds, unanswerable) * _share_of_entries(measured),
                 np.array([each.weight for each in measured]),
             ),
             clusters=clusters_of(rows),
@@ -285,7 +311,7 @@ class _Table:
 
 
 def _weights(kinds: NDArray[np.str_], unanswerable: float) -> Floats:
-    """Return what each made one counts; where a sort is missing the other has its share."""
+    """Return what each made question counts; where a sort is missing the other has its share."""
     counts = {kind: int((kinds == kind.value).sum()) for kind in MADE}
     without = [kind for kind in (Kind.LEFT_OUT, Kind.FOREIGN) if counts[kind]]
     asked = counts[Kind.OWN] + counts[Kind.FOREIGN]
@@ -295,6 +321,12 @@ def _weights(kinds: NDArray[np.str_], unanswerable: float) -> Floats:
     for kind, share in shares.items():
         weight[kinds == kind.value] = share * asked / max(counts[kind], 1)
     return weight
+
+
+def _share_of_entries(measured: Sequence[Measured]) -> float:
+    """Return how many entries there are for each question made of one."""
+    own = [each.entry for each in measured if each.kind is Kind.OWN]
+    return len({*own}) / len(own) if own and all(own) else 1.0
 
 
 def _ratio(part: Floats, whole: Floats) -> Statistic:

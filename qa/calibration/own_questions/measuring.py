@@ -99,10 +99,11 @@ class _Asking:
         }
         chance, shown = self._shown(question.text, found)
         is_right = any(piece.entry_id in right for piece in shown)
-        yield Measured(Kind.OWN, question.group, chance, is_right)
+        made_of = str(entry.pk)
+        yield Measured(Kind.OWN, question.group, chance, is_right, entry=made_of)
         rest = [piece for piece in found if piece.entry_id not in right]
         chance, _ = self._shown(question.text, rest)
-        yield Measured(Kind.LEFT_OUT, question.group, chance, False)
+        yield Measured(Kind.LEFT_OUT, question.group, chance, False, entry=made_of)
 
     def foreign(self, question: OwnQuestion) -> tuple[Measured, bool]:
         """Return what is measured, and whether an entry is as near as an answer."""

@@ -1,6 +1,7 @@
 """The threshold from own questions: what the counts allow, and no more."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 
 from qa.calibration.own_questions.choosing import (
     ENOUGH,
+    KNOWN,
     LEAST,
     MADE,
     NONE,
-    WRONG_BEFORE,
     Kind,
     Measured,
     choose,
@@ -280,18 +281,44 @@ def test_on_clustered_questions_the_target_holds_on_average_and_the_interval_oft
     assert np.mean(inside) >= 0.7  # chosen on the same questions, so not quite 95 %
 
 
-def test_a_few_slips_do_not_outweigh_what_is_known_of_the_default():
+def test_a_few_slips_do_not_outweigh_what_is_known_of_other_knowledge_bases():
     rows = many(60, [0.8] * 6 + [0.0] * 54, foreign=20)
     chosen = {"target": 0.05, "least": 0.75}
 
     assert choose(rows, **chosen).threshold == 0.9
-    assert choose(rows, wrong_before=WRONG_BEFORE, **chosen).threshold == 0.75
+    assert choose(rows, known=KNOWN, **chosen).threshold == 0.75
 
 
 def test_many_slips_do_outweigh_it_and_few_questions_gain_nothing_by_it():
-    hard = many(60, [0.8] * 12 + [0.0] * 48, foreign=20)
+    hard = many(60, [0.8] * 20 + [0.0] * 40, foreign=20)
     few = many(5, [0.8] + [0.0] * 4, foreign=2)
 
     for rows in (hard, few):
         alone = choose(rows, target=0.05, least=0.75)
-        assert choose(rows, target=0.05, least=0.75, wrong_before=0.02) == alone
+        assert choose(rows, target=0.05, least=0.75, known=KNOWN) == alone
+
+
+def test_wrong_ones_near_certainty_raise_it_no_further_than_what_is_known_bears():
+    rows = many(60, [0.8] * 6 + [0.94] * 4 + [0.0] * 50, foreign=20)
+    sure = [replace(row, probability=0.95) if row.is_right else row for row in rows]
+
+    assert choose(sure, target=0.05, least=0.75).threshold == 0.95
+    assert choose(sure, target=0.05, least=0.75, known=KNOWN).threshold == 0.94
+
+
+def test_several_questions_of_one_entry_count_as_one():
+    """Or a slip of one entry, asked in three ways, looks like evidence of three."""
+    once = many(60, [0.8] * 7 + [0.0] * 53, foreign=20)
+    rows = [replace(each, entry=str(at)) for at, each in enumerate(once)]
+    thrice = [each for each in rows for _ in range(3)]
+    apart = [replace(each, entry=str(at)) for at, each in enumerate(thrice)]
+
+    found, of_one, of_many = (
+        choose(each, target=0.05, least=0.75, known=KNOWN)
+        for each in (rows, thrice, apart)
+    )
+
+    for one, other in zip(found.curve, of_one.curve, strict=True):
+        assert one.wrong == pytest.approx(other.wrong)
+    assert found.threshold == of_one.threshold == 0.75
+    assert of_many.threshold == 0.8
