@@ -5,12 +5,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from .blocks import Block, Kind
+from .pdf_contents import contents_of
 from .pdf_parts import Line, Part, Table
 
 _NUMBER = re.compile(r"\d+")
 _ROMAN = re.compile(r"[ivxl]{1,6}", re.IGNORECASE)
-LEADERS = re.compile(r"(?:\.\s?|…){4,}")
-_ENTRY = re.compile(rf"(.{{1,200}}?)\s*{LEADERS.pattern}\s*\d{{1,4}}")  # of contents
 _MAX_LINES = 6  # of furniture at either end of a page
 _BLANK = 0.6  # between them and the text, in heights of a line
 
@@ -23,26 +22,33 @@ def without_furniture(
     """Return the pages without what recurs on them, and each such line once.
 
     Lines count that a page shares with two others, or with the only other one, outside
-    its text: what is left out by mistake is knowledge that nobody finds. So do entries
-    of a table of contents whose words are a line of their own elsewhere.
+    its text: what is left out by mistake is knowledge that nobody finds. So do tables
+    of contents.
     """
     known = _recurring(pages)
-    said = {part.text for page in pages for part in page if isinstance(part, Line)}
     texts: list[list[Part]] = []
     furniture: dict[_Place, Block] = {}
     for number, page in enumerate(pages, start=1):
         text: list[Part] = []
         for part in page:
-            if isinstance(part, Line) and (
-                _is_outside(part, page, known)
-                or ((entry := _ENTRY.fullmatch(part.text)) and entry[1] in said)
-            ):
+            if isinstance(part, Line) and _is_outside(part, page, known):
                 block = Block(Kind.FURNITURE, (part.text,), f"page {number}")
                 furniture.setdefault(_place(part), block)
             else:
                 text.append(part)
         texts.append(text)
-    return texts, list(furniture.values())
+    tables = contents_of(texts)
+    contents = [
+        Block(
+            Kind.FURNITURE,
+            tuple(row.text for row in rows),
+            f"page {rows[0].page + 1}",
+        )
+        for rows in tables
+    ]
+    gone = {id(part) for rows in tables for row in rows for part in row.parts}
+    texts = [[part for part in page if id(part) not in gone] for page in texts]
+    return texts, [*furniture.values(), *contents]
 
 
 def _place(line: Line) -> _Place:

@@ -18,7 +18,10 @@ from .pdf_tables import Box, cell_of, grids_of, ruled
 _BOLD = re.compile(r"bold|black|heavy|demi|medi$|cmbx", re.IGNORECASE)
 # What begins an item or a heading and may stand apart from its words.
 _BULLET = re.compile(r"[*\-\u2013•◦▪·●○■□‣➢o]|\(cid:\d+\)|[\ue000-\uf8ff]")
-_NUMBER = re.compile(r"\d{1,3}[.)]|[a-z][.)]|\d{1,2}(?:\.\d{1,2})+\.?")
+_NUMBER = re.compile(
+    r"\d{1,3}[.)]|[a-z][.)]|\((?:[a-z]|[ivx]{1,5}|\d{1,2})\)|\d{1,2}(?:\.\d{1,2})+\.?"
+)
+_QUOTE = "\"'\u00ab\u2018\u201c\u201e"  # that opens
 _MAX_DOT_SIZE = 6.0  # points
 _MAX_DOTS = 1_000  # on a page; a drawing has more
 _WIDEST_BLANK = 0.65  # between words of one line, in heights of it
@@ -144,7 +147,7 @@ def _follows(line: Sequence[Line], word: Line) -> bool:
     widest = _WIDEST_BLANK * height
     if len(line) == 1 and (
         _BULLET.fullmatch(last.text)
-        or (_NUMBER.fullmatch(last.text) and word.text[0].isalpha())
+        or (_NUMBER.fullmatch(last.text) and word.text.lstrip(_QUOTE)[:1].isalpha())
     ):
         widest = 4 * height
     return -0.3 * height < blank < widest

@@ -2,28 +2,33 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import median
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
-from .blocks import Block, Kind, bullet, table_row
-from .pdf_furniture import LEADERS
+from .blocks import Block, Kind, as_lead, bullet, table_row
+from .pdf_clauses import (
+    Number,
+    OpenHeadings,
+    Style,
+    following_lines,
+    number_of,
+    runs_on,
+    succeeds,
+)
+from .pdf_contents import LEADERS, plain
+from .pdf_layout import INDENT, depths, distance_of, pitch_of, rounded, with_rows_joined
 from .pdf_parts import Line, Part, Table
 from .pdf_words import HYPHEN, joined, words_of
 from .plain_text import ITEM
 
 _LARGER = 1.12  # than the text, of a heading's letters
 _MAX_HEADING_LENGTH = 150  # characters
+_MAX_HEADING_WORDS = 14  # of one known by its bold letters or its number
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,5})\.?\s+[^\W\d_]")
 _END = re.compile(r"[.!?:;][)\"”“']?$")
-_PITCH = 1.2  # from one line of a paragraph to the next, in sizes of a letter
-_NEXT_LINE = 1.25  # of that, at most, to a paragraph's next line
+_NEXT_LINE = 1.25  # of the usual distance of lines, at most, to a paragraph's next line
 _NEXT_ITEM = 2.2  # likewise, to a list's next item
-_INDENT = 3.0  # points from which on a line begins further in
-_COLUMN = 60.0  # likewise, in another column
 
-Style = tuple[float, bool, int]  # of a heading, the outermost's first
 Outline = Mapping[int, Sequence[tuple[int, str]]]  # levels and titles by 0-based page
 
 
@@ -69,9 +74,9 @@ class _Open:
 
 class _Reader:
     def __init__(self, pages: Sequence[Sequence[Part]], outline: Outline) -> None:
-        self._pages = [_with_rows_joined(page) for page in pages]
+        self._pages = [with_rows_joined(page) for page in pages]
         self._titles = {
-            number: {_plain(title): level for level, title in titles}
+            number: {plain(title): level for level, title in titles}
             for number, titles in outline.items()
         }
         lines = [
@@ -79,11 +84,14 @@ class _Reader:
         ]
         sizes: Counter[float] = Counter()
         for line in lines:
-            sizes[_rounded(line.size)] += len(line.text)
+            sizes[rounded(line.size)] += len(line.text)
         bold = sum(len(line.text) for line in lines if line.bold)
         self._size = sizes.most_common(1)[0][0] if sizes else 0.0
         self._is_bold = bold > sizes.total() / 2
-        self._pitch = _pitch(lines)
+        self._pitch = pitch_of(lines)
+        self._behind = following_lines(self._pages)
+        self._clause: Number = ()  # the last one that began
+        self._headings = OpenHeadings()
         self._words = words_of(pages)
         self._found: list[_Found] = []
         self._counts: Counter[tuple[int, Kind]] = Counter()
@@ -95,7 +103,7 @@ class _Reader:
             before: Part | None = None
             for part in page:
                 if isinstance(part, Line):
-                    self._take(part, number, _distance(before, part))
+                    self._take(part, number, distance_of(before, part))
                     self._table = None
                 else:
                     self._close()
@@ -114,42 +122,94 @@ class _Reader:
             and follows
             and not _END.search(now.last.text)
         )
+        number = self._begins_clause(line, is_inside=is_inside)
         style = self._style(line, page, is_inside=is_inside)
+        if not style and number and not is_inside and self._is_heading(line, page):
+            style = -rounded(line.size), True, len(number)
         is_item = ITEM.match(line.text) and not (
             is_inside and now and now.kind is Kind.PARAGRAPH and line.text[0].isdigit()
         )
+        if number:
+            self._clause = number
         if style:
             if now and now.style == style and follows:
                 now.items[-1].append(line)
             else:
                 self._begin(Kind.HEADING, line, page, style)
+                self._headings.begin(style, number)
+        elif number:
+            self._close()
+            if ended := self._headings.end_before(number):
+                self._found.append(_Found(Kind.HEADING, [""], page, "", ended))
+            self._begin(Kind.PARAGRAPH, line, page)
         elif is_item:
             is_near = distance is None or distance <= _NEXT_ITEM * self._pitch
             if now and now.kind is Kind.LIST and is_near:
                 now.items.append([line])
             else:
+                self._close(leads=is_near and distance is not None)
                 self._begin(Kind.LIST, line, page)
         elif now and self._goes_on(now, line, distance, follows=follows):
             now.items[-1].append(line)
         else:
             self._begin(Kind.PARAGRAPH, line, page)
 
-    def _style(self, line: Line, page: int, *, is_inside: bool) -> Style | None:
-        """Return how a line looks that may be a heading."""
+    def _style(self, line: Line, page: int, *, is_inside: bool = False) -> Style | None:
+        """Return how a line looks that is a heading by its letters or the outline."""
         numbered = _NUMBERED.match(line.text)
         depth = numbered[1].count(".") + 1 if numbered else 1
         bold = line.bold and not self._is_bold
-        size = _rounded(line.size)
+        size = rounded(line.size)
         if not any(map(str.isalpha, line.text)) or LEADERS.search(line.text):
             return None
         if line.size >= _LARGER * self._size:
             return -size, not bold, depth
         if is_inside or line.size < 0.9 * self._size:
             return None
-        if level := self._titles.get(page - 1, {}).get(_plain(line.text)):
+        if level := self._titles.get(page - 1, {}).get(plain(line.text)):
             return -size, not bold, max(depth, level)
-        is_short = len(line.text.split()) <= 14 and line.text[-1] not in ".,;:!"
-        return (-size, not bold, depth) if is_short and (bold or depth > 1) else None
+        is_short = (
+            len(line.text.split()) <= _MAX_HEADING_WORDS
+            and line.text[-1] not in ".,;:!"
+        )
+        return (-size, not bold, depth) if is_short and bold else None
+
+    def _begins_clause(self, line: Line, *, is_inside: bool) -> Number:
+        """Return the number of the clause that a line begins.
+
+        Not where a list's item holds it, and in the middle of a sentence only where it is
+        the next clause, at the left of the lines above.
+        """
+        now, number = self._open, number_of(line.text)
+        if not (number and now and now.kind is not Kind.HEADING):
+            return number
+        begin = now.items[0][0].x0
+        if now.kind is Kind.LIST and line.x0 > begin + INDENT:
+            return ()
+        is_next = line.x0 <= begin + INDENT and succeeds(number, self._clause)
+        return number if is_next or not is_inside else ()
+
+    def _is_heading(self, line: Line, page: int) -> bool:
+        """Tell whether a clause's line, in the letters of the text, is its heading.
+
+        It stands for itself, and something other than the next clause is below it.
+        """
+        if (
+            len(line.text.split()) > _MAX_HEADING_WORDS
+            or line.text[-1] in ".,;:!"
+            or line.size < 0.9 * self._size
+            or LEADERS.search(line.text)
+        ):
+            return False
+        behind = self._behind.get(id(line))
+        if not isinstance(behind, Line):
+            return behind is not None
+        number, below = number_of(line.text), number_of(behind.text)
+        if (below and len(below) <= len(number)) or self._style(behind, page):
+            return False
+        distance = distance_of(line, behind)
+        is_near = distance is None or distance <= _NEXT_LINE * self._pitch
+        return not (is_near and runs_on(line, behind, self._pages[page - 1]))
 
     def _goes_on(
         self, now: _Open, line: Line, distance: float | None, *, follows: bool
@@ -158,14 +218,18 @@ class _Reader:
         if now.kind is Kind.HEADING:
             return False
         if distance is None:
-            return not _END.search(now.last.text) and (
-                line.text[0].islower() or bool(HYPHEN.search(now.last.text))
+            return _hangs(now, line) or (
+                not _END.search(now.last.text)
+                and (line.text[0].islower() or bool(HYPHEN.search(now.last.text)))
             )
         begin = now.items[-1][0].x0
         if now.kind is Kind.LIST:
-            hangs = line.x0 > begin + _INDENT
+            hangs = line.x0 > begin + INDENT
             return follows or (hangs and distance <= _NEXT_ITEM * self._pitch)
-        is_indented = line.x0 > min(each.x0 for each in now.items[-1]) + _INDENT
+        its = now.items[-1]
+        if number_of(its[0].text):
+            its = its[1:] or [line]  # behind its number a clause may be further in
+        is_indented = line.x0 > min(each.x0 for each in its) + INDENT
         return follows and not (is_indented and _END.search(now.last.text))
 
     def _begin(
@@ -174,7 +238,8 @@ class _Reader:
         self._close()
         self._open = _Open(kind, page, [[line]], style)
 
-    def _close(self) -> None:
+    def _close(self, *, leads: bool = False) -> None:
+        """End the open block; a sentence that has no end leads to the list below it."""
         now, self._open = self._open, None
         if now is None:
             return
@@ -185,16 +250,26 @@ class _Reader:
             or (len(said[0].split()) > 4 and said[0].endswith((".", ",", ";")))
         ):
             kind, style = Kind.PARAGRAPH, None
-        elif kind is Kind.LIST and len(said) == 1:
+        elif kind is Kind.PARAGRAPH and leads and not _END.search(said[0]):
+            said = [as_lead(said[0].rstrip(",-\u2013\u2014 "))]
+        elif kind is Kind.LIST and len(said) == 1 and not self._is_led():
             kind, said = Kind.PARAGRAPH, [said[0].removeprefix("• ")]
         elif kind is Kind.LIST:
-            depths = _depths(item[0].x0 for item in now.items)
+            lefts = (item[0].x0 for item in now.items)
             said = [
                 "  " * depth + bullet(each)
-                for depth, each in zip(depths, said, strict=True)
+                for depth, each in zip(depths(lefts), said, strict=True)
             ]
         self._found.append(
             _Found(kind, said, now.page, self._place(now.page, kind), style)
+        )
+
+    def _is_led(self) -> bool:
+        last = self._found[-1] if self._found else None
+        return (
+            last is not None
+            and last.kind is Kind.PARAGRAPH
+            and last.lines[-1].endswith(":")
         )
 
     def _place(self, page: int, kind: Kind) -> str:
@@ -240,7 +315,7 @@ class _LastTable:
 
 def _same(some: Sequence[float], others: Sequence[float]) -> bool:
     return len(some) == len(others) and all(
-        abs(a - b) < 2 * _INDENT for a, b in zip(some, others, strict=True)
+        abs(a - b) < 2 * INDENT for a, b in zip(some, others, strict=True)
     )
 
 
@@ -250,63 +325,12 @@ def _said(row: Sequence[str]) -> str:
     return f"{first}: {', '.join(rest)}" if rest else first
 
 
-def _pitch(lines: Sequence[Line]) -> float:
-    """Return the usual distance of lines within a paragraph, in sizes of a letter."""
-    found = [
-        (b.top - a.top) / b.size
-        for a, b in pairwise(lines)
-        if b.size and a.size == b.size and a.shares_width(b)
-        if b.text[0].isalpha() and not b.text[0].isupper()
-    ]
-    return median([each for each in found if 0.8 < each < 3] or [_PITCH])
-
-
-def _distance(above: Part | None, line: Line) -> float | None:
-    if not isinstance(above, Line) or not (line.size and above.size):
-        return None
-    distance = (line.top - above.top) / max(line.size, above.size)
-    return distance if distance > 0 and above.shares_width(line) else None
-
-
-def _with_rows_joined(page: Sequence[Part]) -> list[Part]:
-    """Return a page with what was written side by side as one line."""
-    parts: list[Part] = []
-    for part in page:
-        last = parts[-1] if parts else None
-        if (
-            isinstance(last, Line)
-            and isinstance(part, Line)
-            and part.x0 >= last.x1
-            and last.size == part.size
-            and last.is_beside(part)
-        ):
-            parts[-1] = replace(
-                last,
-                text=f"{last.text} {part.text}",
-                x1=part.x1,
-                bold=last.bold and part.bold,
-            )
-        else:
-            parts.append(part)
-    return parts
-
-
-def _depths(lefts: Iterable[float]) -> Iterator[int]:
-    """Yield how deep each item of a list is, by where it begins."""
-    outer: list[float] = []
-    for left in lefts:
-        if outer and left > outer[-1] + _COLUMN:
-            outer = [left]  # the list goes on in the next column
-        while outer and left < outer[-1] - _INDENT:
-            outer.pop()
-        if not outer or left > outer[-1] + _INDENT:
-            outer.append(left)
-        yield len(outer) - 1
-
-
-def _rounded(size: float) -> float:
-    return round(size * 2) / 2
-
-
-def _plain(text: str) -> str:
-    return "".join(filter(str.isalnum, text.casefold()))
+def _hangs(now: _Open, line: Line) -> bool:
+    """Tell whether a line is further in than its clause's number, as those before it."""
+    first, *others = now.items[-1]
+    return (
+        now.kind is Kind.PARAGRAPH
+        and bool(number_of(first.text) and others)
+        and now.last.x0 > first.x0 + INDENT
+        and abs(line.x0 - now.last.x0) < INDENT
+    )
