@@ -82,7 +82,7 @@ def make_merged_docx(rows: int) -> bytes:
     return out.getvalue()
 
 
-def make_excel(**sheets: list[list[object]]) -> bytes:
+def make_excel(**sheets: Sequence[Sequence[object]]) -> bytes:
     """Make a workbook of sheets by their names."""
     book = openpyxl.Workbook()
     book.remove(book.active)

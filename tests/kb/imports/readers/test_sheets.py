@@ -1,6 +1,7 @@
 """Sheets of Excel on which several tables stand, with headings of two rows and notes."""
 
 import io
+from collections.abc import Sequence
 
 import openpyxl
 import pytest
@@ -10,7 +11,7 @@ from kb.imports.readers import BadRow, Fact, UnreadColumns
 
 from .files import facts, items, make_excel
 
-Rows = list[list[object]]
+Rows = Sequence[Sequence[object]]
 
 SCHEDULE: Rows = [
     ["Bank - fees from 1 October 2026"],
@@ -84,7 +85,7 @@ def test_tables_below_each_other_are_read_each_with_its_headings(areas):
 
 
 def test_a_row_keeps_its_key_when_its_fee_and_the_sheets_title_change():
-    later: Rows = [["Bank - fees from 1 May 2027"], *SCHEDULE[1:]]
+    later: list[Sequence[object]] = [["Bank - fees from 1 May 2027"], *SCHEDULE[1:]]
     later[11] = ["Small", "£150"]
 
     before, after = (facts("a.xlsx", make_excel(A=rows)) for rows in (SCHEDULE, later))
@@ -190,7 +191,7 @@ def test_a_table_that_is_not_understood_says_where_and_the_others_are_read():
     rows: Rows = [
         *[["Table 1"], *SAVINGS, []],
         *[["Table 2"], ["Size", "Rent", "Rent"], ["Small", "£140", "£9"], []],
-        *[["Table 3"], ["Size", None, "Rent"], ["Small", "x", "£140"], []],
+        *[["Table 3"], ["Size", "", "Rent"], ["Small", "x", "£140"], []],
         *[["Table 4"], *LOANS, ["Boat", "9 years", "new"]],
     ]
 

@@ -283,10 +283,9 @@ def test_on_clustered_questions_the_target_holds_on_average_and_the_interval_oft
 
 def test_a_few_slips_do_not_outweigh_what_is_known_of_other_knowledge_bases():
     rows = many(60, [0.8] * 6 + [0.0] * 54, foreign=20)
-    chosen = {"target": 0.05, "least": 0.75}
 
-    assert choose(rows, **chosen).threshold == 0.9
-    assert choose(rows, known=KNOWN, **chosen).threshold == 0.75
+    assert choose(rows, target=0.05, least=0.75).threshold == 0.9
+    assert choose(rows, target=0.05, least=0.75, known=KNOWN).threshold == 0.75
 
 
 def test_many_slips_do_outweigh_it_and_few_questions_gain_nothing_by_it():
