@@ -51,8 +51,6 @@ from qa.policies import services
 from qa.policies.models import Policy
 from qa.policies.services import lacking
 
-# Of a version alone: what an answer keeps of it is only whether labelled answers did.
-
 
 class CertificateSerializer(serializers.ModelSerializer[Certificate]):
     """That at most so much of what is shown is wrong, and how that is known."""
