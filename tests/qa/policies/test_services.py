@@ -121,6 +121,9 @@ def test_own_questions_are_named_where_they_chose_the_thresholds(policy):
     assert found is Calibration.SELF_CALIBRATED
     labelled = replace(value, is_calibrated=True)
     assert current_calibration(labelled, found_by) is Calibration.CURRENT
+    # One that the playground tries is not kept.
+    tried = Policy(knowledge_base=policy.knowledge_base, name="tried")
+    assert not tried.as_value().is_self_calibrated
 
 
 @pytest.mark.parametrize("changed", ["embedder", "method"])
