@@ -175,4 +175,4 @@ def test_a_role_that_lacks_a_part_is_refused_also_in_a_change(directory, role):
     refused = change(directory, "olga", knowledge_roles=[role])
 
     assert refused.status_code == 400
-    assert "required" in str(refused.json()["error"]["detail"])
+    assert "It is missing" in str(refused.json()["error"]["detail"])
