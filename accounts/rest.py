@@ -43,7 +43,7 @@ _MAX_SHOWN = 80
 
 def _shown(value: object) -> str:
     """Return a value of a body as its error repeats it: as JSON, not all of a long one."""
-    text = json.dumps(value)
+    text = json.dumps(value, default=str)  # a form may send a file for a text
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} ..."
 
 

@@ -357,3 +357,13 @@ def test_a_broken_pipeline_is_a_500_without_internals(client, monkeypatch):
 
     assert response.status_code == 500
     assert "secret" not in json.dumps(error_of(response))
+
+
+def test_a_file_in_place_of_a_slug_is_the_callers_mistake(db):
+    curator = rest_client(make_curator())
+    given = {"audience": io.BytesIO(b"agents"), "file": io.BytesIO(b"Text.")}
+
+    refused = curator.post("/api/v1/imports", given, format="multipart")
+
+    assert refused.status_code == 400
+    assert "is no slug" in str(error_of(refused)["detail"]["audience"])
