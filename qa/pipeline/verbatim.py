@@ -6,6 +6,9 @@ must agree too. Nor do large ones tell two questions apart: of a short one a sli
 a plural moves the vector far, so a question in the same words in the same order is no distance away.
 """
 
+from collections.abc import Sequence
+from operator import itemgetter
+
 from kb.text.slips import is_slip
 from kb.text.terms import Terms, question_kind, stem, terms
 from kb.text.vocabulary import OPPOSITES, ORDERING
@@ -25,18 +28,23 @@ def match_verbatim(
     What hard refusal would not let pass is never returned: a smaller alpha can only
     refuse more.
     """
+    asked = _stems(question.text)
     pairs = sorted(
-        (p for p in retrieval.evidence if p.questions and p.is_verified),
-        key=lambda piece: _distance(question.text, piece),
+        (
+            (_distance(question.text, asked, piece), piece)
+            for piece in retrieval.evidence
+            if piece.questions and piece.is_verified
+        ),
+        key=itemgetter(0),
     )
-    nearest = next(iter(pairs), None)
-    match = next((p for p in pairs if _may_match(question.text, p, policy)), None)
-    shown = match or nearest
+    match = next((p for p in pairs if _may_match(question.text, *p, policy)), None)
+    distance, shown = match or next(iter(pairs), (None, None))
     values = {
-        "question_distance": _distance(question.text, shown) if shown else None,
+        "question_distance": distance,
         "same_words": float(_asks_for(question.text, shown)) if shown else None,
     }
-    return VerbatimMatch(match, judge(Gate.VERBATIM, values, policy).signals)
+    found = match[1] if match else None
+    return VerbatimMatch(found, judge(Gate.VERBATIM, values, policy).signals)
 
 
 def asks_the_same(question: str, known: str) -> bool:
@@ -62,30 +70,33 @@ def is_denied(question: str, piece: Evidence) -> bool:
     return any(asks_the_same(question, denied) for denied in piece.denied)
 
 
-def _may_match(question: str, piece: Evidence, policy: Policy) -> bool:
+def _may_match(question: str, distance: float, piece: Evidence, policy: Policy) -> bool:
     return (
-        0 < policy.verbatim_distance >= _distance(question, piece)
+        0 < policy.verbatim_distance >= distance
         and piece.ratio < policy.alpha
         and _asks_for(question, piece)
         and not is_denied(question, piece)
     )
 
 
-def _distance(question: str, piece: Evidence) -> float:
-    is_same = any(_in_the_same_order(question, known) for known in piece.questions)
+def _distance(question: str, asked: Sequence[str], piece: Evidence) -> float:
+    """Return a piece's distance; 0 where nothing but endings and a slip is apart.
+
+    Args:
+        asked: The stems of the question, small words included.
+    """
+    is_same = any(
+        len(known) == len(asked)
+        and all(a == b or is_slip(a, b) for a, b in zip(asked, known, strict=True))
+        and asks_the_same(question, text)
+        for text in piece.questions
+        for known in (_stems(text),)
+    )
     return 0.0 if is_same else piece.distance
 
 
-def _in_the_same_order(question: str, known: str) -> bool:
-    """Tell whether nothing but endings and a slip is apart, small words included."""
-    ours, theirs = (
-        [stem(said) for said, _ in tokens(text)] for text in (question, known)
-    )
-    return (
-        len(ours) == len(theirs)
-        and all(a == b or is_slip(a, b) for a, b in zip(ours, theirs, strict=True))
-        and asks_the_same(question, known)
-    )
+def _stems(text: str) -> list[str]:
+    return [stem(said) for said, _ in tokens(text)]
 
 
 def _asks_for(question: str, piece: Evidence) -> bool:
