@@ -209,7 +209,7 @@ class PolicyAdmin(BaseAdmin):
         return rows.annotate(
             answers_count=count_of(Answer.objects.all(), "policy"),
             has_drifted=has_drifted(),
-            from_own_questions=self_calibrated(),
+            is_self_calibrated=self_calibrated(),
             **running,
         )
 
