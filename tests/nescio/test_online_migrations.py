@@ -27,7 +27,7 @@ THE_BEGINNING = {
 }
 LENGTHENED = {("qa", "0002_self_calibrated_answers")}
 """That only lengthen a varchar, which writes to the catalogue alone: the linter can't tell it
-from a change of type that writes each row anew."""
+from a change of type that rewrites each row."""
 _LATER = """
 from django.db import migrations, models
 

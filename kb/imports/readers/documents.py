@@ -153,10 +153,8 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
             if lead.kind is Kind.CAPTION:
                 before, last = [], as_lead(lead.text)
             elif before and not any(map(str.isalpha, before[0])):
-                before, last = (
-                    [],
-                    lead.text,
-                )  # the number of a clause: "4.1. We pay for:"
+                # The number of a clause: "4.1. We pay for:".
+                before, last = [], lead.text
             if before:
                 yield Block(lead.kind, (f"{before[0]}.",), lead.place)
             yield Block(block.kind, (last, *block.lines), lead.place)

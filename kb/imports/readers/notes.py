@@ -9,9 +9,10 @@ from .header import Row
 from .stacked import Line, Table
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_MARK = rf"[{_RAISED}]+|\*{{1,3}}|†+|‡+|\[\d{{1,2}}\]|\(?\d{{1,2}}\)"
+_SIGN = rf"[{_RAISED}]+|\*{{1,3}}|†+|‡+|\[\d{{1,2}}\]"
+_MARK = rf"{_SIGN}|\(?\d{{1,2}}\)"
 _NOTE = re.compile(rf"(?P<mark>{_MARK})(?!\*)\s*(?=[^\W\d_]|\S{{3}}|\S+ )\S.*")
-_OF_ITS_OWN = re.compile(rf"[{_RAISED}]+|\*{{1,3}}|†+|‡+|\[\d{{1,2}}\]")
+_OF_ITS_OWN = re.compile(_SIGN)
 _INTRODUCED = re.compile(
     r"(?:foot)?notes?|(?:fu(?:ß|ss)note|anmerkung)(?:en)?|hinweise?", re.IGNORECASE
 )

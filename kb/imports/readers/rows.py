@@ -59,7 +59,7 @@ def fact_of(row: Row) -> Fact | BadRow:
         question = _LINE_END.sub(" ", asked)
         if answer.strip() and not question.strip():
             return BadRow(row.place, "It has an answer and no question.")
-        said = without_salutation(answer) if answer.strip() else text
+        said = _without_salutation(answer) if answer.strip() else text
         if question.strip() and not said.strip():
             return BadRow(row.place, "It has a question and no answer.")
         return Fact(
@@ -80,7 +80,7 @@ def fact_of(row: Row) -> Fact | BadRow:
         return BadRow(row.place, str(error))
 
 
-def without_salutation(reply: str) -> str:
+def _without_salutation(reply: str) -> str:
     """Return a prepared reply without the lines that fill in a name, and what closes it.
 
     Only where there is a placeholder: other words are the answer's own.

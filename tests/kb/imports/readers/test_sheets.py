@@ -48,7 +48,7 @@ def make_merged(rows: Rows, *areas: str, bold: tuple[int, ...] = ()) -> bytes:
     return out.getvalue()
 
 
-def told(rows: Rows) -> list[str]:
+def texts_of(rows: Rows) -> list[str]:
     """Return the facts in short: what they stand under, and their last lines."""
     return [
         " / ".join([*fact.headings, *fact.text.split("--- | ---\n")[-1].split("\n")])
@@ -165,7 +165,7 @@ def test_notes_below_each_table_are_its_own():
         *[[], ["Notes:"], ["* From May."], ["² Not of an area."]],
     ]
 
-    assert told(rows) == [
+    assert texts_of(rows) == [
         "Table 1 / Instant* | 1.5% / * New customers.",
         "Table 1 / Fixed | 3% 1) / 1) Variable.",
         "Table 2 / Small* | £140 / * From May.",
@@ -176,7 +176,7 @@ def test_notes_below_each_table_are_its_own():
 
 def test_a_headings_note_stands_behind_each_row_and_an_answers_behind_it():
     rows: Rows = [["Product", "Rate †"], *SAVINGS[1:], ["†", "Per year"]]
-    assert told(rows) == ["Instant | 1.5% / † Per year", "Fixed | 3% / † Per year"]
+    assert texts_of(rows) == ["Instant | 1.5% / † Per year", "Fixed | 3% / † Per year"]
     rows = [["Question", "Answer"], ["How much?", "£5 ¹, £9 ²"], ["¹ Now.\n² Later."]]
     (fact,) = facts("a.xlsx", make_excel(A=rows))
     assert fact.text == "£5 ¹, £9 ²\n¹ Now.\n² Later."
@@ -184,7 +184,7 @@ def test_a_headings_note_stands_behind_each_row_and_an_answers_behind_it():
 
 def test_what_is_said_last_of_a_table_in_few_words_is_not_lost():
     rows: Rows = [["Product", "Rate", "Note"], ["Fixed", "3%", ""], ["With VAT"]]
-    assert told(rows) == ["Fixed | 3% |", "With VAT"]
+    assert texts_of(rows) == ["Fixed | 3% |", "With VAT"]
 
 
 def test_a_table_that_is_not_understood_says_where_and_the_others_are_read():
