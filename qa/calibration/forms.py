@@ -191,7 +191,7 @@ def read_desk(request: HttpRequest, pk: int) -> Desk:
     knowledge_base = row_at(KnowledgeBase.objects.all(), pk=pk)
     chosen: QueryDict = request.POST if request.method == "POST" else request.GET
     rows = knowledge_base.policies.annotate(
-        has_drifted=has_drifted(), is_self_calibrated=self_calibrated()
+        has_drifted=has_drifted(), from_own_questions=self_calibrated()
     )
     rows = rows.select_related("certificate", "created_by")
     policies: tuple[Policy, ...] = tuple(rows.order_by("-created_at", "-pk"))

@@ -209,7 +209,7 @@ class PolicyAdmin(BaseAdmin):
         return rows.annotate(
             answers_count=count_of(Answer.objects.all(), "policy"),
             has_drifted=has_drifted(),
-            is_self_calibrated=self_calibrated(),
+            from_own_questions=self_calibrated(),
             **running,
         )
 

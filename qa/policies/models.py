@@ -120,10 +120,13 @@ class Policy(models.Model):
     def is_self_calibrated(self) -> bool:
         """Whether own questions chose its thresholds.
 
-        A query, unless `self_calibrated` was read with the row by this name. Of one that is
-        not kept, as in the playground, they did not.
+        A query, unless `self_calibrated` was read with the row as `from_own_questions`. Of
+        one that is not kept, as in the playground, they did not.
         """
-        return self.pk is not None and self.self_calibrations.exists()
+        read: bool | None = getattr(self, "from_own_questions", None)
+        if read is None:
+            return self.pk is not None and self.self_calibrations.exists()
+        return read
 
     def as_value(self) -> PolicyValue:
         """Return the frozen value that the pipeline decides by."""
