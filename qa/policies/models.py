@@ -125,7 +125,7 @@ class Policy(models.Model):
         """
         read: bool | None = getattr(self, "from_own_questions", None)
         if read is None:
-            return not self._state.adding and self.self_calibrations.exists()
+            return bool(self.pk) and self.self_calibrations.exists()
         return read
 
     def as_value(self) -> PolicyValue:
