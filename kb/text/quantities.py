@@ -1,7 +1,8 @@
 """The quantities of a sentence: amounts with their units, moments, what is counted.
 
 Two quantities can be compared where they are of one dimension: money of one currency,
-percent, durations, masses, clock times, days, weekdays, or numbers of the same thing.
+percent, durations, frequencies, masses, clock times, days, weekdays, or numbers of the
+same thing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from .terms import canonical_number
 from .words import Span, Word, starts_with_digit
 
 _SAME: Final = 0.04  # of the larger: 30 days are one month, 4 weeks are not
+_BY_DAYS: Final = frozenset({"duration", "frequency"})
 _MAX_DIGITS: Final = 16  # what a longer one counts, nobody compares
 _NOON: Final = {"noon": 720.0, "midday": 720.0, "mittag": 720.0}
 
@@ -22,8 +24,9 @@ class Quantity:
     """A value with its dimension.
 
     Attributes:
-        dimension: Such as "money:euro", "percent", "duration" (days), "clock" (minutes
-            since midnight), "weekday" (0 is Monday), "date", "ordinal", "count".
+        dimension: Such as "money:euro", "percent", "duration" (days), "frequency" (times
+            a day), "clock" (minutes since midnight), "weekday" (0 is Monday), "date",
+            "ordinal", "count".
         value: In the dimension's common unit. A date is year * 10,000 + month * 100 +
             day, with 0 for what is not said.
         counted: Stem of what a count counts, "" elsewhere.
@@ -41,7 +44,7 @@ class Quantity:
         if self.dimension == "date":
             return _same_date(int(self.value), int(other.value))
         largest = max(abs(self.value), abs(other.value))
-        tolerance = _SAME if self.dimension == "duration" else 1e-9
+        tolerance = _SAME if self.dimension in _BY_DAYS else 1e-9
         return abs(self.value - other.value) <= tolerance * largest
 
 
@@ -188,6 +191,35 @@ def _ordinal(words: Sequence[Word], at: int) -> Quantity | None:
     return None
 
 
+def _frequency(words: Sequence[Word], at: int) -> Quantity | None:
+    """Read "three times a day", "twice daily" and "every eight hours"."""
+    said = words[at].said
+    if said in {"every", "alle"}:
+        step = _word_at(words, at + 1)
+        every = 2.0 if step in {"other", "second"} else step and parse_number(step)
+        last, times = at + 2, 1.0
+    else:
+        number = vocabulary.REPETITIONS.get(said) or parse_number(said)
+        last, times, every = at + 1, number or 0.0, 1.0
+        if said not in vocabulary.REPETITIONS:
+            if _word_at(words, last) not in {"times", "mal"}:
+                return None
+            last += 1
+        while _word_at(words, last) in {"a", "an", "in", "per", "each", "every", "pro"}:
+            last += 1
+    period = _days(_word_at(words, last))
+    if not (period and every and times):
+        return None
+    positions = range(at, last + 1)
+    return _quantity(words, positions, "frequency", times / (period * every))
+
+
+def _days(said: str) -> float | None:
+    """Return the length of a unit of time, of "day" and of "daily"."""
+    dimension, days = vocabulary.UNITS.get(said, ("", 0.0))
+    return days if dimension == "duration" else vocabulary.PERIODS.get(said)
+
+
 def _amount(words: Sequence[Word], at: int) -> Quantity | None:
     """Read a number with the unit that follows it, or the currency before it."""
     positions = [at]
@@ -246,4 +278,4 @@ def _parts(date: int) -> tuple[int, int, int]:
     return date // 10_000, date // 100 % 100, date % 100
 
 
-_READERS: Final = (_date, _clock, _weekday, _ordinal, _amount)
+_READERS: Final = (_date, _clock, _weekday, _ordinal, _frequency, _amount)

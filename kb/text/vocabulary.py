@@ -58,6 +58,8 @@ REVERSALS: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = tuple(
 )
 ORDERING = _words("ordering")
 NUMBER_WORDS = _numbered("number_words")
+REPETITIONS = _numbered("repetitions")
+PERIODS = _numbered("periods")  # in days
 SCALES: dict[str, float] = _LISTS["scales"]
 ORDINALS = _numbered("ordinals")
 MONTHS = _numbered("months")
