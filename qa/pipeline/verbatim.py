@@ -4,10 +4,13 @@ An entry is asked for by its own question, if it has one, and by those in other 
 experts confirmed. Small distances alone do not tell "gold card fee" from "silver card fee", so the words
 must agree too. Nor do large ones tell two questions apart: of a short one a slip of the pen or
 a plural moves the vector far, so a question in the same words in the same order is no distance away.
+Of "info on swimming lessons, please" the words are those of the topic.
 """
 
+import re
 from collections.abc import Sequence
 from operator import itemgetter
+from typing import Final
 
 from kb.text.slips import is_slip
 from kb.text.terms import Terms, question_kind, stem, terms
@@ -28,20 +31,21 @@ def match_verbatim(
     What hard refusal would not let pass is never returned: a smaller alpha can only
     refuse more.
     """
-    asked = _stems(question.text)
+    texts = tuple(dict.fromkeys((question.text, _without_frame(question.text))))
+    asked = [(text, _stems(text)) for text in texts]
     pairs = sorted(
         (
-            (_distance(question.text, asked, piece), piece)
+            (_distance(asked, piece), piece)
             for piece in retrieval.evidence
             if piece.questions and piece.is_verified
         ),
         key=itemgetter(0),
     )
-    match = next((p for p in pairs if _may_match(question.text, *p, policy)), None)
+    match = next((p for p in pairs if _may_match(texts, *p, policy)), None)
     distance, shown = match or next(iter(pairs), (None, None))
     values = {
         "question_distance": distance,
-        "same_words": float(_asks_for(question.text, shown)) if shown else None,
+        "same_words": float(_asks_for(texts, shown)) if shown else None,
     }
     found = match[1] if match else None
     return VerbatimMatch(found, judge(Gate.VERBATIM, values, policy).signals)
@@ -70,37 +74,59 @@ def is_denied(question: str, piece: Evidence) -> bool:
     return any(asks_the_same(question, denied) for denied in piece.denied)
 
 
-def _may_match(question: str, distance: float, piece: Evidence, policy: Policy) -> bool:
+def _may_match(
+    texts: Sequence[str], distance: float, piece: Evidence, policy: Policy
+) -> bool:
     return (
         0 < policy.verbatim_distance >= distance
         and piece.ratio < policy.alpha
-        and _asks_for(question, piece)
-        and not is_denied(question, piece)
+        and _asks_for(texts, piece)
+        and not any(is_denied(text, piece) for text in texts)
     )
 
 
-def _distance(question: str, asked: Sequence[str], piece: Evidence) -> float:
+def _distance(asked: Sequence[tuple[str, Sequence[str]]], piece: Evidence) -> float:
     """Return a piece's distance; 0 where nothing but endings and a slip is apart.
 
     Args:
-        asked: The stems of the question, small words included.
+        asked: The question, as it is and without its frame, with its stems, small words
+            included.
     """
     is_same = any(
-        len(known) == len(asked)
-        and all(a == b or is_slip(a, b) for a, b in zip(asked, known, strict=True))
-        and asks_the_same(question, text)
-        for text in piece.questions
-        for known in (_stems(text),)
+        len(known) == len(stems)
+        and all(a == b or is_slip(a, b) for a, b in zip(stems, known, strict=True))
+        and asks_the_same(text, other)
+        for other in piece.questions
+        for known in (_stems(other),)
+        for text, stems in asked
     )
     return 0.0 if is_same else piece.distance
+
+
+# What only says that somebody asks, before and after a topic.
+_INFORMATION: Final = "(?:infos?|information|details|informationen)"
+_FRAME: Final = re.compile(
+    rf"""^\W*(?:(?:hi|hello|hey|hallo|please|bitte)\b\W*)*
+        (?:(?:(?:tell\ me|(?:i\ )?(?:need|want)|looking\ for)\s+)?
+           (?:(?:more|some|any)\s+)?
+           (?:{_INFORMATION}\s+(?:on|about|for|zu|über)|about|regarding|concerning)\s+)?
+      |(?:\W+(?:infos?|information|informationen))?(?:\W+(?:please|pls|thanks|thank\ you|bitte|danke))*\W*$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def _without_frame(question: str) -> str:
+    return _FRAME.sub("", question) or question
 
 
 def _stems(text: str) -> list[str]:
     return [stem(said) for said, _ in tokens(text)]
 
 
-def _asks_for(question: str, piece: Evidence) -> bool:
-    return any(asks_the_same(question, known) for known in piece.questions)
+def _asks_for(texts: Sequence[str], piece: Evidence) -> bool:
+    return any(
+        asks_the_same(text, known) for text in texts for known in piece.questions
+    )
 
 
 def _same_words(ours: Terms, theirs: Terms) -> bool:

@@ -213,6 +213,11 @@ def test_what_an_expert_denied_is_not_shown_for_the_same_words():
     [
         ("Swimming lesson", 0.41),
         ("swiming lessons?", 0.84),
+        ("Hi, info on swimming lessons please", 0.84),
+        ("swimming lessons information, thanks!", 0.84),
+        ("tell me about swimming lessons", 0.84),
+        ("infos zu swimming lessons bitte", 0.84),
+        ("information on teaching swimming lessons", None),
         ("Lessons of swimming", None),
     ],
 )
