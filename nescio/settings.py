@@ -386,8 +386,14 @@ LANGUAGE_SERVER_TIMEOUT_SECONDS = env.float(
     "NESCIO_LANGUAGE_SERVER_TIMEOUT_SECONDS", default=60.0
 )
 LANGUAGE_SERVER_RETRIES = env.int("NESCIO_LANGUAGE_SERVER_RETRIES", default=2)
-# Whether the nightly search for conflicts asks the language model where it is unsure.
-CONFLICT_JUDGE = env.bool("NESCIO_CONFLICT_JUDGE", default=False)
+# Who reads pairs of entries in the search for conflicts; "true" and "false" are of earlier versions.
+CONFLICT_JUDGE = env.str("NESCIO_CONFLICT_JUDGE", default="cross-encoder")
+CONFLICT_JUDGE = {"true": "language-model", "false": "none"}.get(
+    CONFLICT_JUDGE, CONFLICT_JUDGE
+)
+_require_one_of(
+    "NESCIO_CONFLICT_JUDGE", CONFLICT_JUDGE, "cross-encoder", "language-model", "none"
+)
 # What a server's answers are read with where a probe wants to see activations.
 SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
 # What the model answers with when it is asked whether it knows, after past questions.

@@ -1,6 +1,7 @@
 """The search for conflicts in the background, nightly, after imports and when wanted.
 
-A language model is the judge of unsure pairs where one is wanted.
+A model that reads both texts is the judge of unsure pairs: the verifier's cross-encoder, or a
+language model where one is wanted.
 
 The judge is called between transactions, so that no lock waits for a model. Entries with a
 pair that it was not asked about (`MAX_PAIRS`) are judged again by the next run.
@@ -9,7 +10,9 @@ pair that it was not asked about (`MAX_PAIRS`) are judged again by the next run.
 import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
+from typing import Protocol
 
 from django.contrib.auth.models import AbstractBaseUser
 
@@ -31,7 +34,7 @@ from kb.conflicts.values import Judge, Opinion, Opinions
 logger = logging.getLogger(__name__)
 
 KIND = "kb.find_conflicts"
-MAX_PAIRS = 500  # a run; the bundled model takes minutes for them
+MAX_PAIRS = 1000  # a run; the bundled models take minutes for them
 
 
 @dataclass(slots=True)
@@ -64,7 +67,7 @@ class JudgeSession:
         pairs = {
             pair.digest: (to_statement(pair.first), to_statement(pair.second))
             for entry_id in entry_ids
-            for pair in unjudged_pairs(entry_id, self.fingerprint)
+            for pair in unjudged_pairs(entry_id, self._opinions())
         }
         new = [digest for digest in pairs if digest not in self._said]
         new = new[: max(0, MAX_PAIRS - self.asked)]
@@ -76,7 +79,12 @@ class JudgeSession:
         self._said.update(zip(new, opinions, strict=True))
         self.asked += len(new)
         self.unreadable += sum(opinion is None for opinion in opinions)
-        return Opinions(self.fingerprint, self._said)
+        return self._opinions()
+
+    def _opinions(self) -> Opinions:
+        if self.judge is None:
+            return Opinions()
+        return Opinions(self.fingerprint, self._said, self.judge.asked_about)
 
     def result(self) -> dict[str, object]:
         if not (self.judge or self.failure or self.asked):
@@ -85,16 +93,20 @@ class JudgeSession:
         return result | ({"without_judge": self.failure} if self.failure else {})
 
     def _go_on_without(self, error: NescioError) -> None:
-        logger.warning("Conflicts are looked for without the language model: %s", error)
+        logger.warning("Conflicts are looked for without a judge: %s", error)
         self.judge, self.failure = None, str(error)
 
 
-def no_judge() -> None:
+class LoadJudge(Protocol):
+    def __call__(self, *, asks_language_model: bool) -> Judge | None: ...
+
+
+def no_judge(*, asks_language_model: bool = False) -> None:
     """Return no judge: the signals alone."""
 
 
 def find_conflicts(
-    run: JobRun, *, load_judge: Callable[[], Judge | None] = no_judge
+    run: JobRun, *, load_judge: LoadJudge = no_judge
 ) -> dict[str, object]:
     """Judge every entry that changed since it was last judged; the handler of the job.
 
@@ -105,8 +117,11 @@ def find_conflicts(
     entry_ids = run.parameters.get("entries")
     if entry_ids is not None:
         return _find_of(run, entry_ids)
-    load = load_judge if run.parameters.get("asks_model", True) else no_judge
-    judging = JudgeSession.of(load, asked=int(run.cursor.get("asked", 0)))
+    asks_model = bool(run.parameters.get("asks_model", True))
+    judging = JudgeSession.of(
+        partial(load_judge, asks_language_model=asks_model),
+        asked=int(run.cursor.get("asked", 0)),
+    )
     done, after = run.done, int(run.cursor.get("after", 0))
     total = run.total or done + count_pending(after, judging.fingerprint)
     batches = chain(judged_batches(judging, after), judged_batches(JudgeSession(None)))

@@ -81,7 +81,8 @@ class JudgedPair:
         opinion = self.judgement.opinion
         if opinion is not None:
             return opinion.fingerprint == opinions.fingerprint
-        return self.digest in opinions.by_digest or not values.is_unsure(self.judgement)
+        is_unsure = opinions.asked_about.holds(self.judgement)
+        return self.digest in opinions.by_digest or not is_unsure
 
 
 def texts_digest(first: Entry, second: Entry) -> str:
@@ -169,14 +170,13 @@ def _pending_of(after: int, judge_fingerprint: str) -> dict[str, Parameter]:
 
 
 @transaction.atomic
-def unjudged_pairs(entry_id: int, judge_fingerprint: str) -> list[JudgedPair]:
+def unjudged_pairs(entry_id: int, said: values.Opinions) -> list[JudgedPair]:
     entry = Entry.objects.with_revision_number().filter(pk=entry_id).first()
     if entry is None or not _is_comparable(entry):
         return []
     known = list(Conflict.objects.of_entry(entry_id))
     judged = _judge_neighbours(entry, active_model(), known, _NONE_ASKED)
-    so_far = values.Opinions(judge_fingerprint)
-    return [each for each in judged if not each.is_judged_by(so_far)]
+    return [each for each in judged if not each.is_judged_by(said)]
 
 
 def _is_comparable(entry: Entry) -> bool:
@@ -220,8 +220,6 @@ def _judged(
     first, second = sorted((one, other), key=lambda entry: entry.pk)
     judgement = judge(to_statement(first), to_statement(second), distance=distance)
     found = JudgedPair(first, second, distance, judgement)
-    if not values.is_unsure(judgement):
-        return found
     opinion = said.get(found.digest)
     if opinion is None:
         return found

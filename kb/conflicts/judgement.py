@@ -291,6 +291,8 @@ _DOUBTED: Final = 0.5  # a language model may still hold it a duplicate
 
 
 def _says_another_thing(numbers: Mapping[str, float]) -> bool:
+    if numbers["renamed"]:
+        return True
     exchanged = numbers["exchanged"]
     return exchanged > 0 and numbers["distance"] ** 2 > _OTHER_WORDS * exchanged
 
@@ -316,7 +318,7 @@ def _is_in_passing(measured: Measured) -> bool:
     you could not act", though both are about claims.
     """
     signals = {clash.signal for clash in measured.clashes}
-    words = signals <= {"negation", "axis"}
+    words = signals <= {"negation", "axis", "only"}
     return bool(signals) and words and measured.numbers["shared"] <= _SHARED
 
 

@@ -6,7 +6,14 @@ from typing import Final
 
 from kb.text.quantities import Quantity
 from kb.text.sentences import Sentence
-from kb.text.vocabulary import ANTONYMS, DENYING_PREFIXES, FRONTING, POPULATIONS, SCOPES
+from kb.text.vocabulary import (
+    ANTONYMS,
+    DENYING_PREFIXES,
+    FRONTING,
+    LIMITING,
+    POPULATIONS,
+    SCOPES,
+)
 from kb.text.words import Span, Word
 
 from .values import Clash
@@ -41,6 +48,7 @@ def measure(first: Sentence, second: Sentence) -> Measured:
     values, agreeing = _compared(first.quantities, second.quantities)
     poles, agreeing_poles = _axes(first, second)
     denied = first.is_denied != second.is_denied
+    limits = _limits(first, only_theirs) or _limits(second, only_ours)
     overlap, containment = _overlaps(ours, theirs)
     dimensions = _dimensions(first), _dimensions(second)
     numbers = {
@@ -64,12 +72,14 @@ def measure(first: Sentence, second: Sentence) -> Measured:
         "axis": float(min(len(poles), 2)),
         "axis_agreeing": float(min(agreeing_poles, 2)),
         "antonym": float(min(len(antonyms), 2)),
+        "renamed": float(_is_one_name_apart(first, second)),
     }
     clashes = [
         *(_value_clash(a, b) for a, b in values),
         *(_pair_clash("antonym", first, second, a, b) for a, b in antonyms),
         *(_pair_clash("axis", first, second, a, b) for a, b in poles),
         *([_negation_clash(first, second)] if denied else []),
+        *([_limit_clash(first, second)] if limits else []),
     ]
     return Measured(numbers, tuple(clashes))
 
@@ -222,6 +232,20 @@ def _names(sentence: Sentence, positions: Sequence[int]) -> bool:
     return any(words[at].is_name or words[at].is_number for at in positions)
 
 
+def _limits(sentence: Sentence, others: Sequence[int]) -> bool:
+    """Tell whether it speaks of "only" what it names, and the other names more."""
+    return bool(others) and any(word.said in LIMITING for word in sentence.words)
+
+
+def _is_one_name_apart(first: Sentence, second: Sentence) -> bool:
+    """Tell whether one name alone is another, of sentences in the same words: "hall A"."""
+    if len(first.words) != len(second.words):
+        return False
+    both = zip(first.words, second.words, strict=True)
+    apart = [(one, other) for one, other in both if one.stem != other.stem]
+    return len(apart) == 1 and all(word.is_name for word in apart[0])
+
+
 def _other_subject(first: Sentence, second: Sentence) -> bool:
     """Tell whether the first thing that each names is unknown to the other."""
     one, other = _subject(first), _subject(second)
@@ -298,6 +322,14 @@ def _negation_clash(first: Sentence, second: Sentence) -> Clash:
     return Clash(
         "negation", _denial(first), _denial(second), "One denies what the other says."
     )
+
+
+def _limit_clash(first: Sentence, second: Sentence) -> Clash:
+    one, other = (
+        next((word.span for word in each.words if word.said in LIMITING), None)
+        for each in (first, second)
+    )
+    return Clash("only", one, other, "One says only some of what the other says.")
 
 
 def _denial(sentence: Sentence) -> Span | None:

@@ -1,8 +1,4 @@
-"""What is judged and what the judgement says, and what a language model adds to it.
-
-Only pairs on which the signals are unsure are for the model, so it adds conflicts and
-takes none away.
-"""
+"""What is judged and what the judgement says, and what a model that reads both adds to it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,10 +13,7 @@ LIKELY: Final = 0.8
 Among an entry's neighbours most are neither, far more than among the labelled pairs, and
 a contradiction keeps answers back.
 """
-THINKABLE: Final = 0.3
-"""Least probability of a conflict; 20 of 20 missed ones of the development half have it."""
-
-_LANGUAGE_MODEL: Final = "language_model"  # names its reason
+_OPINION: Final = "opinion"  # names its reason
 
 
 class Kind(StrEnum):
@@ -50,9 +43,9 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a language model holds of two statements: probabilities that sum to 1.
+    """What a model that read two statements holds of them: probabilities that sum to 1.
 
-    `fingerprint` is 64 hex digits of the model and its prompt.
+    `fingerprint` is 64 hex digits of the model and how it is asked.
     """
 
     duplicate: float
@@ -84,8 +77,26 @@ def likely_kind(probabilities: Mapping[Kind, float]) -> Kind:
     return kind if probabilities[kind] >= LIKELY else Kind.DIFFERENT
 
 
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """Between which probabilities of the likelier conflict, both included, a judge is asked.
+
+    By a language model conflicts are added only, so none that the signals are sure of is for it.
+    """
+
+    least: float = 0.3  # 20 of 20 missed ones of the first development half have it
+    most: float = LIKELY - 1e-9
+
+    def holds(self, judgement: Judgement) -> bool:
+        likelier = max(
+            judgement.probabilities.get(kind, 0.0)
+            for kind in (Kind.DUPLICATE, Kind.CONTRADICTION)
+        )
+        return judgement.opinion is None and self.least <= likelier <= self.most
+
+
 class Judge(Protocol):
-    """A language model that tells what two statements are to each other."""
+    """A model that reads two statements together and tells what they are to each other."""
 
     @property
     def name(self) -> str:
@@ -94,6 +105,10 @@ class Judge(Protocol):
     @property
     def fingerprint(self) -> str:
         """64 hex digits that tell it from every other model and way of asking."""
+
+    @property
+    def asked_about(self) -> Unsure:
+        """Which pairs it is asked about."""
 
     def weigh(
         self, pairs: Sequence[tuple[Statement, Statement]]
@@ -111,24 +126,19 @@ class Opinions:
 
     fingerprint: str = ""
     by_digest: Mapping[str, Opinion | None] = field(default_factory=dict)
+    asked_about: Unsure = Unsure()
 
 
-def is_unsure(judgement: Judgement) -> bool:
-    found = max(
-        judgement.probabilities.get(kind, 0.0)
-        for kind in (Kind.DUPLICATE, Kind.CONTRADICTION)
-    )
-    return judgement.opinion is None and THINKABLE <= found < LIKELY
+# Fitted are the signals and the cross-encoder's head, each by itself, on the same pairs: so
+# the signals count by half, and what they hold impossible is only unlikely.
+_SHARE: Final = 0.5
+_UNLIKELY: Final = 0.05
 
 
 def with_opinion(judgement: Judgement, opinion: Opinion) -> Judgement:
-    """Return the judgement by both: their probabilities' product, summing to 1.
-
-    What the signals hold impossible stays so: a contradiction without a place that
-    clashes could not be shown.
-    """
+    """Return the judgement by both: the product of their probabilities, summing to 1."""
     products = {
-        kind: chance * opinion.of(kind)
+        kind: max(chance, _UNLIKELY) ** _SHARE * opinion.of(kind)
         for kind, chance in judgement.probabilities.items()
     }
     total = sum(products.values())
@@ -151,14 +161,14 @@ def reasons_as_json(judgement: Judgement) -> list[dict[str, Any]]:
     opinion = judgement.opinion
     if opinion is not None:
         why = (
-            f"The language model {opinion.name} holds a {judgement.kind.value} "
+            f"Read together by {opinion.name}, a {judgement.kind.value} is "
             f"{opinion.of(judgement.kind):.0%} likely."
         )
-        said = Clash(_LANGUAGE_MODEL, None, None, why)
+        said = Clash(_OPINION, None, None, why)
         reasons.append({**asdict(said), "opinion": asdict(opinion)})
     return reasons
 
 
 def opinion_in(reasons: Sequence[Mapping[str, Any]]) -> Opinion | None:
-    said = (r["opinion"] for r in reasons if r["signal"] == _LANGUAGE_MODEL)
+    said = (reason["opinion"] for reason in reasons if reason.get("opinion"))
     return next((Opinion(**opinion) for opinion in said), None)

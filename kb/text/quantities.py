@@ -17,6 +17,10 @@ _SAME: Final = 0.04  # of the larger: 30 days are one month, 4 weeks are not
 _BY_DAYS: Final = frozenset({"duration", "frequency"})
 _MAX_DIGITS: Final = 16  # what a longer one counts, nobody compares
 _NOON: Final = {"noon": 720.0, "midday": 720.0, "mittag": 720.0}
+_HALVES: Final = {
+    "am": 0, "a.m": 0, "morning": 0, "pm": 12, "p.m": 12, "afternoon": 12, "evening": 12,
+}  # fmt: skip
+_RANGE: Final = frozenset({"to", "and", "until", "till", "or", "bis"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,8 @@ def parse_number(said: str) -> float | None:
     if said in vocabulary.NUMBER_WORDS:
         return vocabulary.NUMBER_WORDS[said]
     if (
-        not starts_with_digit(said)
+        not said
+        or not starts_with_digit(said)
         or ":" in said
         or said.count("-") == 2
         or len(said) > _MAX_DIGITS
@@ -158,22 +163,48 @@ def _clock(words: Sequence[Word], at: int) -> Quantity | None:
     said, after = words[at].said, _word_at(words, at + 1)
     if said in _NOON:
         return _quantity(words, [at], "clock", _NOON[said])
-    if not starts_with_digit(said):
-        return None
-    hours, _, minutes = said.replace(".", ":").partition(":")
+    hours, minutes = _hours(said)
     if not (_is_plain(hours) and int(hours) <= 24) or (
         minutes and not (_is_plain(minutes) and len(minutes) == 2)
     ):
         return None
-    half = {"am": 0, "a.m": 0, "pm": 12, "p.m": 12}.get(after)
-    is_clock = ":" in said or after in {"uhr", "o'clock"} or half is not None
-    if not is_clock:
+    half, last = _half(words, at)
+    if half is None and after in {"uhr", "o'clock"}:
+        last = at + 1
+    elif half is None and ":" not in said:
         return None
     hour = int(hours) if half is None else int(hours) % 12 + half
-    positions = (
-        [at] if ":" in said and half is None and after != "uhr" else [at, at + 1]
-    )
+    positions = range(at, last + 1)
     return _quantity(words, positions, "clock", hour * 60 + int(minutes or 0))
+
+
+def _hours(said: str) -> tuple[str, str]:
+    """Return the digits of hours and minutes: "9.30", "9:30", "nine"."""
+    if said in vocabulary.NUMBER_WORDS:
+        return f"{vocabulary.NUMBER_WORDS[said]:.0f}", ""
+    hours, _, minutes = said.replace(".", ":").partition(":")
+    return hours, minutes
+
+
+def _half(words: Sequence[Word], at: int) -> tuple[int | None, int]:
+    """Return 0 before noon and 12 after it, as is said of a time, and the last word's place.
+
+    Of "9 to 5 pm" both times are read by what stands behind the second.
+    """
+    after = _word_at(words, at + 1)
+    if after in _HALVES:
+        return _HALVES[after], at + 1
+    named = _word_at(words, at + 2), _word_at(words, at + 3)
+    if after in {"in", "at"}:
+        if named[0] == "the" and named[1] in _HALVES:
+            return _HALVES[named[1]], at + 3
+        return (12, at + 2) if named[0] == "night" else (None, at)
+    if after in _RANGE and named[1] in {"am", "a.m", "pm", "p.m"}:
+        both = _hours(words[at].said)[0], _hours(named[0])[0]
+        if all(_is_plain(hours) and int(hours) <= 12 for hours in both):
+            is_same = int(both[0]) % 12 <= int(both[1]) % 12
+            return (_HALVES[named[1]] if is_same else 12 - _HALVES[named[1]]), at
+    return None, at
 
 
 def _weekday(words: Sequence[Word], at: int) -> Quantity | None:
@@ -247,18 +278,26 @@ def _amount(words: Sequence[Word], at: int) -> Quantity | None:
 def _with_unit(
     words: Sequence[Word], positions: list[int], value: float
 ) -> Quantity | None:
-    after = positions[-1] + 1
-    while _word_at(words, after) in {"a", "an", "of", "working", "calendar"}:
-        after += 1  # "half an hour", "five working days"
+    after = _past_small_words(words, positions[-1] + 1)
     unit = vocabulary.UNITS.get(_word_at(words, after))
     if unit is not None:
         return _quantity(words, [*positions, after], unit[0], value * unit[1])
+    if _word_at(words, after) in _RANGE and parse_number(_word_at(words, after + 1)):
+        behind = _word_at(words, _past_small_words(words, after + 2))
+        if unit := vocabulary.UNITS.get(behind):  # "two to three days"
+            return _quantity(words, positions, unit[0], value * unit[1])
     said = words[positions[0]].said
     if said in {"half", "quarter", "halbe", "halben", "viertel"}:
         return _quantity(words, positions, "percent", value * 100)
     if said in {"twice", "zweimal", "thrice", "dreimal"}:
         return _quantity(words, positions, "times", value)
     return _quantity(words, positions, "count", value, _counted(words, positions))
+
+
+def _past_small_words(words: Sequence[Word], at: int) -> int:
+    while _word_at(words, at) in {"a", "an", "of", "working", "calendar"}:
+        at += 1  # "half an hour", "five working days"
+    return at
 
 
 def _counted(words: Sequence[Word], positions: Sequence[int]) -> str:

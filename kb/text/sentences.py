@@ -96,6 +96,8 @@ def _is_content(words: Sequence[Word], at: int) -> bool:
         and (word.is_number or len(word.said) == 1)
     ):
         return True
+    if word.is_name and len(word.said) == 1 and word.said != "i":
+        return True  # "hall A"
     if word.said in _EMPTY:
         return False
     return not word.is_number and (len(word.said) > 1 or word.is_name)

@@ -45,6 +45,7 @@ DENYING_PREFIXES: tuple[str, ...] = tuple(_LISTS["denying_prefixes"])
 SCOPES: tuple[str, ...] = tuple(_LISTS["scopes"])
 POPULATIONS = _words("populations")
 FRONTING = _words("fronting")
+LIMITING = _words("limiting")
 DESIGNATED = _words("designated")
 QUESTION_KINDS: dict[str, str] = {
     phrase: kind
@@ -73,6 +74,7 @@ _UNITS = (
     ("money:dollar", 1, "dollar dollars usd $"),
     ("money:pound", 1, "pound pounds gbp £"),
     ("money:franc", 1, "franc francs franken chf"),
+    ("money:pound", 1e-2, "pence p"),
     ("money:cent", 1, "cent cents"),
     ("percent", 1, "percent prozent %"),
     ("mass", 1e-6, "microgram micrograms mikrogramm mcg µg"),
@@ -83,7 +85,12 @@ _UNITS = (
     ("volume", 1, "litre litres liter liters l"),
     ("length", 1e-2, "centimetre centimetres centimeter centimeters zentimeter cm"),
     ("length", 1, "metre metres meter meters m"),
+    ("length", 1609.344, "mile miles"),
     ("length", 1e3, "kilometre kilometres kilometer kilometers km"),
+    ("data", 1, "megabyte megabytes mb"),
+    ("data", 1e3, "gigabyte gigabytes gb"),
+    ("data", 1e6, "terabyte terabytes tb"),
+    ("energy", 1, "kwh"),
     ("duration", 1 / 86_400, "seconds"),
     ("duration", 1 / 86_400, "sekunde sekunden"),
     ("duration", 1 / 1440, "minute minutes minuten min"),

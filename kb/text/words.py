@@ -141,9 +141,13 @@ _PHRASES: Final = {
         ),
         "anymore": ("any more",),
         "percent": ("per cent",),
-        "at_least": ("at least",),
+        "at_least": (
+            "at least", "a minimum of", "no less than", "not less than", "no fewer than",
+            "no earlier than",
+        ),
         "at_most": (
-            "at most", "up to", "as many as", "no later than", "not later than",
+            "at most", "up to", "as many as", "a maximum of", "no more than",
+            "not more than", "no later than", "not later than",
         ),
         "not": ("no longer",),
         "under": ("younger than", "less than", "fewer than"),

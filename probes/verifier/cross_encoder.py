@@ -173,12 +173,24 @@ class CrossEncoder(nn.Module):
         # Side by side on the cores that are free: no slower than together where none is.
         return torch.cat(list(_side_by_side().map(self._logit, rows)))
 
-    def _tokens(self, texts: Sequence[tuple[str, str]]) -> list[_Row]:
-        """Return of each pair its token ids, and whose each is: 0 the question's, 1 the entry's."""
+    def summaries(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
+        """Return what the head reads of pairs of any texts: (pairs, 3 * width), on the processor."""
+        rows = self._tokens(texts, truncation="longest_first")
+        with torch.inference_mode():
+            return by_length(
+                [len(ids) for ids, _ in rows],
+                _CHUNK,
+                lambda places: self._summaries([rows[at] for at in places]).cpu().T,
+            ).T
+
+    def _tokens(
+        self, texts: Sequence[tuple[str, str]], *, truncation: str = "only_second"
+    ) -> list[_Row]:
+        """Return of each pair its token ids, and whose each is: 0 the first's, 1 the second's."""
         with self._lock:
             read = self._tokenizer(
                 *(list(side) for side in zip(*texts, strict=True)),
-                truncation="only_second",
+                truncation=truncation,
                 max_length=MAX_QUESTION + MAX_WINDOW,
             )
             sides = [
@@ -195,6 +207,10 @@ class CrossEncoder(nn.Module):
             return self._read([row])
 
     def _read(self, rows: Sequence[_Row]) -> torch.Tensor:
+        logits: torch.Tensor = self.head(self._summaries(rows))
+        return logits.squeeze(-1).cpu()
+
+    def _summaries(self, rows: Sequence[_Row]) -> torch.Tensor:
         device = self._reader.device
         pad = self._tokenizer.pad_token_id
         ids, sides, mask = (
@@ -213,10 +229,7 @@ class CrossEncoder(nn.Module):
         halves = self.training and choose_dtype(device) is torch.bfloat16
         with torch.autocast(device.type, torch.bfloat16, enabled=halves):
             states = self.encoder(ids, attention_mask=mask).last_hidden_state
-        logits: torch.Tensor = self.head(
-            _summary(states.float(), *(sides == side for side in (0, 1)))
-        )
-        return logits.squeeze(-1).cpu()
+        return _summary(states.float(), *(sides == side for side in (0, 1)))
 
 
 def _summary(states: torch.Tensor, *sides: torch.Tensor) -> torch.Tensor:
@@ -224,7 +237,7 @@ def _summary(states: torch.Tensor, *sides: torch.Tensor) -> torch.Tensor:
 
     Args:
         states: (pairs, tokens, width).
-        sides: Which tokens are the question's, and the entry's: (pairs, tokens).
+        sides: Which tokens are the first text's, and the second's: (pairs, tokens).
     """
     means = [
         (states * side[:, :, None]).sum(1) / side.sum(1, keepdim=True).clamp_min(1)

@@ -174,6 +174,20 @@ class Verifier:
         ]
         return np.column_stack([logits.double().cpu().numpy(), near])
 
+    def read_together(self, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
+        """Return what the cross-encoder makes of pairs of texts, whichever comes first.
+
+        (pairs, 3 * width), (0, 0) unless it `reads_jointly`: the mean over both orders of the
+        first token's state and the means of either side.
+        """
+        if self._cross is None:
+            return np.empty((0, 0))
+        both = [*texts, *((second, first) for first, second in texts)]
+        with self._lock:
+            read = self._cross.summaries(both).double().numpy()
+        mean: NDArray[np.float64] = (read[: len(texts)] + read[len(texts) :]) / 2
+        return mean
+
     def _likeliest(self, question: Tokens, windows: Sequence[Tokens]) -> Tokens:
         if len(windows) == 1:
             return windows[0]

@@ -126,8 +126,28 @@ def load_judge() -> Judge:
     return WhiteBoxJudge(model)
 
 
-def configured_judge() -> Judge | None:
-    return load_judge() if settings.CONFLICT_JUDGE else None
+def configured_judge(*, asks_language_model: bool = True) -> Judge | None:
+    """Return the judge of the settings.
+
+    None where there is to be none, where it is a language model that is not to be asked
+    now, and where the verifier reads no two texts together.
+    """
+    if settings.CONFLICT_JUDGE == "language-model":
+        return load_judge() if asks_language_model else None
+    if settings.CONFLICT_JUDGE == "none" or settings.VERIFIER == "none":
+        return None
+    return load_cross_encoder_judge()
+
+
+def load_cross_encoder_judge() -> Judge | None:
+    from qa.inference.cross_encoder_judge import (  # noqa: PLC0415  # see above
+        CrossEncoderJudge,
+        load_head,
+    )
+    from qa.inference.verifier import load_verifier  # noqa: PLC0415
+
+    verifier = load_verifier()
+    return CrossEncoderJudge(verifier, load_head()) if verifier.reads_jointly else None
 
 
 def load_writer() -> Writer:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accounts.ids import digest
-from kb.conflicts.values import Kind, Opinion, Statement
+from kb.conflicts.values import Kind, Opinion, Statement, Unsure
 from qa.inference.evidence_text import PROMPTS, flatten
 from qa.inference.server import ServerLanguageModel
 from qa.inference.server_reply import Fault
@@ -69,9 +69,11 @@ _INTRODUCTION: Final = (
 class ServerJudge:
     """`kb.conflicts.Judge` on a chat-completions server, by a JSON verdict."""
 
+    asked_about = Unsure()
+
     def __init__(self, server: ServerLanguageModel) -> None:
         self._server = server
-        self.name = server.name
+        self.name = f"the language model {server.name}"
         # The server's host, the model's name and the instructions.
         self.fingerprint = digest(server.fingerprint, _INSTRUCTIONS)
 
@@ -82,7 +84,7 @@ class ServerJudge:
             return list(pool.map(self._ask, pairs))
 
     def _ask(self, pair: tuple[Statement, Statement]) -> Opinion | None:
-        one, other = map(_line, pair)
+        one, other = map(line_of, pair)
         verdict = self._server.fill_in(
             _INSTRUCTIONS,
             f"First note: {one}\nSecond note: {other}",
@@ -123,12 +125,14 @@ class WhiteBoxJudge:
     two statements counts half.
     """
 
+    asked_about = Unsure()
+
     def __init__(self, model: "WhiteBoxModel") -> None:
         self._model = model
         self._examples = _INTRODUCTION + "".join(
             f"{_frame(one, other)}{_WORDS[kind]}\n\n" for one, other, kind in EXAMPLES
         )
-        self.name = model.name
+        self.name = f"the language model {model.name}"
         # The model and what it is shown.
         self.fingerprint = digest(model.fingerprint, self._examples)
         words = [model.tokens.encode_text(word) for word in _WORDS.values()]
@@ -137,7 +141,7 @@ class WhiteBoxJudge:
     def weigh(self, pairs: Sequence[tuple[Statement, Statement]]) -> list[Opinion]:
         if not pairs:
             return []
-        lines = [(_line(one), _line(other)) for one, other in pairs]
+        lines = [(line_of(one), line_of(other)) for one, other in pairs]
         both = [*lines, *((other, one) for one, other in lines)]
         with self._model.turn():
             prefix = self._model.read_prefix(
@@ -174,6 +178,6 @@ def _frame(one: str, other: str) -> str:
     return f"Note: {one}\nNote: {other}\nThey are:"
 
 
-def _line(statement: Statement) -> str:
+def line_of(statement: Statement) -> str:
     said = f"{statement.question} {statement.text}"
     return flatten(said).strip()[:_MAX_CHARACTERS]

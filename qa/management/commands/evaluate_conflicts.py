@@ -15,16 +15,22 @@ from kb.conflicts.judgement import MODEL
 from kb.embedding.embedder import load_embedder
 from qa.evaluation import conflicts
 from qa.evaluation.report.tables import markdown_of, print_tables
-from qa.inference.configured import load_judge
+from qa.inference.configured import load_cross_encoder_judge, load_judge
+from qa.inference.cross_encoder_judge import save_head
+from qa.inference.verifier import load_verifier
 from qa.management import base
 
+_JUDGES = {
+    "cross-encoder": load_cross_encoder_judge,
+    "language-model": load_judge,
+}
 _SHIPPED = Path(kb.conflicts.__file__).parent
 
 
 class Command(base.Command):
     help = (
         "Print precision and recall of duplicates and contradictions on the labelled "
-        "pairs, for the half that the weights were fitted on and the half that they "
+        "pairs, for those that the weights were fitted on and those that they "
         "never saw, with Wilson 95 % intervals and what each group of signals adds. "
         "Needs no database. Exit code: 0, or 2 if it can't be made."
     )
@@ -34,15 +40,20 @@ class Command(base.Command):
         add = parser.add_argument
         add(
             "--pairs", type=Path, default=_SHIPPED / "labelled_pairs.jsonl",
-            help="JSON Lines with half, kind, type, first, second.",
+            help="JSON Lines with part, kind, type, first, second.",
         )  # fmt: skip
         add(
             "--fit", type=Path, metavar="PATH",
-            help="Fit the weights on the development half and write them there.",
+            help="Fit the signals' weights on the development part and write them there.",
         )  # fmt: skip
         add(
-            "--judge", action="store_true",
-            help="Print instead what the language model adds as judge of unsure pairs.",
+            "--fit-head", type=Path, metavar="PATH",
+            help="Fit the head over the verifier's cross-encoder, also on further pairs.",
+        )  # fmt: skip
+        add(
+            "--judge", choices=_JUDGES, nargs="?", const="language-model",
+            help="Print instead what this judge adds: the cross-encoder, or the "
+            "language model.",
         )  # fmt: skip
         add(
             "--markdown", type=Path, metavar="PATH", help="Also write them as Markdown."
@@ -54,12 +65,13 @@ class Command(base.Command):
             pairs = conflicts.read_pairs(options["pairs"], embedder)
         except OSError as error:
             raise CommandError(str(error), returncode=2) from error
-        if options["fit"]:
-            self._fit(pairs, options["fit"])
+        if options["fit"] or options["fit_head"]:
+            self._fit(pairs, options["fit"], options["fit_head"])
             return
+        judge = _JUDGES[options["judge"]]() if options["judge"] else None
         tables = (
-            conflicts.judge_tables_of(pairs, load_judge())
-            if options["judge"]
+            conflicts.judge_tables_of(pairs, judge)
+            if judge
             else conflicts.tables_of(pairs)
         )
         print_tables(tables, (), self.console())
@@ -72,10 +84,20 @@ class Command(base.Command):
             text = markdown_of("Duplicates and contradictions", heading, tables, ())
             base.write_figures(options["markdown"], text)
 
-    def _fit(self, pairs: Sequence[conflicts.LabelledPair], path: Path) -> None:
-        seen = [pair for pair in pairs if pair.half == "development"]
-        model = conflicts.fit_model(seen, version=str(int(MODEL.version) + 1))
-        written = asdict(model)
-        del written["ignored_signals"]  # of ablations alone
-        base.write_figures(path, dumps(written, indent=2))
-        self.stdout.write(f"Fitted on {len(seen)} pairs; written to {path}.")
+    def _fit(
+        self,
+        pairs: Sequence[conflicts.LabelledPair],
+        weights: Path | None,
+        head: Path | None,
+    ) -> None:
+        seen = [pair for pair in pairs if pair.part == "development"]
+        if weights:
+            model = conflicts.fit_model(seen, version=str(int(MODEL.version) + 1))
+            written = asdict(model)
+            del written["ignored_signals"]  # of ablations alone
+            base.write_figures(weights, dumps(written, indent=2))
+        if head:
+            seen += [pair for pair in pairs if pair.part == "further"]
+            save_head(conflicts.fit_head(seen, load_verifier()), head)
+        places = " and ".join(str(path) for path in (weights, head) if path)
+        self.stdout.write(f"Fitted on {len(seen)} pairs; written to {places}.")

@@ -47,7 +47,7 @@ class Command(BaseCommand):
             if done % 1_000 == 0:
                 self.stdout.write(f"{done} entries compared.")
         if judging.failure:
-            self.stderr.write(f"Done without the language model: {judging.failure}")
+            self.stderr.write(f"Done without a judge: {judging.failure}")
         elif judging.judge:
             self.stdout.write(
                 f"Asked {judging.judge.name} about {judging.asked} unsure pairs, "

@@ -6,36 +6,42 @@ import pytest
 
 import kb.conflicts
 from kb.conflicts.judgement import MODEL
-from kb.conflicts.values import Kind, Opinion
+from kb.conflicts.values import Kind, Opinion, Unsure
 from kb.embedding.embedder import load_embedder
-from qa.evaluation.conflicts import fit_model, judge_tables_of, qualities, read_pairs
+from qa.evaluation.conflicts import (
+    PARTS,
+    fit_model,
+    judge_tables_of,
+    qualities,
+    read_pairs,
+)
 from qa.exceptions import EvaluationDataError
 
-PAIRS = Path(kb.conflicts.__file__).with_name("labelled_pairs.jsonl")
+LABELLED = Path(kb.conflicts.__file__).with_name("labelled_pairs.jsonl")
 
 
 @pytest.fixture(scope="module")
 def pairs():
-    return read_pairs(PAIRS, load_embedder("bundled"))
+    return read_pairs(LABELLED, load_embedder("bundled"))
 
 
-def test_at_least_150_pairs_are_labelled_and_both_halves_hold_all_kinds(pairs):
-    kinds = Counter((pair.half, pair.kind) for pair in pairs)
+def test_at_least_150_pairs_are_labelled_and_all_parts_hold_all_kinds(pairs):
+    kinds = Counter((pair.part, pair.kind) for pair in pairs)
 
     assert len(pairs) >= 150
     assert min(kinds.values()) >= 25
-    assert len(kinds) == 6
+    assert len(kinds) == 12
 
 
-def test_no_pair_stands_in_both_halves():
-    rows = [json.loads(line) for line in PAIRS.read_text().splitlines()]
+def test_no_pair_stands_in_two_parts():
+    rows = [json.loads(line) for line in LABELLED.read_text().splitlines()]
     sides = [frozenset((r["first"]["text"], r["second"]["text"])) for r in rows]
 
     assert len(set(sides)) == len(rows)
 
 
-def test_the_shipped_weights_are_those_of_the_development_half(pairs):
-    seen = [pair for pair in pairs if pair.half == "development"]
+def test_the_shipped_weights_are_those_of_the_development_part(pairs):
+    seen = [pair for pair in pairs if pair.part == "development"]
 
     fitted = fit_model(seen, version=MODEL.version)
 
@@ -46,8 +52,8 @@ def test_the_shipped_weights_are_those_of_the_development_half(pairs):
         assert ours.weights == pytest.approx(theirs.weights, abs=0.02)
 
 
-def test_what_is_published_of_the_held_out_half_holds(pairs):
-    held_out = [pair for pair in pairs if pair.half == "held_out"]
+def test_what_is_published_of_the_held_out_part_holds(pairs):
+    held_out = [pair for pair in pairs if pair.part == "held_out"]
 
     found = qualities(held_out, MODEL)
 
@@ -61,7 +67,7 @@ def test_what_is_published_of_the_held_out_half_holds(pairs):
 
 def test_a_line_that_is_no_pair_is_named(tmp_path):
     path = tmp_path / "pairs.jsonl"
-    path.write_text('{"half": "development"}\n')
+    path.write_text('{"part": "development"}\n')
 
     with pytest.raises(EvaluationDataError, match="line 1"):
         read_pairs(path, load_embedder("bundled"))
@@ -71,6 +77,7 @@ class Contrarian:
     """A judge that holds everything a contradiction, and says nothing of questions."""
 
     name = "contrarian"
+    asked_about = Unsure()
     fingerprint = "0" * 64
 
     def weigh(self, pairs):
@@ -81,14 +88,15 @@ class Contrarian:
 def test_what_a_judge_adds_is_counted_on_the_unsure_pairs_alone(pairs):
     qualities_, asked = judge_tables_of(pairs, Contrarian())
 
-    assert len(qualities_.rows) == 8
+    assert len(qualities_.rows) == 16
+    parts = [part.replace("_", " ") for part in PARTS]
     recalls = {row[:3]: row[4] for row in qualities_.rows}
-    for half in ("development", "held out"):
-        before = recalls[half, "contradiction", "signals"]
-        assert recalls[half, "contradiction", "and the model"] > before
-    for row, half in zip(asked.rows, ("development", "held out"), strict=True):
+    for part in parts:
+        before = recalls[part, "contradiction", "signals"]
+        assert recalls[part, "contradiction", "and the judge"] > before
+    for row, part in zip(asked.rows, parts, strict=True):
         name, unsure, unreadable, right, _ = row
-        own = [p for p in pairs if p.half == half.replace(" ", "_")]
-        assert name == half
+        own = [p for p in pairs if p.part == part.replace(" ", "_")]
+        assert name == part
         assert 0 < int(right) <= int(unsure) - int(unreadable)
         assert int(unsure) < len(own) / 2

@@ -13,7 +13,7 @@ from jobs.services import enqueue
 from kb.conflicts import background as conflict_job
 from kb.conflicts.finding import find_entry_conflicts, pending_entries
 from kb.conflicts.judgement import judge
-from kb.conflicts.values import Judge, Kind, Opinion, Statement, is_unsure, with_opinion
+from kb.conflicts.values import Judge, Kind, Opinion, Statement, Unsure, with_opinion
 from kb.models import Conflict
 from qa.inference.configured import configured_judge, load_judge
 from qa.inference.judges import ServerJudge, WhiteBoxJudge, read_verdict
@@ -47,7 +47,7 @@ def served(settings):
     """Return a function that makes a server's address the judge of the settings."""
 
     def use(server) -> None:
-        settings.CONFLICT_JUDGE = True
+        settings.CONFLICT_JUDGE = "language-model"
         settings.LANGUAGE_SERVER_URL = server.url
         settings.LANGUAGE_SERVER_RETRIES = 0
         settings.LANGUAGE_MODEL = "m"
@@ -99,7 +99,7 @@ def test_a_server_is_asked_by_schema_with_questions_and_read():
         found = server_judge(server)
         (opinion,) = found.weigh([asked])
 
-    assert opinion == Opinion(**AGAINST, name="m", fingerprint=found.fingerprint)
+    assert opinion == Opinion(**AGAINST, name=found.name, fingerprint=found.fingerprint)
     (sent,) = server.requests
     schema = sent["response_format"]["json_schema"]["schema"]
     assert schema["required"] == ["duplicate", "contradiction", "different"]
@@ -132,9 +132,9 @@ def test_no_reply_upsets_the_reader(reply):
     assert read_verdict(reply) is None
 
 
-def test_an_opinion_adds_a_conflict_and_takes_none_away():
+def test_a_language_model_is_asked_where_the_signals_are_unsure():
     judged = judge(*PAIR, distance=DISTANCE)
-    assert is_unsure(judged)
+    assert Unsure().holds(judged)
 
     against = with_opinion(judged, Opinion(**AGAINST, name="m", fingerprint="f"))
     apart = with_opinion(judged, Opinion(**APART, name="m", fingerprint="f"))
@@ -142,12 +142,17 @@ def test_an_opinion_adds_a_conflict_and_takes_none_away():
     assert (against.kind, apart.kind) == (Kind.CONTRADICTION, Kind.DIFFERENT)
     assert against.score == against.probabilities[Kind.CONTRADICTION] > 0.8
     sure = judge(PAIR[0], PAIR[0], distance=0.0)
-    assert not is_unsure(sure)
+    assert not Unsure().holds(sure)
     assert sure.kind is Kind.DUPLICATE
 
 
-def test_by_default_no_judge_is_asked():
+def test_no_judge_is_asked_without_a_verifier_nor_now_where_it_is_a_language_model(
+    settings,
+):
     assert configured_judge() is None
+
+    settings.CONFLICT_JUDGE = "language-model"
+    assert configured_judge(asks_language_model=False) is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -165,7 +170,7 @@ def test_the_job_puts_unsure_pairs_to_the_judge_once_and_keeps_what_it_said(
     conflict = Conflict.objects.get()
     assert conflict.kind == Kind.CONTRADICTION
     said = conflict.reasons[-1]
-    assert said["signal"] == "language_model"
+    assert said["signal"] == "opinion"
     assert said["opinion"]["contradiction"] == 0.96
     assert len(said["opinion"]["fingerprint"]) == 64
     # A look without the judge leaves what it found.
@@ -213,5 +218,6 @@ def test_the_command_says_how_many_pairs_the_judge_was_asked_about(
         call_command("find_conflicts")
 
     assert (
-        "Asked m about 1 unsure pairs, 0 without a readable" in capsys.readouterr().out
+        "Asked the language model m about 1 unsure pairs, 0 without a readable"
+        in capsys.readouterr().out
     )

@@ -1,0 +1,115 @@
+"""A judge of pairs: what the verifier's cross-encoder makes of two statements read together.
+
+A linear head over its states, fitted on labelled pairs (`manage.py evaluate_conflicts --fit`),
+says which of the three they are; the encoder itself stays as it was fitted to tell whether an
+entry answers a question.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+from scipy.special import softmax
+
+import probes
+from accounts.ids import digest
+from kb.conflicts.values import Kind, Opinion, Statement, Unsure
+from probes.exceptions import VerifierFileError
+from probes.verifier.scoring import Verifier
+
+from .judges import line_of
+
+HEAD: Final = (
+    Path(probes.__file__).parent / "shipped" / "conflicts" / "head.safetensors"
+)
+_KINDS: Final = tuple(Kind)  # in the order of the head's rows
+_PAIRS_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Head:
+    """Logits of the kinds are `weight @ states + bias`.
+
+    Attributes:
+        weight: (3, 3 * width of the encoder), `bias` (3,).
+        verifier: Digest of the verifier's weights, whose states it reads.
+    """
+
+    weight: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    verifier: str
+
+
+def save_head(head: Head, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # safetensors writes the memory as it lies, in whatever order.
+    tensors = {
+        "weight": np.ascontiguousarray(head.weight),
+        "bias": np.ascontiguousarray(head.bias),
+    }
+    save_file(tensors, path, metadata={"verifier": head.verifier})
+
+
+def load_head(path: Path = HEAD) -> Head:
+    """Read a head.
+
+    Raises:
+        VerifierFileError: Its file is missing or damaged.
+    """
+    try:
+        with safe_open(path, framework="numpy") as read:
+            metadata: Mapping[str, str] = read.metadata() or {}
+            return Head(
+                read.get_tensor("weight"), read.get_tensor("bias"), metadata["verifier"]
+            )
+    except (OSError, KeyError, SafetensorError) as error:
+        raise VerifierFileError(
+            f"The head for conflicts in {path} cannot be read: {error}. Put it back, or "
+            "set NESCIO_CONFLICT_JUDGE to none."
+        ) from error
+
+
+class CrossEncoderJudge:
+    """`kb.conflicts.Judge` on the verifier's cross-encoder."""
+
+    name = "the verifier's cross-encoder"
+    # It may take back what the signals are sure of.
+    asked_about = Unsure(least=0.05, most=1.0)
+
+    def __init__(self, verifier: Verifier, head: Head) -> None:
+        """Raise VerifierFileError where the head was fitted for another verifier."""
+        if head.verifier != verifier.card.weights_sha256:
+            raise VerifierFileError(
+                "The head for conflicts was fitted for the verifier "
+                f"{head.verifier[:12]}, and {verifier.card.weights_sha256[:12]} is in "
+                "use. Fit it again (manage.py evaluate_conflicts --fit-head), or set "
+                "NESCIO_CONFLICT_JUDGE to none."
+            )
+        self._verifier, self._head = verifier, head
+        self.fingerprint = digest(head.verifier, head.weight.tobytes().hex())
+
+    def weigh(self, pairs: Sequence[tuple[Statement, Statement]]) -> list[Opinion]:
+        found: list[Opinion] = []
+        for at in range(0, len(pairs), _PAIRS_AT_ONCE):
+            states = states_of(self._verifier, pairs[at : at + _PAIRS_AT_ONCE])
+            shares = softmax(states @ self._head.weight.T + self._head.bias, axis=1)
+            for each in shares.tolist():
+                said = {k.value: share for k, share in zip(_KINDS, each, strict=True)}
+                found.append(
+                    Opinion(**said, name=self.name, fingerprint=self.fingerprint)
+                )
+        return found
+
+
+def states_of(
+    verifier: Verifier, pairs: Sequence[tuple[Statement, Statement]]
+) -> NDArray[np.float64]:
+    """Return the states of each pair that a head reads, (pairs, 3 * width)."""
+    return verifier.read_together(
+        [(line_of(one), line_of(other)) for one, other in pairs]
+    )
