@@ -1,4 +1,2 @@
 from integrations.events import admin as events
 from integrations.widget import admin as widget
-
-__all__ = ["events", "widget"]

@@ -1,4 +1,2 @@
 from integrations.events.models import Alert, Delivery, Endpoint, Event
 from integrations.widget.models import Widget
-
-__all__ = ["Alert", "Delivery", "Endpoint", "Event", "Widget"]

@@ -10,9 +10,3 @@ from kb.imports.admin import ImportAdmin
 from kb.sources.admin import FollowedSourceAdmin
 from kb.synonyms.admin import SynonymAdmin
 from kb.tags.admin import TagAdmin
-
-__all__ = [
-    "AudienceAdmin", "ConflictAdmin", "DocumentAdmin", "EmbeddingModelAdmin",
-    "EntryAdmin", "FollowedSourceAdmin", "ImportAdmin", "KnowledgeBaseAdmin", "ProposalAdmin",
-    "SynonymAdmin", "TagAdmin",
-]  # fmt: skip

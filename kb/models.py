@@ -12,12 +12,3 @@ from kb.sources.models import FollowedDocument, FollowedSource, FollowRule
 from kb.synonyms.models import Synonym
 from kb.tags.models import Tag, TagQuerySet
 from kb.upkeep.models import Flag, Reminder, Upkeep
-
-__all__ = [
-    "Audience", "AudienceQuerySet", "Comment", "Conflict", "ConflictQuerySet", "Document",
-    "EmbeddingModel", "Entry", "EntryEmbedding", "EntryQuerySet", "EntryWords", "Flag",
-    "FollowRule", "FollowedDocument", "FollowedSource", "FormerRow", "FormerVector",
-    "HalfVector", "Import", "ImportedKey", "JudgedEntry", "KnowledgeBase",
-    "PlannedEntry", "Proposal", "ProposalQuerySet", "Reminder", "Revision", "Section", "Synonym", "Tag",
-    "TagQuerySet", "Upkeep", "Wording",
-]  # fmt: skip

@@ -12,20 +12,3 @@ from qa.reviews.sample_admin import ReviewSampleAdmin
 from qa.training.probe_admin import ProbeAdmin
 from qa.training.retraining_admin import RetrainingAdmin
 from qa.votes.admin import ConfidenceMoveAdmin, VoteAdmin
-
-__all__ = [
-    "AnswerAdmin",
-    "ConfidenceMoveAdmin",
-    "DriftReadingAdmin",
-    "EscalationAdmin",
-    "EvaluationRunAdmin",
-    "GapAdmin",
-    "PolicyAdmin",
-    "ProbeAdmin",
-    "RefusalWordingAdmin",
-    "RetrainingAdmin",
-    "ReviewAdmin",
-    "ReviewSampleAdmin",
-    "SavedCaseAdmin",
-    "VoteAdmin",
-]

@@ -12,12 +12,3 @@ from .related import contradictions_between, nearest_excluded, not_compared_amon
 # The metric, the fusion and what decides, by which thresholds are held to be current. A
 # change that moves distances or the evidence that is found gets a new number.
 METHOD = "euclidean/parts-place-0.7/z-sum-0.5/idf/1"
-
-__all__ = [
-    "METHOD",
-    "contradictions_between",
-    "embed_question",
-    "nearest_excluded",
-    "not_compared_among",
-    "search",
-]

@@ -9,19 +9,3 @@ from probes.language_model.loading import load_model, load_model_from
 from probes.language_model.model import WhiteBoxModel
 from probes.language_model.tokens import Tokens, Turn
 from probes.language_model.values import Context, Generated, Passage, Scored
-
-__all__ = [
-    "Context",
-    "Copied",
-    "Generated",
-    "Passage",
-    "Scored",
-    "Tokens",
-    "Turn",
-    "WhiteBoxModel",
-    "Written",
-    "copy_span",
-    "copy_whole",
-    "load_model",
-    "load_model_from",
-]

@@ -2,14 +2,3 @@
 
 from .choice import CALIBRATABLE, calibrate, choose_by_cost
 from .values import Certified, CostChoice, Method, NotCertified, Tested
-
-__all__ = [
-    "CALIBRATABLE",
-    "Certified",
-    "CostChoice",
-    "Method",
-    "NotCertified",
-    "Tested",
-    "calibrate",
-    "choose_by_cost",
-]
