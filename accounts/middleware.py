@@ -2,8 +2,6 @@
 
 from collections.abc import Callable
 
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser
 from django.http import (
     FileResponse,
     HttpRequest,
@@ -13,6 +11,7 @@ from django.http import (
 from django.utils.functional import SimpleLazyObject
 
 from accounts.acting import NOBODY, Acting, each_as, reading_as, user_reader
+from accounts.people import AnyUser
 from accounts.throttles import COUNTED
 
 # What machines ask: errors are JSON here, and no cache keeps an answer.
@@ -34,7 +33,7 @@ class RequestReader:
         self._request = request
         self._of_session = request.user
         self._lazy: object = SimpleLazyObject(self._load)
-        self._user: AbstractBaseUser | AnonymousUser | None = None
+        self._user: AnyUser | None = None
         self._reader: Acting = NOBODY
         request.user = self._lazy  # type: ignore[assignment]  # stands for a user
 
@@ -47,7 +46,7 @@ class RequestReader:
             self._user, self._reader = user, user_reader(user)
         return self._reader.label
 
-    def _load(self) -> AbstractBaseUser | AnonymousUser:
+    def _load(self) -> AnyUser:
         self._reader = user_reader(self._of_session)  # reads the session
         return self._of_session
 

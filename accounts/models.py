@@ -2,17 +2,19 @@ import uuid
 from typing import Any, Self, TypeVar
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.contrib.auth.models import Group, User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Coalesce, Now
 from knox.models import AbstractAuthToken, AuthTokenManager
 
+from accounts.people import AnyUser
+
 _Row = TypeVar("_Row", bound=models.Model)
 
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
-    def owned_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def owned_by(self, user: AnyUser) -> Self:
         return self.filter(user_id=user.pk)
 
     def live(self) -> Self:

@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 
 from django import template
-from django.contrib.auth.models import AbstractBaseUser, Group, User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.db.models import CharField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Concat, Lower, NullIf, Trim
+
+AnyUser = AbstractBaseUser | AnonymousUser
+"""Who reads or asks, signed in or not."""
 
 _FULL_NAME = Trim(Concat("first_name", Value(" "), "last_name"))
 

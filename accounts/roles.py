@@ -10,7 +10,7 @@ that what isn't a knowledge base's stays closed; `has_role_in` and `where_role` 
 from enum import StrEnum
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
@@ -21,6 +21,7 @@ from rest_framework.views import APIView
 from accounts.authentication import rights_of
 from accounts.exceptions import RoleElsewhereError
 from accounts.models import KnowledgeRole
+from accounts.people import AnyUser
 
 
 class Role(StrEnum):
@@ -35,7 +36,7 @@ class Role(StrEnum):
 RANK = {role: rank for rank, role in enumerate(Role)}
 
 
-def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
+def has_role(user: AnyUser, least: Role) -> bool:
     """Tell whether an active `user` holds `least` or a role above it everywhere.
 
     Who has a role in some knowledge base is an agent everywhere. One query at most.
@@ -43,9 +44,7 @@ def has_role(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
     return bases_of_role(user, least) is None
 
 
-def bases_of_role(
-    user: AbstractBaseUser | AnonymousUser, least: Role
-) -> frozenset[int] | None:
+def bases_of_role(user: AnyUser, least: Role) -> frozenset[int] | None:
     """Return the ids of the knowledge bases in which `user` has a role; None: in all."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
@@ -58,22 +57,16 @@ def bases_of_role(
     return frozenset(base for base, role in roles if role in enough)
 
 
-def has_role_in(
-    user: AbstractBaseUser | AnonymousUser, least: Role, knowledge_base_id: int
-) -> bool:
+def has_role_in(user: AnyUser, least: Role, knowledge_base_id: int) -> bool:
     bases = bases_of_role(user, least)
     return bases is None or knowledge_base_id in bases
 
 
-def has_role_somewhere(user: AbstractBaseUser | AnonymousUser, least: Role) -> bool:
+def has_role_somewhere(user: AnyUser, least: Role) -> bool:
     return bases_of_role(user, least) != frozenset()
 
 
-def where_role(
-    user: AbstractBaseUser | AnonymousUser,
-    least: Role,
-    path: str = "knowledge_base",
-) -> Q:
+def where_role(user: AnyUser, least: Role, path: str = "knowledge_base") -> Q:
     """Return the condition that a row is of a knowledge base where `user` has a role.
 
     Args:
@@ -82,9 +75,7 @@ def where_role(
     return _within(bases_of_role(user, least), path)
 
 
-def reach_of(
-    user: AbstractBaseUser | AnonymousUser | None, least: Role
-) -> frozenset[int] | None:
+def reach_of(user: AnyUser | None, least: Role) -> frozenset[int] | None:
     """Return the ids of the knowledge bases that a user's work is held to; None: to none.
 
     Only who has roles in single ones is held to these: whether others may work at all,
@@ -96,7 +87,7 @@ def reach_of(
     return bases
 
 
-def where_not_elsewhere(user: AbstractBaseUser | AnonymousUser, *paths: str) -> Q:
+def where_not_elsewhere(user: AnyUser, *paths: str) -> Q:
     """Return the condition that rows of work are within the reach of an expert.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY, authenticate
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.contrib.auth.models import Group, User
 from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -23,6 +23,7 @@ from accounts.exceptions import (
     TokenNotFoundError,
 )
 from accounts.models import ApiToken, KnowledgeRole, Preferences
+from accounts.people import AnyUser
 from accounts.roles import Role, has_role, has_role_somewhere, holders
 
 Alert = Preferences.Alert
@@ -87,7 +88,7 @@ def sign_in_for_token(
         return create_token(user=user, name=name, expires_in=expires_in)
 
 
-def revocable_tokens(by: AbstractBaseUser | AnonymousUser) -> QuerySet[ApiToken]:
+def revocable_tokens(by: AnyUser) -> QuerySet[ApiToken]:
     """Return whose tokens `by` may end: a superuser's only a superuser and their owner."""
     tokens: QuerySet[ApiToken] = ApiToken.objects.all()
     if not has_role(by, Role.ADMIN):
@@ -97,7 +98,7 @@ def revocable_tokens(by: AbstractBaseUser | AnonymousUser) -> QuerySet[ApiToken]
     return tokens.filter(Q(user__is_superuser=False) | Q(user_id=by.pk))
 
 
-def revoke_token(*, token_id: uuid.UUID, by: AbstractBaseUser | AnonymousUser) -> None:
+def revoke_token(*, token_id: uuid.UUID, by: AnyUser) -> None:
     deleted, _ = revocable_tokens(by).filter(pk=token_id).delete()
     if not deleted:
         raise TokenNotFoundError(f"There is no token {token_id} that you may revoke.")

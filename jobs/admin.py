@@ -2,7 +2,6 @@ from collections.abc import Callable
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -13,6 +12,7 @@ from unfold.decorators import action, display
 from accounts.admin_parts import ReadOnlyAdmin, confirmed
 from accounts.base_admin import badge, holders_of
 from accounts.exceptions import NescioError
+from accounts.people import AnyUser
 from accounts.roles import Role, reach_of
 from jobs.models import Job, JobQuerySet
 from jobs.services import request_cancel, retry
@@ -102,13 +102,9 @@ class JobAdmin(ReadOnlyAdmin):
         return redirect(reverse("admin:jobs_job_change", args=[object_id]))
 
     def _steer(
-        self,
-        request: HttpRequest,
-        change: Callable[..., Job],
-        job_id: UUID,
-        said: str,
+        self, request: HttpRequest, change: Callable[..., Job], job_id: UUID, said: str
     ) -> None:
-        by: AbstractBaseUser | AnonymousUser = request.user
+        by: AnyUser = request.user
         try:
             job = change(job_id, by=by)
         except NescioError as error:

@@ -1,12 +1,12 @@
 import uuid
 from typing import Any, Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from accounts.models import optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, has_role
 
 
@@ -28,7 +28,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         took = F("finished_at") - F("started_at")
         return last.values_list("kind", "state", "finished_at", took)
 
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         return self if has_role(user, Role.ADMIN) else self.filter(owner_id=user.pk)
 
 

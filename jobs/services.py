@@ -11,7 +11,7 @@ from uuid import UUID
 
 from celery import current_app
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AbstractBaseUser
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -19,6 +19,7 @@ from kombu.exceptions import KombuError
 from opentelemetry import propagate
 
 from accounts.exceptions import ConflictError
+from accounts.people import AnyUser
 from accounts.request_ids import current_request_id
 from jobs.exceptions import JobNotFoundError, JobStateError
 from jobs.lease import end_leases_of_the_dead
@@ -41,10 +42,7 @@ def notify_worker(job_id: UUID, kind: str) -> bool:
     """Notify a worker of the queue of this kind; False where the broker is away."""
     try:
         current_app.send_task(
-            RUN_TASK,
-            args=[str(job_id)],
-            queue=queue_of(kind),
-            retry_policy=_RETRY,
+            RUN_TASK, args=[str(job_id)], queue=queue_of(kind), retry_policy=_RETRY
         )
     except (KombuError, OSError):
         logger.warning(
@@ -117,7 +115,7 @@ def enqueue(
     return job
 
 
-def request_cancel(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
+def request_cancel(job_id: UUID, *, by: AnyUser) -> Job:
     """Stop a job: at once where no worker holds it, else before its next step."""
     with transaction.atomic():
         job = _locked(job_id, by)
@@ -136,7 +134,7 @@ def request_cancel(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job
     return job
 
 
-def retry(job_id: UUID, *, by: AbstractBaseUser | AnonymousUser) -> Job:
+def retry(job_id: UUID, *, by: AnyUser) -> Job:
     """Let a failed or cancelled job go on from its last finished step."""
     with transaction.atomic():
         job = _locked(job_id, by)
@@ -165,7 +163,7 @@ def prune_finished(older_than: timedelta) -> int:
     return deleted
 
 
-def _locked(job_id: UUID, by: AbstractBaseUser | AnonymousUser) -> Job:
+def _locked(job_id: UUID, by: AnyUser) -> Job:
     job = (
         Job.objects.visible_to(by)
         .select_for_update(no_key=True)

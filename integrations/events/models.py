@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.utils.crypto import salted_hmac
 
 from accounts.models import Preferences, optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, has_role
 from kb.documents.models import KnowledgeBase
 
@@ -105,7 +106,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         """Those that were switched off after failures, by nobody."""
         return self.filter(is_active=False, switched_off_at__isnull=False)
 
-    def editable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def editable_by(self, user: AnyUser) -> Self:
         """One's own: to set the address of another's is to read with its owner's rights."""
         if isinstance(user, User) and user.is_superuser:
             return self
@@ -230,7 +231,7 @@ class Event(models.Model):
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those of one's own endpoints, for they were sent as far as one may see."""
         if not has_role(user, Role.ADMIN):
             return self.none()

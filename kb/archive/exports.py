@@ -10,22 +10,17 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.contrib.postgres.aggregates import StringAgg
 from django.db.models import Q, QuerySet, Value
 from django.db.models.functions import Replace
 from django.http import StreamingHttpResponse
 
 from accounts.acting import acting_for
+from accounts.people import AnyUser
 from accounts.prepared import execute
 from accounts.rest import csv_download
-from accounts.roles import (
-    Role,
-    bases_of_role,
-    has_role,
-    has_role_somewhere,
-    where_role,
-)
+from accounts.roles import Role, bases_of_role, has_role, has_role_somewhere, where_role
 from jobs.models import Job, JobQuerySet
 from jobs.run import JobRun
 from jobs.services import enqueue
@@ -202,9 +197,7 @@ _PATHS = dict(_paths())
 COLUMNS = tuple(_PATHS)
 
 
-def csv_response(
-    entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
-) -> StreamingHttpResponse:
+def csv_response(entries: QuerySet[Entry], reader: AnyUser) -> StreamingHttpResponse:
     """Return those that `reader` curates, of entries that they may see."""
     curated = entries.filter(where_role(reader, Role.CURATOR))
     return csv_download(csv_lines(curated, reader), "entries")
@@ -226,7 +219,7 @@ WHERE b.id = ANY(%(bases)s) ORDER BY p.id
 
 
 def csv_response_then(
-    reader: AbstractBaseUser | AnonymousUser, *, at: datetime, knowledge_base: str
+    reader: AnyUser, *, at: datetime, knowledge_base: str
 ) -> StreamingHttpResponse:
     """Return the entries as they were at `at`, as far as `reader` may see them today, too.
 
@@ -243,7 +236,7 @@ def csv_response_then(
 
 
 def _rows_then(
-    found: Sequence[tuple[Any, ...]], reader: AbstractBaseUser | AnonymousUser
+    found: Sequence[tuple[Any, ...]], reader: AnyUser
 ) -> Iterator[Sequence[str]]:
     yield list(_PATHS)
     for start in range(0, len(found), _AT_ONCE):
@@ -255,9 +248,7 @@ def _rows_then(
             yield [_cell(row[name]) for name in _PATHS]
 
 
-def csv_lines(
-    entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
-) -> Iterator[str]:
+def csv_lines(entries: QuerySet[Entry], reader: AnyUser) -> Iterator[str]:
     """Yield a heading and a line of CSV for each entry, oldest first, in bounded memory.
 
     Times are ISO 8601; documents that the reader may not see leave their cells empty.
@@ -266,9 +257,7 @@ def csv_lines(
     yield from spreadsheet_cells.csv_lines(_rows(entries, reader))
 
 
-def _rows(
-    entries: QuerySet[Entry], reader: AbstractBaseUser | AnonymousUser
-) -> Iterator[Sequence[str]]:
+def _rows(entries: QuerySet[Entry], reader: AnyUser) -> Iterator[Sequence[str]]:
     yield list(_PATHS)
     # By id in batches: a cursor would hold a transaction as long as somebody downloads.
     ids = entries.order_by("pk").values_list("pk", flat=True)

@@ -1,14 +1,15 @@
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
+from django.contrib.auth.models import Group, User
 from django.db import models
 from django.db.models import Q
 
+from accounts.people import AnyUser
 from accounts.roles import Role, has_role
 
 
 class AudienceQuerySet(models.QuerySet["Audience"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         if not isinstance(user, User) or not user.is_active:
             return self.none()
         if user.is_superuser:
@@ -17,17 +18,17 @@ class AudienceQuerySet(models.QuerySet["Audience"]):
             Q(everyone=True) | Q(groups__in=user.groups.all())
         ).distinct()
 
-    def listed_for(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def listed_for(self, user: AnyUser) -> Self:
         """Return all for an admin, who changes them, and else those that a user is of."""
         return self if has_role(user, Role.ADMIN) else self.visible_to(user)
 
-    def ids_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> tuple[int, ...]:
+    def ids_visible_to(self, user: AnyUser) -> tuple[int, ...]:
         return tuple(self.visible_to(user).order_by().values_list("pk", flat=True))
 
-    def hidden_from(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def hidden_from(self, user: AnyUser) -> Self:
         return self.exclude(pk__in=self.visible_to(user).values("pk"))
 
-    def are_all_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> bool:
+    def are_all_visible_to(self, user: AnyUser) -> bool:
         return not self.hidden_from(user).exists()
 
 

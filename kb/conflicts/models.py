@@ -1,17 +1,17 @@
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.entries.models import Entry
 
 
 class ConflictQuerySet(models.QuerySet["Conflict"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         audiences = Audience.objects.visible_to(user)
         return self.filter(
             where_not_elsewhere(

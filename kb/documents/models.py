@@ -1,7 +1,6 @@
 from typing import Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q, Subquery, Value
@@ -9,6 +8,7 @@ from django.db.models.functions import Coalesce
 from django.db.models.lookups import Exact
 
 from accounts.models import optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, where_role
 from kb.audiences.models import Audience
 
@@ -18,7 +18,7 @@ REVIEW_INTERVAL_LIMITS = (MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INT
 
 
 class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
-    def of_role(self, user: AbstractBaseUser | AnonymousUser, least: Role) -> Self:
+    def of_role(self, user: AnyUser, least: Role) -> Self:
         """Return those in which a user has a role or one above it."""
         return self.filter(where_role(user, least, "pk"))
 
@@ -89,7 +89,7 @@ class KnowledgeBase(models.Model):
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         return self.filter(audience__in=Audience.objects.visible_to(user))
 
 

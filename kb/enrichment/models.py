@@ -1,10 +1,10 @@
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import where_not_elsewhere
 from jobs.models import Job
 from kb.documents.models import KnowledgeBase
@@ -14,7 +14,7 @@ _SHARE = Q(stated__gte=0, stated__lte=1, agreement__gte=0, agreement__lte=1)
 
 
 class ProposalQuerySet(models.QuerySet["Proposal"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         entries = Entry.objects.always_visible_to(user)
         return self.filter(where_not_elsewhere(user), entry__in=entries)
 
@@ -82,7 +82,7 @@ class Proposal(models.Model):
 
     objects = ProposalQuerySet.as_manager()
 
-    seen_by: AbstractBaseUser | AnonymousUser  # set by the admin's page
+    seen_by: AnyUser  # set by the admin's page
 
     class Meta:
         ordering = ["-created_at", "-pk"]

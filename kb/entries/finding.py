@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import transaction
 from django.db.models.functions import Cast
 from django.utils import timezone
 from pgvector.django import L2Distance, VectorField
 
+from accounts.people import AnyUser
 from accounts.replica import reading_alias
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -35,7 +35,7 @@ def found_by(
     words: str,
     entries: EntryQuerySet,
     *,
-    reader: AbstractBaseUser | AnonymousUser,
+    reader: AnyUser,
     knowledge_base: KnowledgeBase | None,
 ) -> Found:
     """Return at most `AT_MOST` of `entries` by words and `RELATED` by meaning.

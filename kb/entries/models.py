@@ -2,7 +2,7 @@ import re
 from datetime import datetime
 from typing import Any, Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchQuery, SearchVector, SearchVectorField
 from django.db import models
@@ -20,6 +20,7 @@ from django.db.models.functions import Coalesce
 from django.utils.text import Truncator
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, bases_of_role
 from kb.audiences.models import Audience
 from kb.documents.models import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
@@ -47,10 +48,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
     def expired(self, at: datetime) -> Self:
         return self.filter(valid_until__lte=at)
 
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         return self.filter(audience__in=Audience.objects.visible_to(user))
 
-    def always_visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def always_visible_to(self, user: AnyUser) -> Self:
         """Those that the user may see as they are and as they ever were.
 
         For what was written from an entry at some time, such as a proposal or a reply.
@@ -60,7 +61,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         )
         return self.visible_to(user).filter(~Exists(hidden))
 
-    def readable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def readable_by(self, user: AnyUser) -> Self:
         """What is shown to look up: drafts and retired entries are the curators'."""
         entries, bases = self.visible_to(user), bases_of_role(user, Role.CURATOR)
         if bases is None:
@@ -316,11 +317,7 @@ class Entry(models.Model):
         return self.valid_until is not None and self.valid_until <= at
 
 
-SERVED_STATES = (
-    Entry.State.IN_REVIEW,
-    Entry.State.VERIFIED,
-    Entry.State.NEEDS_REVIEW,
-)
+SERVED_STATES = (Entry.State.IN_REVIEW, Entry.State.VERIFIED, Entry.State.NEEDS_REVIEW)
 
 
 class EntryWords(models.Model):
@@ -341,7 +338,7 @@ class EntryWords(models.Model):
 
 
 class RevisionOutlineQuerySet(models.QuerySet["RevisionOutline"]):
-    def outside_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def outside_of(self, user: AnyUser) -> Self:
         """Those of audiences that the user is not in, or that are gone."""
         if isinstance(user, User) and user.is_active and user.is_superuser:
             return self.none()
@@ -379,7 +376,7 @@ _DETACHED: dict[str, Any] = {
 
 
 class RevisionQuerySet(models.QuerySet["Revision"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those of entries that the user may see now, and was in the audience of."""
         hidden = RevisionOutline.objects.outside_of(user).filter(pk=OuterRef("pk"))
         return self.filter(
@@ -441,7 +438,7 @@ class Revision(models.Model):
         ordering = ["entry", "-number"]
         indexes = [
             # Whether an entry ever was of another audience is read without the rows.
-            models.Index(fields=["entry", "audience"], name="revision_audience"),
+            models.Index(fields=["entry", "audience"], name="revision_audience")
         ]
         constraints = [
             models.UniqueConstraint(

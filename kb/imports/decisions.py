@@ -6,9 +6,10 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.db.models import Count, Prefetch, Q, QuerySet
 
+from accounts.people import AnyUser
 from kb.audiences.models import Audience
 from kb.documents.models import Document
 from kb.entries.models import Entry
@@ -357,7 +358,7 @@ def _example(piece: Piece) -> Example:
 
 
 def examples_for(
-    rows: Sequence[Import], user: AbstractBaseUser | AnonymousUser
+    rows: Sequence[Import], user: AnyUser
 ) -> dict[int, dict[str, list[Example]]]:
     """Return the examples of imports by their ids, without texts of entries hidden now.
 

@@ -1,12 +1,13 @@
 from typing import Any, Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.core.files.storage import Storage, storages
 from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -20,7 +21,7 @@ def import_storage() -> Storage:
 
 
 class ImportQuerySet(models.QuerySet["Import"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """The user's own imports, a superuser's all; no document of a followed source.
 
         None of a knowledge base in which they have no role any more. Their examples quote entries that who imported them could see.
@@ -174,14 +175,11 @@ class ImportedKey(models.Model):
 
 
 # By the database, too: who deletes one may not see all that is planned with it.
-_GOES_WITH_IT: dict[str, Any] = {
-    "on_delete": models.CASCADE,
-    "db_constraint": False,
-}
+_GOES_WITH_IT: dict[str, Any] = {"on_delete": models.CASCADE, "db_constraint": False}
 
 
 class PlannedEntryQuerySet(models.QuerySet["PlannedEntry"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those of entries that the user may see now: they say what these say."""
         return self.filter(Q(entry=None) | Q(entry__in=Entry.objects.visible_to(user)))
 

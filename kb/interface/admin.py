@@ -4,13 +4,14 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 
 from accounts.base_admin import BaseAdmin, UserFormAdmin
 from accounts.exceptions import NescioError
+from accounts.people import AnyUser
 from accounts.prepared import check_constraints
 from accounts.roles import Role, has_role_in, where_role
 from jobs.models import Job
@@ -83,9 +84,7 @@ class InBaseAdmin(BaseAdmin):
         return super().formfield_for_foreignkey(db_field, request, **options)
 
 
-def bases_curated_by(
-    user: AbstractBaseUser | AnonymousUser,
-) -> QuerySet[KnowledgeBase]:
+def bases_curated_by(user: AnyUser) -> QuerySet[KnowledgeBase]:
     return KnowledgeBase.objects.of_role(user, Role.CURATOR).order_by("name")
 
 

@@ -1,12 +1,12 @@
 from datetime import datetime
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_user
+from accounts.people import AnyUser
 from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
 from kb.documents.models import Document, KnowledgeBase
@@ -15,7 +15,7 @@ MAX_HOURS = 24 * 90
 
 
 class FollowedSourceQuerySet(models.QuerySet["FollowedSource"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those all of whose audiences the user belongs to, where their roles count."""
         hidden = FollowRule.objects.filter(
             audience__in=Audience.objects.hidden_from(user)
@@ -109,7 +109,7 @@ class FollowedDocumentQuerySet(models.QuerySet["FollowedDocument"]):
         """Those of which something could not be read or was not imported, and why."""
         return self.exclude(error="", note="")
 
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Of sources that the user may see, those of no audience hidden from them.
 
         A rule may have given a document to an audience that the source has no more.

@@ -1,9 +1,9 @@
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 
 from accounts.models import optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, where_role
 from kb.documents.models import KnowledgeBase
 
@@ -11,7 +11,7 @@ WORD_LIMIT = 60
 
 
 class SynonymQuerySet(models.QuerySet["Synonym"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those of knowledge bases that the user may ask: each answer shows their effect."""
         return self.filter(where_role(user, Role.AGENT))
 

@@ -1,10 +1,10 @@
 from typing import Any, Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 
 from accounts.models import optional_row
+from accounts.people import AnyUser
 
 
 class TagQuerySet(models.QuerySet["Tag"]):
@@ -14,7 +14,7 @@ class TagQuerySet(models.QuerySet["Tag"]):
     def lines_of_business(self) -> Self:
         return self.filter(facet=Tag.Facet.LINE_OF_BUSINESS)
 
-    def of_expert(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def of_expert(self, user: AnyUser) -> Self:
         return self.filter(experts=user.pk)
 
     def without_expert(self) -> Self:

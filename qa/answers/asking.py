@@ -9,21 +9,18 @@ from functools import partial
 from typing import Unpack
 from uuid import UUID
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
 from accounts.acting import each_as, reading_as, user_reader
 from accounts.exceptions import UnavailableError
+from accounts.people import AnyUser
 from kb.types import Scope
 from qa import pipeline
 from qa.answers.models import Answer
-from qa.exceptions import (
-    AnswerDecidedError,
-    AnswerNotFoundError,
-    AnswerPendingError,
-)
+from qa.exceptions import AnswerDecidedError, AnswerNotFoundError, AnswerPendingError
 from qa.pipeline.closed_book import ClosedBookModels
 from qa.pipeline.language_model import LanguageModel, Probes
 from qa.pipeline.monitored import SegmentWriter
@@ -169,7 +166,7 @@ def decide_alone(answer: Answer) -> None:
         answer.asker = asker
 
 
-def find_failed(answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser) -> Answer:
+def find_failed(answer_id: UUID, *, asker: AnyUser) -> Answer:
     """Return the asker's own question whose first try failed, for `decide`.
 
     Raises:

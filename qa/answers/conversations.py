@@ -11,10 +11,9 @@ from math import inf
 from typing import Final
 from uuid import UUID
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-
 from accounts.acting import reading_as, user_reader
 from accounts.exceptions import UnavailableError
+from accounts.people import AnyUser
 from kb.documents.models import KnowledgeBase
 from qa.answers.models import Answer, AnswerQuerySet
 from qa.exceptions import ConversationNotFoundError, InvalidQuestionError
@@ -53,9 +52,7 @@ class Conversation:
     asked_back: bool
 
 
-def find_conversation(
-    conversation: UUID, *, asker: AbstractBaseUser | AnonymousUser
-) -> Conversation:
+def find_conversation(conversation: UUID, *, asker: AnyUser) -> Conversation:
     """Return a conversation of the asker's own, by the id of its first answer (one query).
 
     Raises:
@@ -70,9 +67,7 @@ def find_conversation(
     return _conversation(conversation, found)
 
 
-def conversation_before(
-    answer_id: UUID, *, asker: AbstractBaseUser | AnonymousUser
-) -> Conversation:
+def conversation_before(answer_id: UUID, *, asker: AnyUser) -> Conversation:
     """Return the conversation that ends with one's own answer: what follows it.
 
     Raises:
@@ -90,7 +85,7 @@ def conversation_before(
     )
 
 
-def _own(asker: AbstractBaseUser | AnonymousUser) -> AnswerQuerySet:
+def _own(asker: AnyUser) -> AnswerQuerySet:
     # Without a user's id there are the questions of everybody who is deleted.
     rows = Answer.objects.asked_by(asker).filter(erased_at__isnull=True)
     return rows if asker.pk else rows.none()
@@ -131,7 +126,7 @@ def standalone_question(
     typed: str,
     earlier: Sequence[str],
     *,
-    asker: AbstractBaseUser | AnonymousUser,
+    asker: AnyUser,
     knowledge_base: KnowledgeBase,
     asked_back: bool = False,
 ) -> str:

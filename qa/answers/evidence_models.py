@@ -3,17 +3,17 @@
 from datetime import datetime
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Exists, OuterRef, Prefetch, Q, Subquery
 from django.db.models.lookups import IsNull
 
+from accounts.people import AnyUser
 from kb.entries.models import Entry, Revision, RevisionOutline
 from kb.types import Evidence
 
 
 class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
-    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+    def seen_by(self, viewer: AnyUser) -> Self:
         """Add `is_withheld`: whether the viewer may not read its words."""
         return self.annotate(is_withheld=_is_outside(viewer))
 
@@ -90,7 +90,7 @@ class AnswerEvidence(models.Model):
         return source.verified_at if source and self.is_verified else None
 
 
-def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
+def withholds(viewer: AnyUser, answer: str) -> IsNull:
     """Whether the answer in the row's field `answer` is withheld from the viewer.
 
     A subquery for each row, because the planner would evaluate EXISTS for all answers at
@@ -102,7 +102,7 @@ def withholds(viewer: AbstractBaseUser | AnonymousUser, answer: str) -> IsNull:
     return IsNull(Subquery(cited.order_by().values("pk")[:1]), False)
 
 
-def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
+def _is_outside(viewer: AnyUser) -> Q:
     """Evidence in somebody else's answer that the viewer may not see, now or as it was.
 
     Its words are withheld wherever answers are shown; one's own answers stay complete.
@@ -115,7 +115,7 @@ def _is_outside(viewer: AbstractBaseUser | AnonymousUser) -> Q:
     return ~Q(answer__asker_id=viewer.pk) & (~Q(Exists(visible)) | Q(Exists(hidden)))
 
 
-def evidence_for(viewer: AbstractBaseUser | AnonymousUser) -> "Prefetch[str]":
+def evidence_for(viewer: AnyUser) -> "Prefetch[str]":
     """Return what fetches an answer's evidence with its sources, as `pieces`."""
     rows = AnswerEvidence.objects.seen_by(viewer).select_related(
         "revision", "entry__document", "entry__section"

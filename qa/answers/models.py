@@ -3,12 +3,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, FilteredRelation, Q, prefetch_related_objects
 
 from accounts.models import optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, bases_of_role
 from kb.documents.models import KnowledgeBase
 from kb.tags.models import Tag, tag_of
@@ -28,10 +29,10 @@ WITHHELD = "This answer rests on entries that you may not see."
 
 
 class AnswerQuerySet(models.QuerySet["Answer"]):
-    def asked_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def asked_by(self, user: AnyUser) -> Self:
         return self.filter(asker_id=user.pk)
 
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """One's own answers; reviewers see everybody's, where they are that."""
         bases = bases_of_role(user, Role.SME)
         if bases is None:
@@ -58,7 +59,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         undecided = Q(outcome=Answer.Outcome.PENDING)
         return self.filter(~undecided, erased_at__isnull=True)
 
-    def seen_by(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+    def seen_by(self, viewer: AnyUser) -> Self:
         """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
         return self.annotate(is_withheld=withholds(viewer, "pk"))
 
@@ -75,18 +76,18 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         said = has_words(self.model.objects.all(), words, in_text=in_text)
         return self.filter(said | Q(asker__in=askers))
 
-    def with_vote_of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def with_vote_of(self, user: AnyUser) -> Self:
         """Fetch asker and knowledge base; as `own_vote` if this user's is up, or None."""
         own = FilteredRelation("votes", condition=Q(votes__user_id=user.pk))
         fetched = self.select_related("asker", "knowledge_base")
         return fetched.annotate(own=own, own_vote=F("own__is_up"))
 
-    def with_evidence(self, viewer: AbstractBaseUser | AnonymousUser) -> Self:
+    def with_evidence(self, viewer: AnyUser) -> Self:
         """Fetch the policy, and the evidence with what it was taken from."""
         return self.select_related("policy").prefetch_related(evidence_for(viewer))
 
 
-def readable_reason(viewer: AbstractBaseUser | AnonymousUser) -> str:
+def readable_reason(viewer: AnyUser) -> str:
     """Return the field that says to the viewer why a question was refused.
 
     The true reason says where hidden knowledge would have answered, to whom it is
@@ -96,7 +97,7 @@ def readable_reason(viewer: AbstractBaseUser | AnonymousUser) -> str:
     return "reason" if is_superuser else "shown_reason"
 
 
-def fetch_evidence(answer: "Answer", viewer: AbstractBaseUser | AnonymousUser) -> None:
+def fetch_evidence(answer: "Answer", viewer: AnyUser) -> None:
     """Fetch what `with_evidence` and `seen_by` do for an answer at hand (one query).
 
     Also says by `readable_reason` why it was refused.
@@ -218,8 +219,7 @@ class Answer(models.Model):
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
     probes = models.TextField(
-        blank=True,
-        help_text="Fingerprints of the active probes, if the model ran.",
+        blank=True, help_text="Fingerprints of the active probes, if the model ran."
     )
     error = models.TextField(blank=True)
     product_line = tag_of(

@@ -7,11 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from accounts.acting import acting_for, unrestricted
+from accounts.people import AnyUser
 from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -40,7 +41,7 @@ MAX_EMBEDDED = 500
 def ask_as_of(
     text: str,
     *,
-    asker: AbstractBaseUser | AnonymousUser,
+    asker: AnyUser,
     channel: str,
     at: datetime,
     knowledge_base: KnowledgeBase | None = None,
@@ -83,7 +84,7 @@ def ask_as_of(
 def prepare(
     knowledge_base: KnowledgeBase,
     *,
-    asker: AbstractBaseUser | AnonymousUser,
+    asker: AnyUser,
     at: datetime,
     policy: Policy | None = None,
     max_embedded: int | None = MAX_EMBEDDED,
@@ -132,10 +133,7 @@ def policy_at(knowledge_base: KnowledgeBase, at: datetime) -> Policy:
 
 
 def _scope_at(
-    asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase,
-    policy: Policy,
-    at: datetime,
+    asker: AnyUser, knowledge_base: KnowledgeBase, policy: Policy, at: datetime
 ) -> Scope:
     """Return what could be evidence at `at`, as far as `asker` may see it today, too."""
     today = evidence_scope(asker, knowledge_base, policy.as_value())
@@ -144,11 +142,7 @@ def _scope_at(
 
 
 def decide_then(
-    answer: Answer,
-    policy: Policy,
-    *,
-    scope: Scope,
-    value: PolicyValue | None = None,
+    answer: Answer, policy: Policy, *, scope: Scope, value: PolicyValue | None = None
 ) -> Outcome:
     """Decide a question in `scope`, as of its moment where it is past; nothing is stored.
 

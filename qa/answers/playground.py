@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from drf_spectacular.utils import (
     OpenApiExample,
     OpenApiResponse,
@@ -16,6 +15,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from accounts.people import AnyUser
 from accounts.rest import KnownQueryView
 from accounts.roles import IsAgent
 from kb.documents.models import KnowledgeBase
@@ -48,7 +48,7 @@ class Preview:
 def preview(
     text: str,
     *,
-    asker: AbstractBaseUser | AnonymousUser,
+    asker: AnyUser,
     knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,
     as_of: datetime | None = None,

@@ -5,9 +5,10 @@ from typing import Required, TypedDict
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 
 from accounts.delegation import acting_service
+from accounts.people import AnyUser
 from kb.documents.models import KnowledgeBase
 from kb.exceptions import KnowledgeBaseNotFoundError
 from kb.tags.models import Tag
@@ -25,7 +26,7 @@ from .conversations import standalone_question
 class QuestionFields(TypedDict, total=False):
     """What `new_question` takes beside the text."""
 
-    asker: Required[AbstractBaseUser | AnonymousUser]
+    asker: Required[AnyUser]
     channel: Required[str]
     knowledge_base: KnowledgeBase | None
     language: str | None
@@ -37,7 +38,7 @@ class QuestionFields(TypedDict, total=False):
 
 
 def find_knowledge_base(
-    slug: str = "", *, asker: AbstractBaseUser | AnonymousUser | None = None
+    slug: str = "", *, asker: AnyUser | None = None
 ) -> KnowledgeBase:
     """Return the knowledge base `slug`, or the default one if none is named.
 
@@ -66,7 +67,7 @@ def find_knowledge_base(
 def new_question(
     text: str,
     *,
-    asker: AbstractBaseUser | AnonymousUser,
+    asker: AnyUser,
     channel: str,
     knowledge_base: KnowledgeBase | None = None,
     language: str | None = None,

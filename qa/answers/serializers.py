@@ -3,10 +3,10 @@
 from functools import cache
 from typing import Any, Literal
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts.people import AnyUser
 from accounts.rest import optional_text, username_field
 from qa.answers.models import Answer, fetch_evidence
 from qa.answers.view import ShownPiece, view
@@ -33,9 +33,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
     return shown
 
 
-def as_seen_by(
-    viewer: AbstractBaseUser | AnonymousUser, answer: Answer
-) -> dict[str, Any]:
+def as_seen_by(viewer: AnyUser, answer: Answer) -> dict[str, Any]:
     """Return an answer that was just decided, whose evidence may not have been fetched."""
     if not hasattr(answer, "pieces"):
         fetch_evidence(answer, viewer)
@@ -266,8 +264,7 @@ class SegmentSerializer(serializers.Serializer[object]):
         source="is_sourced", help_text="An entry says so."
     )
     triggers = serializers.CharField(
-        allow_blank=True,
-        help_text="The uncertain words that evidence was searched by.",
+        allow_blank=True, help_text="The uncertain words that evidence was searched by."
     )
     queries = serializers.ListField(
         child=serializers.CharField(), help_text="What was searched for."

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import connection
 from django.utils import timezone
 
 from accounts.exceptions import NescioError
 from accounts.loaded_once import LoadedOnce
+from accounts.people import AnyUser
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.embedding.services import embed_question
@@ -194,9 +194,7 @@ def _segment_writer() -> SegmentWriter:
 
 
 def evidence_scope(
-    asker: AbstractBaseUser | AnonymousUser,
-    knowledge_base: KnowledgeBase,
-    policy: Policy,
+    asker: AnyUser, knowledge_base: KnowledgeBase, policy: Policy
 ) -> Scope:
     """Return what may be evidence for `asker` now.
 

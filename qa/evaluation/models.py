@@ -1,11 +1,12 @@
 from typing import Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group
+from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, where_role
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -112,7 +113,7 @@ class EvaluationResult(models.Model):
 
 
 class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those whose entries an expert may see, asked by who sees no more than the expert.
 
         A question says what its asker knows to exist, and may be written from an entry.

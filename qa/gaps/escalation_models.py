@@ -1,11 +1,11 @@
 from typing import Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, bases_of_role
 from kb.entries.models import Entry
 from qa.answers.models import Answer
@@ -14,7 +14,7 @@ from .models import Repeat
 
 
 class EscalationQuerySet(models.QuerySet["Escalation"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """One's own; experts see everybody's, of the knowledge bases where they are that.
 
         They do not see one whose reply became an entry that they may not see, now or as
@@ -38,7 +38,7 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
     def waiting(self) -> Self:
         return self.filter(state=Escalation.State.OPEN)
 
-    def unread_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def unread_by(self, user: AnyUser) -> Self:
         """Replies that the asker has not opened yet."""
         return self.filter(
             raised_by=user.pk, replied_at__isnull=False, read_at__isnull=True
@@ -116,7 +116,7 @@ class Escalation(models.Model):
 
 
 class NoticeQuerySet(models.QuerySet["Notice"]):
-    def of(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def of(self, user: AnyUser) -> Self:
         """This user's own, of entries that they may see; nobody sees another's."""
         entries = Entry.objects.visible_to(user)
         seen = Q(entry__isnull=True) | Q(entry__in=entries.values("pk"))
@@ -169,9 +169,7 @@ class Notice(models.Model):
         indexes = [
             models.Index(fields=["user", "-created_at", "-id"], name="notice_newest"),
             models.Index(
-                fields=["user"],
-                name="notice_unread",
-                condition=Q(read_at__isnull=True),
+                fields=["user"], name="notice_unread", condition=Q(read_at__isnull=True)
             ),
         ]
         constraints = [

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from django import forms
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -13,6 +13,7 @@ from django.utils.text import Truncator
 from unfold.widgets import UnfoldAdminRadioSelectWidget
 
 from accounts.admin_parts import style
+from accounts.people import AnyUser
 from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -32,9 +33,7 @@ def link_to_page(entry_id: int | None) -> SafeString:
     return format_html('<a class="underline" href="{}">entry {}</a>', address, entry_id)
 
 
-def is_curator_of(
-    user: AbstractBaseUser | AnonymousUser, row: Gap | Escalation
-) -> bool:
+def is_curator_of(user: AnyUser, row: Gap | Escalation) -> bool:
     of = row if isinstance(row, Gap) else row.answer
     return has_role_in(user, Role.CURATOR, of.knowledge_base_id)
 
@@ -80,9 +79,7 @@ class ExpertForm(ServiceForm):
         help_text="Words of the entry. Save shows what is found, to choose from.",
     )
     audience = forms.ModelChoiceField(
-        Audience.objects.none(),
-        required=False,
-        help_text="Who may see the entry.",
+        Audience.objects.none(), required=False, help_text="Who may see the entry."
     )
     verify = forms.BooleanField(
         label="Verify now",

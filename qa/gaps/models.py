@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Count, Exists, F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from pgvector.django import VectorField
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, where_role
 from kb.documents.models import KnowledgeBase
 from kb.embedding.models import EmbeddingModel
@@ -43,7 +43,7 @@ def impact(score: float, at: datetime) -> float:
 
 
 class GapQuerySet(models.QuerySet["Gap"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """All to experts, who see everybody's questions; nobody else sees any.
 
         Not a gap filled by an entry that they may not see: its questions are answered
@@ -156,9 +156,7 @@ class Gap(models.Model):
             ),
             models.Index(fields=["state", "-impact_score", "-id"], name="gap_ranked"),
             models.Index(
-                fields=["entry"],
-                name="gap_drafted",
-                condition=Q(state="drafted"),
+                fields=["entry"], name="gap_drafted", condition=Q(state="drafted")
             ),
         ]
         constraints = [
@@ -196,7 +194,7 @@ class Gap(models.Model):
 
 
 class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those whose answers `user` may look up."""
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         return self.filter(Exists(answers))
@@ -257,7 +255,7 @@ class GapCursor(models.Model):
 
 
 class RepeatQuerySet(models.QuerySet["Repeat"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Those whose first answer `user` may look up."""
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("before_id"))
         return self.filter(Exists(answers))

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.utils import timezone
 
-from accounts.people import person_name
+from accounts.people import AnyUser, person_name
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.embedding.services import embed_question
@@ -17,7 +17,7 @@ from kb.types import Evidence, QuestionVector, Scope
 from qa.gaps.models import Gap
 from qa.votes.models import Vote
 
-Readers = Sequence[AbstractBaseUser | AnonymousUser]
+Readers = Sequence[AnyUser]
 
 MAX_FOUND = 10
 _BY_MEANING = 3  # of those found that are kept for entries without the words

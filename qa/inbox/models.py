@@ -2,11 +2,11 @@ from datetime import datetime
 from typing import Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.db import models
 from django.db.models import Q
 
 from accounts.models import optional_user
+from accounts.people import AnyUser
 
 
 class Kind(models.TextChoices):
@@ -22,7 +22,7 @@ class Kind(models.TextChoices):
 
 
 class InboxMarkQuerySet(models.QuerySet["InboxMark"]):
-    def snoozed_by(self, user: AbstractBaseUser | AnonymousUser, at: datetime) -> Self:
+    def snoozed_by(self, user: AnyUser, at: datetime) -> Self:
         return self.filter(user=user.pk, snoozed_until__gt=at)
 
     def of_subject(self, kind: str, subject: int) -> Self:

@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from accounts.people import AnyUser
 from accounts.roles import Role, caller, has_role_somewhere
 from qa.inbox.models import Kind
 from qa.inbox.services import COUNTED, count_waiting
@@ -15,7 +16,7 @@ from qa.inbox.services import COUNTED, count_waiting
 _KEPT = "_inbox_counts"  # of a request
 
 
-def is_for(user: AbstractBaseUser | AnonymousUser) -> bool:
+def is_for(user: AnyUser) -> bool:
     """Tell whether a person has an inbox: experts and above who may open the admin."""
     if not isinstance(user, User) or not user.is_staff:
         return False

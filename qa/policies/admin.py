@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet, TextField, Value
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -24,7 +23,7 @@ from accounts.base_admin import BaseAdmin, Fieldsets, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.models import count_of
-from accounts.people import person_name
+from accounts.people import AnyUser, person_name
 from jobs.services import enqueue
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -134,9 +133,7 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
 _NAMED = 5  # audiences; it counts the others
 
 
-def _set_elsewhere(
-    base: KnowledgeBase, user: AbstractBaseUser | AnonymousUser
-) -> SafeString:
+def _set_elsewhere(base: KnowledgeBase, user: AnyUser) -> SafeString:
     """Return what most people set that is no field of a policy, by four queries."""
     audiences = Audience.objects.listed_for(user)
     wordings = RefusalWording.objects.filter(knowledge_base=base)

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import F, FilteredRelation, OuterRef, Q
 from django.db.models.functions import JSONObject
 
+from accounts.people import AnyUser
 from accounts.prepared import WrittenQuery, field_names, instance
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
@@ -34,15 +35,13 @@ class Prefetched:
     """
 
     policy: Policy | None
-    asker: AbstractBaseUser | AnonymousUser
+    asker: AnyUser
     audience_ids: tuple[int, ...]
     wordings: Mapping[tuple[str, str], str]
     synonyms: Mapping[str, str]
 
 
-def prefetch(
-    slug: str, asker: AbstractBaseUser | AnonymousUser
-) -> KnowledgeBase | None:
+def prefetch(slug: str, asker: AnyUser) -> KnowledgeBase | None:
     """Return the knowledge base `slug`, or for "" the default one, with what deciding needs.
 
     One query; None where there is no such knowledge base.

@@ -2,12 +2,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import ClassVar, Self
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from accounts.models import optional_row, optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, where_role
 from kb.entries.models import Entry
 from kb.tags.models import Tag
@@ -17,7 +17,7 @@ from .sample_models import ReviewStratum
 
 
 class ReviewQuerySet(models.QuerySet["Review"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Reviews of answers that an expert may read whole; nobody else has any.
 
         An answer that rests on what the expert may not see is somebody else's to judge,
@@ -204,7 +204,7 @@ class Review(models.Model):
     def is_held(self, at: datetime) -> bool:
         return self.locked_until is not None and self.locked_until > at
 
-    def is_readable_by(self, user: AbstractBaseUser | AnonymousUser) -> bool:
+    def is_readable_by(self, user: AnyUser) -> bool:
         """Whether `user` may read the judgement of one of `visible_to`.
 
         A draft is its reviewer's alone, and so is a judgement as long as a second opinion

@@ -1,13 +1,13 @@
 from typing import Self
 
 from django.conf import settings
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Exists, OuterRef, Q, Subquery
 from django.utils import timezone
 
 from accounts.models import optional_user
+from accounts.people import AnyUser
 from accounts.roles import Role, bases_of_role
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
@@ -20,7 +20,7 @@ _SAID = words_in("en").labels
 
 
 class VoteQuerySet(models.QuerySet["Vote"]):
-    def visible_to(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def visible_to(self, user: AnyUser) -> Self:
         """Votes on answers that `user` may look up, with `is_withheld` as theirs is.
 
         Where it is set, neither the answer nor what was said of it may be shown.
@@ -33,7 +33,7 @@ class VoteQuerySet(models.QuerySet["Vote"]):
             is_withheld=withheld, shown_answering_entry=Subquery(named.values("pk"))
         )
 
-    def readable_by(self, user: AbstractBaseUser | AnonymousUser) -> Self:
+    def readable_by(self, user: AnyUser) -> Self:
         """A user's own votes; experts read everybody's, where they are that."""
         bases = bases_of_role(user, Role.SME)
         if bases is None:
@@ -117,7 +117,7 @@ class Vote(models.Model):
             models.Index(fields=["-updated_at", "-id"], name="vote_changed"),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["answer", "user"], name="vote_one_each"),
+            models.UniqueConstraint(fields=["answer", "user"], name="vote_one_each")
         ]
 
     def __str__(self) -> str:
