@@ -35,7 +35,7 @@ class OwnPasswordForm(RevokesTokens, PasswordChangeForm):
         help_text="They work without the password and would outlive the change.",
     )
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         # It is one of several forms of the profile, and not the first.
         self.fields["old_password"].widget.attrs.pop("autofocus")
@@ -63,7 +63,7 @@ class NewAccountForm(UserCreationForm):  # type: ignore[misc]  # unfold has no t
     class Media:
         css: ClassVar = {"all": ["admin/css/unusable_password_field.css"]}
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         if not settings.LOCAL_SIGN_IN:
             return

@@ -17,14 +17,13 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.safestring import SafeString
 from unfold.admin import StackedInline, TabularInline
-from unfold.decorators import action
 from unfold.forms import PaginationInlineFormSet, UserChangeForm
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.account_forms import BY_LINK, NewAccountForm, PasswordForm
 from accounts.acting import SIGN_IN
 from accounts.admin_parts import ReadOnlyAdmin, confirmed, table
-from accounts.base_admin import BaseAdmin, nobody, superusers
+from accounts.base_admin import BaseAdmin, action, nobody, superusers
 from accounts.ids import number_in
 from accounts.invitations import days_of_links, invite
 from accounts.models import (
@@ -59,9 +58,9 @@ class GroupBoxes:
 
     def formfield_for_manytomany(
         self,
-        db_field: Any,  # noqa: ANN401  # Django's
+        db_field: Any,
         request: HttpRequest,
-        **options: Any,  # noqa: ANN401  # Django's
+        **options: Any,
     ) -> forms.ModelMultipleChoiceField:  # type: ignore[type-arg]  # not subscriptable when it runs
         options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget
         field: Any = super().formfield_for_manytomany(db_field, request, **options)  # type: ignore[misc]  # the page's
@@ -191,8 +190,8 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     def save_related(
         self,
         request: HttpRequest,
-        form: Any,  # noqa: ANN401  # Django's
-        formsets: Any,  # noqa: ANN401  # Django's
+        form: Any,
+        formsets: Any,
         change: bool,
     ) -> None:
         super().save_related(request, form, formsets, change)
@@ -223,7 +222,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
             return False
         return self.has_change_permission(request, user)
 
-    @action(description="Send a new link", icon="mail", permissions=["send_link"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Send a new link", icon="mail", permissions=["send_link"])
     @confirmed("Make a link with which this person chooses a new password?")
     def send_link(self, request: HttpRequest, object_id: str) -> HttpResponse:
         user = self.found(request, object_id)
@@ -253,7 +252,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         }
         return render(request, "admin/secret.html", context)
 
-    @action(description="Data of this person", icon="policy", permissions=["open_data"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Data of this person", icon="policy", permissions=["open_data"])
     def open_data(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return redirect("admin-person", self.found(request, object_id).pk)
 
@@ -287,8 +286,8 @@ class RoleAdmin(GroupAdmin, BaseAdmin):
     def save_related(
         self,
         request: HttpRequest,
-        form: Any,  # noqa: ANN401  # Django's
-        formsets: Any,  # noqa: ANN401  # Django's
+        form: Any,
+        formsets: Any,
         change: bool,
     ) -> None:
         with keeping_staff(form.instance.user_set.all):

@@ -44,7 +44,7 @@ def confirmed(question: str) -> Callable[[View], View]:
     def decorate(view: View) -> View:
         @wraps(view)
         def ask_first(
-            self: Any,  # noqa: ANN401  # subscripting ModelAdmin fails when it runs
+            self: Any,
             request: HttpRequest,
             object_id: str | None = None,
         ) -> HttpResponse:
@@ -158,7 +158,7 @@ class ListFilter(admin.SimpleListFilter):
 
     def narrow(
         self,
-        rows: Any,  # noqa: ANN401  # a query set of the list's model
+        rows: Any,
         value: str,
         request: HttpRequest,
     ) -> QuerySet[Any]:
@@ -188,7 +188,7 @@ class ReadOnlyAdmin(FixedRowsAdmin):
     def get_readonly_fields(
         self,
         request: HttpRequest,
-        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+        obj: Any = None,
     ) -> list[str]:
         return [name for _, part in self.fieldsets or () for name in part["fields"]]
 
@@ -211,7 +211,7 @@ class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold sh
         plan = json.loads(rows.explain(format="json"))
         return max(counted, int(plan[0]["Plan"]["Plan Rows"]))
 
-    def validate_number(self, number: Any) -> int:  # noqa: ANN401  # of an address
+    def validate_number(self, number: Any) -> int:
         try:
             page = int(number)
         except (TypeError, ValueError) as error:
@@ -220,7 +220,7 @@ class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold sh
             raise EmptyPage(f"Page {page} is below 1.")
         return page
 
-    def page(self, number: Any) -> Any:  # noqa: ANN401  # unfold ships no types
+    def page(self, number: Any) -> Any:
         page = self.validate_number(number)
         end = page * self.per_page
         return self._get_page(self.object_list[end - self.per_page : end], page, self)
@@ -283,7 +283,7 @@ def style(form: forms.BaseForm) -> None:
 
 
 class StyledForm(forms.Form):
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         style(self)
 

@@ -5,7 +5,7 @@ field, any id of a row, any first value of a form.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from django.contrib import messages
 from django.contrib.admin import ChoicesFieldListFilter
@@ -26,17 +26,28 @@ from django.db.models import (
     QuerySet,
 )
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from unfold import decorators
 from unfold.admin import ModelAdmin
-from unfold.decorators import display
 from unfold.views import ChangeList
 
 from accounts.ids import number_in
 from accounts.roles import Role, caller, has_role, has_role_somewhere
 
+Decorated = TypeVar("Decorated", bound=Callable[..., object])
 Fieldsets = list[tuple[str | None, dict[str, Any]]]
 _LISTED: Final = 100
 _COUNTED: Final = 1_000
 """Of the rows that keep another from being deleted; more are "more than"."""
+
+
+def action(**options: object) -> Callable[[Decorated], Decorated]:
+    """Be unfold's decorator, which ships no types."""
+    return cast(Callable[[Decorated], Decorated], decorators.action(**options))
+
+
+def display(**options: object) -> Callable[[Decorated], Decorated]:
+    """Be unfold's decorator, which ships no types."""
+    return cast(Callable[[Decorated], Decorated], decorators.display(**options))
 
 
 def nobody(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
@@ -77,7 +88,7 @@ def superusers(model_admin: object, request: HttpRequest, obj: object = None) ->
 def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, str]]:
     """Return a column that shows a choice by its label, in its colour."""
 
-    @display(description=field, ordering=field, label=colours)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description=field, ordering=field, label=colours)
     def shown(model_admin: object, row: Model) -> tuple[str, str]:
         return getattr(row, field), getattr(row, f"get_{field}_display")()
 
@@ -88,7 +99,7 @@ def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, st
 class _IdsOnly:
     """Looks up no row for text that is no id, which Django's widgets would."""
 
-    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:  # noqa: ANN401  # Django's
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
         ids = [each for each in value if number_in(str(each)) is not None]
         return super().optgroups(name, ids, attr)  # type: ignore[misc]  # the widget's
 
@@ -108,7 +119,7 @@ class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no ty
     `text__regex` leaves reads a withheld text letter by letter.
     """
 
-    def get_filters(self, request: HttpRequest) -> Any:  # noqa: ANN401  # Django's
+    def get_filters(self, request: HttpRequest) -> Any:
         filters = self.get_filters_params()  # without what is searched for
         if any("\0" in value for values in filters.values() for value in values):
             raise IncorrectLookupParameters  # no text of the database has it
@@ -144,13 +155,13 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     when_empty = ""  # what a list holds that nobody adds a row to by hand
     fixed_fields: Sequence[str] = ()  # shown and no longer changed once a row is there
 
-    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:  # noqa: ANN401  # Django's
+    def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return _NamedFiltersOnly
 
     def get_readonly_fields(
         self,
         request: HttpRequest,
-        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+        obj: Any = None,
     ) -> Sequence[str]:
         fixed = self.fixed_fields if obj else ()
         return [*super().get_readonly_fields(request, obj), *fixed]
@@ -179,22 +190,22 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         ]
         return [], {}, set(), held
 
-    def may_touch(self, request: HttpRequest, row: Any) -> bool:  # noqa: ANN401  # a row of the admin's model
+    def may_touch(self, request: HttpRequest, row: Any) -> bool:
         """Tell whether who may change or delete rows may do so to this one."""
         return True
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # the same
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
         return allowed and (obj is None or self.may_touch(request, obj))
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # the same
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         allowed: bool = super().has_delete_permission(request, obj)
         return allowed and (obj is None or self.may_touch(request, obj))
 
     def get_prepopulated_fields(
         self,
         request: HttpRequest,
-        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+        obj: Any = None,
     ) -> dict[str, Any]:
         """Fill in what is made of another field while the row is new, and then no more."""
         made: dict[str, Any] = super().get_prepopulated_fields(request, obj)
@@ -202,10 +213,10 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
     def formfield_for_dbfield(
         self,
-        db_field: Any,  # noqa: ANN401  # Django's
+        db_field: Any,
         request: HttpRequest,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        **options: Any,
+    ) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):
             select = _SelectMultiple if db_field.many_to_many else _Select
             options["widget"] = select(db_field, self.admin_site)
@@ -247,7 +258,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         response: HttpResponse | None = super().response_action(request, queryset)
         return response
 
-    def found(self, request: HttpRequest, object_id: object) -> Any:  # noqa: ANN401  # a row
+    def found(self, request: HttpRequest, object_id: object) -> Any:
         """Return the row that an address names, as far as its reader may see it.
 
         Raises:
@@ -263,7 +274,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 class _OpenOrAll(ChoicesFieldListFilter):
     """Gives "All" a value: a list that opens narrowed would be narrowed again without."""
 
-    def choices(self, changelist: Any) -> Iterator[Any]:  # noqa: ANN401  # Django's
+    def choices(self, changelist: Any) -> Iterator[Any]:
         every, *states = super().choices(changelist)
         address = changelist.get_query_string({self.lookup_kwarg: ""})
         is_chosen = not any(state["selected"] for state in states)
@@ -305,10 +316,10 @@ class UserFormAdmin(BaseAdmin):
     def get_form(
         self,
         request: HttpRequest,
-        obj: Any = None,  # noqa: ANN401  # a row of the admin's model
+        obj: Any = None,
         change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        **options: Any,
+    ) -> Any:
         made = super().get_form(request, obj, change, **options)
         made.user = caller(request)
         return made

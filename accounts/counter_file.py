@@ -97,7 +97,7 @@ class CounterFile(BaseCache):
         }
         return self._sql.execute(statement, values).rowcount > 0
 
-    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:  # noqa: ANN401  # Django's
+    def get(self, key: str, default: Any = None, version: int | None = None) -> Any:
         row = self._sql.execute(
             "SELECT value FROM counts WHERE key = ? AND expires > ?",
             [self.make_and_validate_key(key, version=version), time.time()],

@@ -60,7 +60,7 @@ class ReplyTooLargeError(ConflictError):
 def done_once(view: APIView, post: Handler) -> Handler:
     """Return what does as a view's `post`, but once for each key of a caller."""
 
-    def handler(request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:  # noqa: ANN401  # the library's
+    def handler(request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
         row = _claim(request)
         if row.status is not None:
             return _replay(row)

@@ -90,21 +90,21 @@ class ChoosePasswordPage(PasswordResetConfirmView):
     def dispatch(
         self,
         request: HttpRequest,
-        *args: Any,  # noqa: ANN401  # Django's
-        **kwargs: Any,  # noqa: ANN401  # Django's
+        *args: Any,
+        **kwargs: Any,
     ) -> HttpResponseBase:
         if not settings.LOCAL_SIGN_IN:
             return redirect("login")
         return super().dispatch(request, *args, **kwargs)
 
-    def get_user(self, uidb64: str) -> Any:  # noqa: ANN401  # Django's
+    def get_user(self, uidb64: str) -> Any:
         user = super().get_user(uidb64)
         return user if user is not None and user.is_active else None
 
     def get_form_kwargs(self) -> dict[str, Any]:
         return {**super().get_form_kwargs(), "label_suffix": ""}
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401  # Django's
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         if not self.validlink:
             # Guesses alone: the address of a refused request is logged, and so no link is
             # refused that still works.
@@ -115,6 +115,6 @@ class ChoosePasswordPage(PasswordResetConfirmView):
             )
         return super().get_context_data(**kwargs)
 
-    def form_valid(self, form: Any) -> HttpResponse:  # noqa: ANN401  # Django's
+    def form_valid(self, form: Any) -> HttpResponse:
         with acting_for(form.user):  # so that the audit names them
             return super().form_valid(form)

@@ -268,7 +268,7 @@ class AuditEntry(models.Model):
 def optional_user(
     related_name: str,
     help_text: str = "",
-    **options: Any,  # noqa: ANN401  # those of a ForeignKey
+    **options: Any,
 ) -> "models.ForeignKey[User | None, User | None]":
     """Return a field for a user who may be deleted, as `optional_row`."""
     return optional_row(User, related_name, help_text, **options)
@@ -278,7 +278,7 @@ def optional_row(
     model: type[_Row],
     related_name: str,
     help_text: str = "",
-    **options: Any,  # noqa: ANN401  # those of a ForeignKey
+    **options: Any,
 ) -> "models.ForeignKey[_Row | None, _Row | None]":
     """Return a field for a row or none.
 

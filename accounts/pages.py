@@ -64,7 +64,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscri
         model = Preferences
         fields = ("language", "mails_notices", "alerts")
 
-    def __init__(self, data: Any = None, *, user: User) -> None:  # noqa: ANN401  # a QueryDict
+    def __init__(self, data: Any = None, *, user: User) -> None:
         super().__init__(
             data,
             instance=preferences_of(user),

@@ -40,7 +40,7 @@ class _PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):
     def execute(self, query: str, params: Mapping[str, Any]) -> Self:  # type: ignore[override]  # narrower: Django hands on what `execute_prepared` gives it
         return super().execute(query, params, prepare=True)
 
-    def _convert_query(self, query: Any, params: Any = None) -> Any:  # noqa: ANN401  # the library's
+    def _convert_query(self, query: Any, params: Any = None) -> Any:
         """Keep what is run where Django looks for it, to log it."""
         self._query = super()._convert_query(query, params)
         return self._query

@@ -89,7 +89,7 @@ class QueueAdmin(FixedRowsAdmin):
         before = User.objects.filter(pk=noted["before"]).first()
         self.assign_to(before, key, by=by)
 
-    def _locked(self, key: int, by: User) -> Any:  # noqa: ANN401  # a row of the admin's model
+    def _locked(self, key: int, by: User) -> Any:
         rows: Any = self.model._default_manager
         locked = rows.visible_to(by).select_for_update(of=("self",), no_key=True)
         return locked.filter(pk=key).first()
@@ -98,7 +98,7 @@ class QueueAdmin(FixedRowsAdmin):
 class QueueFormAdmin(QueueAdmin):
     """Rows with a form, a `ServiceForm` of the user, as long as they are open."""
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:  # noqa: ANN401  # a row
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         sections = self.get_fieldsets(request, obj)
         names = [name for _, options in sections for name in options["fields"]]
         return [name for name in names if name not in self.form.declared_fields]
@@ -106,13 +106,13 @@ class QueueFormAdmin(QueueAdmin):
     def get_form(
         self,
         request: HttpRequest,
-        obj: Any = None,  # noqa: ANN401  # a row
+        obj: Any = None,
         change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
+        **options: Any,
     ) -> type[forms.ModelForm]:  # type: ignore[type-arg]  # not at run time
         return type("FormOfUser", (self.form,), {"user": caller(request)})
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ANN401  # a row
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_open = obj is None or obj.is_open
         return is_open and super().has_change_permission(request, obj)
 
@@ -120,13 +120,13 @@ class QueueFormAdmin(QueueAdmin):
         self,
         request: HttpRequest,
         obj: Model,
-        form: Any,  # noqa: ANN401  # of any model
+        form: Any,
         change: bool,
     ) -> None:
         form.write()
         obj.refresh_from_db()
 
-    def outcome(self, row: Any) -> str:  # noqa: ANN401  # a row
+    def outcome(self, row: Any) -> str:
         """Say what came of the form; empty lets Django say that the row was changed."""
         return ""
 

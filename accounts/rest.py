@@ -107,7 +107,7 @@ class StrictMomentField(serializers.DateTimeField):
 
 
 class _StrictRelatedField(serializers.RelatedField[Any, Any, Any]):
-    def run_validation(self, data: object = empty) -> Any:  # noqa: ANN401  # a row of any model
+    def run_validation(self, data: object = empty) -> Any:
         # The library's reads "" as null.
         return serializers.Field.run_validation(self, data)
 
@@ -120,7 +120,7 @@ class StrictPrimaryKeyField(
         "does_not_exist": "There is no {noun} {input}; send the id of one that you may see.",
     }
 
-    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
+    def to_internal_value(self, data: object) -> Any:
         if isinstance(data, bool) or not isinstance(data, int):
             self.fail("incorrect_type", input=_shown(data))
         rows: Any = self.get_queryset()
@@ -150,7 +150,7 @@ class StrictSlugField(_StrictRelatedField, serializers.SlugRelatedField[Any]):
 
     default_error_messages = {"invalid": "{input} is no slug; send one in quotes."}
 
-    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # a row of any model
+    def to_internal_value(self, data: object) -> Any:
         if not isinstance(data, str):
             self.fail("invalid", input=_shown(data))
         rows: Any = self.get_queryset()
@@ -189,7 +189,7 @@ class StrictSlugListField(StrictListField):
         *,
         queryset: QuerySet[Any],
         slug_field: str,
-        **options: Any,  # noqa: ANN401  # the library's
+        **options: Any,
     ) -> None:
         super().__init__(child=StrictCharField(max_length=150), **options)
         self._queryset = queryset
@@ -223,7 +223,7 @@ def unknown_names(
 class StrictSerializer(serializers.Serializer[Any]):
     """A JSON object whose every key is known: a misspelt key is no silent nothing."""
 
-    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # the library's
+    def to_internal_value(self, data: object) -> Any:
         if isinstance(data, Mapping):
             unknown = [str(key) for key in data.keys() - self.fields.keys()]
             if unknown:
@@ -262,8 +262,8 @@ class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
     def build_standard_field(
         self,
         field_name: str,
-        model_field: Any,  # noqa: ANN401  # the library's
-    ) -> Any:  # noqa: ANN401  # the library's
+        model_field: Any,
+    ) -> Any:
         made, options = super().build_standard_field(field_name, model_field)
         options.pop("label", None)
         return made, options
@@ -276,7 +276,7 @@ _BOOLEANS = [("true", "true"), ("false", "false")]
 
 
 class NonEmptyForm(forms.Form):
-    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         for field in self.fields.values():
             if isinstance(field, forms.ChoiceField) and not isinstance(
@@ -307,7 +307,7 @@ class StrictFilterSet(django_filters.FilterSet):
 class BooleanFilter(django_filters.TypedChoiceFilter):
     """true or false; the library's own takes anything and ignores what it can't read."""
 
-    def __init__(self, field_name: str | None = None, **options: Any) -> None:  # noqa: ANN401  # the library's
+    def __init__(self, field_name: str | None = None, **options: Any) -> None:
         options.setdefault("coerce", lambda value: value == "true")
         super().__init__(field_name, choices=_BOOLEANS, **options)
 
@@ -347,7 +347,7 @@ class SlugFilter(django_filters.CharFilter):
 def validated(
     serializer: type[serializers.BaseSerializer[Any]],
     given: object,
-    **options: Any,  # noqa: ANN401  # the serializer's
+    **options: Any,
 ) -> dict[str, Any]:
     """Return what a body, or the parameters of an address, say, by a serializer."""
     read = serializer(data=given, **options)
@@ -375,7 +375,7 @@ _TAKES: Sequence[tuple[type[serializers.Field[Any, Any, Any, Any]], str]] = (
 
 
 def _say_remedies(
-    field: Any,  # noqa: ANN401  # a field or serializer of the library's
+    field: Any,
     within: tuple[type, ...] = (),
 ) -> None:
     """Let errors say what is wrong and what to send, wherever in `field` it is.
@@ -418,7 +418,7 @@ class KnownQueryView(APIView):
 
     takes_idempotency_key = True
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # the library's
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         # Who may not do this, or too often, has been refused by now.
         if request.method == "POST" and idempotency.HEADER in request.headers:
@@ -493,7 +493,7 @@ class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
         return caller(self.request)
 
     @reads_replica
-    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:  # noqa: ANN401  # the library's
+    def list(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().list(request, *args, **kwargs)
 
     def row_response(
@@ -503,14 +503,14 @@ class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
         return Response(self.get_serializer(shown).data, status)
 
 
-def optional_text(source: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
+def optional_text(source: str, **options: Any) -> serializers.CharField:
     """Show a text of a row that may be missing; null without it."""
     return serializers.CharField(
         source=source, default=None, allow_null=True, **options
     )
 
 
-def username_field(field: str, **options: Any) -> serializers.CharField:  # noqa: ANN401  # the library's
+def username_field(field: str, **options: Any) -> serializers.CharField:
     return optional_text(f"{field}.username", **options)
 
 

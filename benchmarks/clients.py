@@ -70,7 +70,7 @@ class Client:
     session: requests.Session = field(default_factory=requests.Session)
     retry_after: float = 0.0
 
-    def send(self, kind: str, method: str, path: str, **body: Any) -> Any:  # noqa: ANN401  # JSON
+    def send(self, kind: str, method: str, path: str, **body: Any) -> Any:
         """Send a request and return its JSON; None where it was not acknowledged."""
         began, clock, status, said = time.time(), time.perf_counter(), 0, None
         headers = {"Authorization": f"Token {self.token}"}
@@ -91,7 +91,7 @@ class Client:
         self.ledger.exchanges.append(Exchange(kind, began, seconds, status))
         return said
 
-    def ask(self, question: str = "", kind: str = "ask") -> Any:  # noqa: ANN401  # JSON
+    def ask(self, question: str = "", kind: str = "ask") -> Any:
         """Ask `question`, or one of its own that nothing answers."""
         key = uuid.uuid4().hex
         own = f"How many {random.choice(_SUBJECTS)} were described under {key}?"

@@ -115,7 +115,7 @@ def _timed_judgement(spent: dict[str, float]) -> Iterator[None]:
     from kb.conflicts import finding as conflict_finding
     from kb.conflicts.judgement import judge
 
-    def timed(*statements: Any, **more: Any) -> Any:  # noqa: ANN401  # passed on
+    def timed(*statements: Any, **more: Any) -> Any:
         begun = time.perf_counter()
         judgement = judge(*statements, **more)
         spent["judgement"] += time.perf_counter() - begun

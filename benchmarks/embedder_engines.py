@@ -175,7 +175,7 @@ def _traceable() -> tuple[Any, tuple[Any, ...]]:
             super().__init__()
             self.transformer = transformer
 
-        def forward(self, *inputs: torch.Tensor) -> Any:  # noqa: ANN401
+        def forward(self, *inputs: torch.Tensor) -> Any:
             given = dict(zip(_INPUTS, inputs, strict=True))
             return self.transformer(**given).last_hidden_state
 
@@ -213,14 +213,14 @@ def _onnx(file: Path) -> Infer:
     return infer
 
 
-def _converted() -> Any:  # noqa: ANN401  # openvino's
+def _converted() -> Any:
     traceable, example = _traceable()
     return importlib.import_module("openvino").convert_model(
         traceable, example_input=example
     )
 
 
-def _openvino(model: Any) -> Infer:  # noqa: ANN401  # openvino's
+def _openvino(model: Any) -> Infer:
     compiled = importlib.import_module("openvino").compile_model(
         model,
         "CPU",

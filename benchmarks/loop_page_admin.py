@@ -59,8 +59,8 @@ def _request(username: str) -> HttpRequest:
 
 
 def _of_model(
-    model: Any,  # noqa: ANN401  # of any app
-    model_admin: Any,  # noqa: ANN401  # unfold ships no types
+    model: Any,
+    model_admin: Any,
     request: HttpRequest,
     reader: str,
 ) -> Iterator[Page]:

@@ -105,14 +105,14 @@ class Year:
     def _one(self, many: Sequence[Item]) -> Item:
         return many[int(self._draw.integers(len(many)))]
 
-    def _entry(self, **fields: Any) -> int:  # noqa: ANN401  # of a query
+    def _entry(self, **fields: Any) -> int:
         from kb.entries.models import Entry
 
         rows = Entry.objects.filter(knowledge_base=self.knowledge_base, **fields)
         ids = [*rows.order_by("pk").values_list("pk", flat=True)]
         return self._one(ids) if ids else 0
 
-    def _change_entry(self, *, may_verify: bool = True, **changes: Any) -> None:  # noqa: ANN401  # of an edit
+    def _change_entry(self, *, may_verify: bool = True, **changes: Any) -> None:
         from kb.entries.services import edit_entry
 
         if entry := self._entry(state__in=("verified", "needs_review")):

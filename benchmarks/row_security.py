@@ -108,7 +108,7 @@ def _asking(agent: "User") -> "Callable[[QuestionVector], None]":
     return ask
 
 
-def served_seconds(driver: Any) -> float:  # noqa: ANN401  # a psycopg connection
+def served_seconds(driver: Any) -> float:
     """Return what the server's process of a connection has worked, whatever else runs."""
     return processor_seconds(psutil.Process(driver.info.backend_pid))
 

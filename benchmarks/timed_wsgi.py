@@ -23,11 +23,11 @@ class Meter:
         self.seconds = 0.0
         self.calls = 0
 
-    def __call__(self, execute: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # passed through
+    def __call__(self, execute: Callable[..., Any], *arguments: Any) -> Any:
         """Time one statement, as `connection.execute_wrapper` wants it."""
         return self.time(execute, *arguments)
 
-    def time(self, call: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401  # passed through
+    def time(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Return what `call` returns and add how long it took."""
         begun = time.perf_counter()
         try:
@@ -43,7 +43,7 @@ def application(
     """Answer as the product does, with one more header."""
     meter = Meter()
 
-    def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:  # noqa: ANN401  # WSGI's
+    def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
         told = f'sql;dur={meter.seconds * 1000:.3f};desc="{meter.calls}"'
         return start_response(status, [*headers, ("Server-Timing", told)], *rest)
 

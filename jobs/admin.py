@@ -7,10 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
-from unfold.decorators import action, display
 
 from accounts.admin_parts import ReadOnlyAdmin, confirmed
-from accounts.base_admin import badge, holders_of
+from accounts.base_admin import action, badge, display, holders_of
 from accounts.exceptions import NescioError
 from accounts.people import AnyUser
 from accounts.roles import Role, reach_of
@@ -65,7 +64,7 @@ class JobAdmin(ReadOnlyAdmin):
             return rows
         return rows.visible_to(request.user)
 
-    @display(description="progress")  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="progress")
     def progress(self, job: Job) -> str:
         if job.total is None:
             return f"{job.done}"
@@ -87,7 +86,7 @@ class JobAdmin(ReadOnlyAdmin):
         for job_id in queryset.values_list("pk", flat=True):
             self._steer(request, retry, job_id, "goes on")
 
-    @action(description="Cancel", icon="cancel", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Cancel", icon="cancel", permissions=["steer"])
     @confirmed("Cancel this job?")
     def cancel_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         self._steer(
@@ -95,7 +94,7 @@ class JobAdmin(ReadOnlyAdmin):
         )
         return redirect(reverse("admin:jobs_job_change", args=[object_id]))
 
-    @action(description="Retry", icon="replay", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Retry", icon="replay", permissions=["steer"])
     @confirmed("Retry this job?")
     def retry_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         self._steer(request, retry, self.found(request, object_id).pk, "goes on")

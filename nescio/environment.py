@@ -31,10 +31,10 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library ships no ty
     def get_value(
         self,
         var: str,
-        cast: Any = None,  # noqa: ANN401  # the library's
-        default: Any = environ.Env.NOTSET,  # noqa: ANN401  # the library's
+        cast: Any = None,
+        default: Any = environ.Env.NOTSET,
         parse_default: bool = False,
-    ) -> Any:  # noqa: ANN401  # the library's
+    ) -> Any:
         value = self.ENVIRON.get(var)
         if value is None:
             return default
@@ -49,7 +49,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library ships no ty
             return _switch(var, value)
         return _number(var, value, cast)
 
-    def at_least_one(self, var: str, *, default: Any) -> Any:  # noqa: ANN401
+    def at_least_one(self, var: str, *, default: Any) -> Any:
         """Read a whole number above 0."""
         number = self.int(var, default=default)
         if number < 1:

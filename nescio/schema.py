@@ -142,7 +142,7 @@ class OperationSchema(AutoSchema):
             found.append(_IDEMPOTENCY_KEY)
         return found
 
-    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:  # noqa: ANN401  # the library's
+    def get_operation(self, *args: Any, **kwargs: Any) -> dict[str, Any] | None:
         operation: dict[str, Any] | None = super().get_operation(*args, **kwargs)
         more = getattr(self.view, "more_in_errors", None)
         if operation and more:
@@ -359,11 +359,11 @@ def _kept(renderer: type[BaseRenderer]) -> type[BaseRenderer]:
     """Return a renderer that writes the description once in a process."""
 
     @lru_cache
-    def written() -> Any:  # noqa: ANN401  # whichever it writes
+    def written() -> Any:
         return renderer().render(_described(), renderer_context={})
 
     class Kept(renderer):  # type: ignore[valid-type,misc]  # whichever it is
-        def render(self, data: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+        def render(self, data: Any, *args: Any, **kwargs: Any) -> Any:
             is_description = data is _described()
             return (
                 written() if is_description else super().render(data, *args, **kwargs)

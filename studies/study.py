@@ -135,7 +135,7 @@ class Study(BaseCommand):
                 f"--{name}", type=Path, metavar="PATH", help=_FILES[name]
             )
 
-    def handle(self, *_arguments: object, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, *_arguments: object, **options: Any) -> None:
         require_files(options.get("json"), options.get("markdown"))
         require_directories(options.get("plots"))
         try:

@@ -24,18 +24,18 @@ _CARRIER = b"application_name"
 class _Cursor(CursorWrapper):
     """Tells the database also before what Django's cursors hand straight to the driver."""
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # the driver's
+    def __getattr__(self, name: str) -> Any:
         if name in {"copy", "stream"}:
             self.db.tell_reader()
         return super().__getattr__(name)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.execute_wrappers.append(self._tell_and_execute)
 
-    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:  # noqa: ANN401  # the driver's
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         """Return a connection that lives; a pool that holds a dead one loses all such at once.
 
         Left to itself the pool finds one after the other and waits longer after each: after
@@ -54,7 +54,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         return {**super().get_connection_params(), "application_name": "nescio"}
 
-    def make_cursor(self, cursor: Any) -> CursorWrapper:  # noqa: ANN401  # the driver's
+    def make_cursor(self, cursor: Any) -> CursorWrapper:
         return _Cursor(cursor, self)
 
     def tell_reader(self) -> None:
@@ -76,8 +76,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _tell_and_execute(
         self,
         execute: Callable[..., Any],
-        *arguments: Any,  # noqa: ANN401  # passed through
-    ) -> Any:  # noqa: ANN401  # passed through
+        *arguments: Any,
+    ) -> Any:
         self.tell_reader()
         return execute(*arguments)
 

@@ -46,11 +46,11 @@ _LEFT_PROVIDER = "left_provider"
 class SignInPage(LoginView):
     redirect_authenticated_user = True
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:  # noqa: ANN401  # Django's
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         refuse_local_sign_in()
         return super().post(request, *args, **kwargs)
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # noqa: ANN401  # Django's
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         following = self.get_redirect_url()
         query = f"?{urlencode({'next': following})}" if following else ""
         return {
@@ -68,7 +68,7 @@ class SignOutPage(LogoutView):
     A form's answer may lead to no other site by the content policy, a link may.
     """
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # Django's
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         by_provider = request.session.get(BACKEND_SESSION_KEY) == _BACKEND
         response = super().post(request, *args, **kwargs)
         if by_provider:

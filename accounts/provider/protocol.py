@@ -95,7 +95,7 @@ def _read_discovery(issuer: str) -> Mapping[str, Any]:
     return document
 
 
-def setting(name: str, *default: Any) -> Any:  # noqa: ANN401  # the library's
+def setting(name: str, *default: Any) -> Any:
     """Return a setting of the library: what the provider says, else Django's."""
     if name in _DISCOVERED:
         return discovery().get(_DISCOVERED[name])
@@ -149,7 +149,7 @@ class ProviderBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the l
             )
         return jwt.PyJWK(fit[0], algorithm)
 
-    def get_payload_data(self, token: str, key: Any) -> dict[str, Any]:  # noqa: ANN401  # the library's
+    def get_payload_data(self, token: str, key: Any) -> dict[str, Any]:
         client = self.OIDC_RP_CLIENT_ID
         claims = jwt.decode(
             token,

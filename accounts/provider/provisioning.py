@@ -247,5 +247,5 @@ class UserViewSet(ListModelMixin, RetrieveModelMixin, rest.ResourceViewSet[User]
         user = write_account(self.get_object(), self.validated(UserChangesSerializer))
         return Response(self._shown(user))
 
-    def _shown(self, user: User) -> Any:  # noqa: ANN401  # the library's
+    def _shown(self, user: User) -> Any:
         return UserSerializer(self.get_queryset().get(pk=user.pk)).data

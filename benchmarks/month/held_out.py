@@ -154,7 +154,7 @@ def drawing(weeks: Mapping[str, Sequence[Week]], kind: str) -> bytes:
         return saved(figure, kind, Description("Weeks of reviews", text))
 
 
-def _draw(axes: Any, weeks: Sequence[Week]) -> None:  # noqa: ANN401  # of matplotlib
+def _draw(axes: Any, weeks: Sequence[Week]) -> None:
     across = [week.number for week in weeks]
     lines = (
         ("coverage", [week.coverage for week in weeks]),

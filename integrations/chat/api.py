@@ -245,7 +245,7 @@ def _object(given: object) -> dict[str, Any]:
     return given
 
 
-def _text(sent: Any, name: str) -> str:  # noqa: ANN401  # a form or an object
+def _text(sent: Any, name: str) -> str:
     value = sent.get(name)
     if not isinstance(value, str):
         raise ParseError(f"{name} is missing; this is no request of Slack's.")

@@ -180,7 +180,7 @@ def _call(
     return said
 
 
-def _send(url: str, **options: Any) -> requests.Response:  # noqa: ANN401  # the library's
+def _send(url: str, **options: Any) -> requests.Response:
     try:
         response = requests.post(
             url, timeout=_TIMEOUT_SECONDS, allow_redirects=False, **options

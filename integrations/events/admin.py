@@ -12,7 +12,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import action, display
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.admin_parts import (
@@ -22,7 +21,7 @@ from accounts.admin_parts import (
     change_each,
     confirmed,
 )
-from accounts.base_admin import BaseAdmin, Fieldsets, badge, holders_of
+from accounts.base_admin import BaseAdmin, Fieldsets, action, badge, display, holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller
 from integrations.events import services
@@ -138,7 +137,7 @@ class EndpointAdmin(BaseAdmin):
         """Show the secret, this once."""
         return self._secret_page(request, obj, "The endpoint was made.")
 
-    @display(description="condition", label=_CONDITION_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="condition", label=_CONDITION_COLOURS)
     def condition(self, endpoint: Endpoint) -> str:
         return endpoint.condition
 
@@ -159,7 +158,7 @@ class EndpointAdmin(BaseAdmin):
         count = chosen.filter(is_active=True).update(is_active=False)
         self.message_user(request, f"{count} switched off.", messages.SUCCESS)
 
-    @action(description="Send a test", icon="send", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Send a test", icon="send", permissions=["steer"])
     @confirmed("Send a test event now?")
     def test_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def send() -> str:
@@ -170,13 +169,13 @@ class EndpointAdmin(BaseAdmin):
 
         return act_on_row(self, request, object_id, send)
 
-    @action(description="Deliveries", icon="list", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Deliveries", icon="list", permissions=["steer"])
     def open_deliveries(self, request: HttpRequest, object_id: str) -> HttpResponse:
         endpoint = self.found(request, object_id)
         page = reverse("admin:integrations_delivery_changelist")
         return redirect(f"{page}?endpoint__id__exact={endpoint.pk}")
 
-    @action(description="New secret", icon="key", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="New secret", icon="key", permissions=["steer"])
     @confirmed(
         "Make a new secret? For 24 hours events are signed with the former one, too."
     )
@@ -281,7 +280,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
             "delivery",
         )
 
-    @action(description="Replay", icon="replay", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Replay", icon="replay", permissions=["steer"])
     @confirmed("Send it again, by the same webhook-id?")
     def replay_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         def send() -> str:

@@ -26,7 +26,7 @@ from kb.entries.models import Entry
 _LOOKED_BACK = timedelta(days=1)  # for entries that expired while no worker ran
 
 
-def create_endpoint(*, by: User, **fields: Any) -> Endpoint:  # noqa: ANN401  # the model's
+def create_endpoint(*, by: User, **fields: Any) -> Endpoint:
     """Make an endpoint that gets what `by` may see.
 
     Raises:
@@ -36,7 +36,7 @@ def create_endpoint(*, by: User, **fields: Any) -> Endpoint:  # noqa: ANN401  # 
     return _saved(Endpoint(owner=by, **fields), fields)
 
 
-def edit_endpoint(endpoint_id: int, *, by: User, **changes: Any) -> Endpoint:  # noqa: ANN401  # the model's
+def edit_endpoint(endpoint_id: int, *, by: User, **changes: Any) -> Endpoint:
     """Change one's own endpoint, as `create_endpoint`; any admin may switch one off."""
     is_anyones = changes == {"is_active": False}
     with transaction.atomic():

@@ -14,11 +14,10 @@ from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import action
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin_parts import confirmed
-from accounts.base_admin import UserFormAdmin, holders_of, superusers
+from accounts.base_admin import UserFormAdmin, action, holders_of, superusers
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role_somewhere
 from integrations.widget.models import Widget, new_seed
@@ -103,7 +102,7 @@ class WidgetAdmin(UserFormAdmin):
         count = chosen.filter(is_active=True).update(is_active=False)
         self.message_user(request, f"{count} switched off.", messages.SUCCESS)
 
-    @action(description="New secret", icon="key", permissions=["secret"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="New secret", icon="key", permissions=["secret"])
     @confirmed(
         "Make a new secret? Claims that are signed with the former one, and every token "
         "that pages hold now, no longer count."

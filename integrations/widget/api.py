@@ -143,7 +143,7 @@ class WidgetView(KnownQueryView):
             super().initial(request, *args, **kwargs)
 
     @extend_schema(exclude=True)
-    def options(self, request: Any, *args: object, **kwargs: object) -> Response:  # noqa: ANN401  # the library's
+    def options(self, request: Any, *args: object, **kwargs: object) -> Response:
         """Say to a browser what a page may send."""
         return Response(status=204)
 
@@ -151,8 +151,8 @@ class WidgetView(KnownQueryView):
         self,
         request: Request,
         response: Response,
-        *args: Any,  # noqa: ANN401  # the library's
-        **kwargs: Any,  # noqa: ANN401  # the library's
+        *args: Any,
+        **kwargs: Any,
     ) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
         patch_vary_headers(final, ["Origin"])

@@ -45,9 +45,9 @@ class NewExportSerializer(rest.StrictSerializer):
 class _FileRenderer(BaseRenderer):
     def render(
         self,
-        data: Any,  # noqa: ANN401  # the library's
+        data: Any,
         accepted_media_type: str | None = None,
-        renderer_context: Any = None,  # noqa: ANN401  # the library's
+        renderer_context: Any = None,
     ) -> bytes:
         return bytes(JSONRenderer().render(data))
 

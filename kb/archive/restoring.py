@@ -158,7 +158,7 @@ class _Ids:
     names: Mapping[str, Mapping[str, int]]  # by field or "username"
     numbers: "Mapping[str, array[int]]"  # in the order of the archive
 
-    def of(self, column: Column, value: Any) -> Any:  # noqa: ANN401  # what JSON holds
+    def of(self, column: Column, value: Any) -> Any:
         if value is None:
             return None
         if column.is_list:

@@ -152,7 +152,7 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
                 "that there is.",
             )
 
-    def visible(rows: Any) -> Any:  # noqa: ANN401  # rows of any of these models
+    def visible(rows: Any) -> Any:
         return rows if contents.reader is None else rows.visible_to(contents.reader)
 
     documents = visible(Document.objects.filter(knowledge_base__in=bases))
@@ -220,7 +220,7 @@ def _values(
         }
 
 
-def _kept(column: layout.Column, value: Any, held: _Held) -> Any:  # noqa: ANN401  # what JSON holds
+def _kept(column: layout.Column, value: Any, held: _Held) -> Any:
     if column.is_list:
         numbered = ((held.number(column.table, row_id), near) for row_id, near in value)
         return [[number, near] for number, near in numbered if number is not None]

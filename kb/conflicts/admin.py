@@ -10,10 +10,9 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
-from unfold.decorators import action
 
 from accounts.admin_parts import FixedRowsAdmin, confirmed
-from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin, badge, holders_of
+from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin, action, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller
@@ -115,7 +114,7 @@ class ConflictAdmin(InBaseAdmin, OpenFirstAdmin, FixedRowsAdmin):
     def base_of(self, row: Conflict) -> int:
         return row.first.knowledge_base_id
 
-    @action(description="Check now", icon="compare_arrows", permissions=["check"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Check now", icon="compare_arrows", permissions=["check"])
     @confirmed("Compare all entries that changed since the last check?")
     def check_now(self, request: HttpRequest) -> HttpResponse:
         job = enqueue_comparison(by=caller(request))

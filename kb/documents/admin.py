@@ -123,7 +123,7 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
         self,
         request: HttpRequest,
         obj: Document | None = None,
-        **options: Any,  # noqa: ANN401  # Django's
+        **options: Any,
     ) -> type[SectionFormSet]:
         formset: type[SectionFormSet] = super().get_formset(request, obj, **options)
         parent: Any = formset.form.base_fields["parent"]
@@ -150,7 +150,7 @@ class DocumentForm(ServiceForm):
         model = Document
         fields = ["knowledge_base", "title", "source", "audience"]
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         audience: Any = self.fields.get("audience")
         if audience is not None:
@@ -280,8 +280,8 @@ class KnowledgeBaseAdmin(BaseAdmin):
     def save_related(
         self,
         request: HttpRequest,
-        form: Any,  # noqa: ANN401  # Django's
-        formsets: Any,  # noqa: ANN401  # Django's
+        form: Any,
+        formsets: Any,
         change: bool,
     ) -> None:
         roles = KnowledgeRole.objects.filter(knowledge_base=form.instance.pk)

@@ -70,7 +70,7 @@ class DocumentDetailSerializer(DocumentSerializer):
         read_only_fields = fields
 
     @extend_schema_field(SectionSerializer(many=True))
-    def get_sections(self, document: Document) -> Any:  # noqa: ANN401  # JSON
+    def get_sections(self, document: Document) -> Any:
         tree = documents.section_tree(list(document.sections.all()))
         return [SectionSerializer().to_representation(node) for node in tree]
 
@@ -92,7 +92,7 @@ class DocumentChangesSerializer(api.KnowledgeSerializer):
         model = Document
         fields = ["title", "source", "audience", "entries_follow", "sections"]
 
-    def to_internal_value(self, data: object) -> Any:  # noqa: ANN401  # the library's
+    def to_internal_value(self, data: object) -> Any:
         if isinstance(data, Mapping):
             _check_count(data.get("sections"))
         return super().to_internal_value(data)

@@ -95,7 +95,7 @@ def _joined(parts: Sequence[torch.nn.Linear]) -> torch.nn.Linear:
     return joined
 
 
-def _pass(layer: Any, x: torch.Tensor, heads: int) -> torch.Tensor:  # noqa: ANN401
+def _pass(layer: Any, x: torch.Tensor, heads: int) -> torch.Tensor:
     """Return what a BERT layer makes of one text's states, of shape (n, width)."""
     split = layer.attention.self.joint(x).view(1, len(x), 3, heads, -1)
     query, key, value = split.permute(2, 0, 3, 1, 4)

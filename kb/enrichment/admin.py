@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import action
 
 from accounts.admin_parts import (
     EstimatingPaginator,
@@ -17,7 +16,7 @@ from accounts.admin_parts import (
     form_page,
     tell_of_job,
 )
-from accounts.base_admin import Fieldsets, badge, holders_of
+from accounts.base_admin import Fieldsets, action, badge, holders_of
 from accounts.roles import caller
 from accounts.undo import offer_undo
 from kb.enrichment.background import start_enrichment
@@ -132,7 +131,7 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
     def log_change(self, request: HttpRequest, obj: Proposal, message: object) -> None:
         """What was decided stands in the proposal."""
 
-    @action(description="Let the model propose", permissions=["propose"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Let the model propose", permissions=["propose"])
     def propose(self, request: HttpRequest) -> HttpResponse:
         form = EnrichmentForm(
             request.POST or None, user=caller(request), initial=take_seeds(request)

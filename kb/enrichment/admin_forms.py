@@ -65,7 +65,7 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
         model = Proposal
         fields: list[str] = []
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         style(self)
         if "text" in self.fields:
@@ -120,7 +120,7 @@ class EnrichmentForm(StyledForm):
 
     plan: Plan
 
-    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+    def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, rows in (
             ("knowledge_base", bases_curated_by(user)),

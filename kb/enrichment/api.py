@@ -161,7 +161,7 @@ class ProposalViewSet(RetrieveModelMixin, RowViewSet[Proposal]):
             "knowledge_base", "entry__audience", "decided_by"
         )
 
-    def get_serializer(self, *rows: Any, **options: Any) -> BaseSerializer[Any]:  # noqa: ANN401  # the library's
+    def get_serializer(self, *rows: Any, **options: Any) -> BaseSerializer[Any]:
         if not rows:  # the schema's
             return super().get_serializer(**options)
         shown = rows[0] if options.get("many") else rows

@@ -11,10 +11,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
-from unfold.decorators import action, display
 
 from accounts.admin_parts import EstimatingPaginator, confirmed
-from accounts.base_admin import badge, holders_somewhere
+from accounts.base_admin import action, badge, display, holders_somewhere
 from accounts.people import person_name
 from accounts.roles import Role, caller, refuse_elsewhere
 from kb.archive.exports import csv_response
@@ -98,12 +97,12 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         ("Verification", {"fields": [*readonly_fields, "revision"]}),
     ]
 
-    def get_fieldsets(self, request: HttpRequest, obj: Entry | None = None) -> Any:  # noqa: ANN401  # unfold ships no types
+    def get_fieldsets(self, request: HttpRequest, obj: Entry | None = None) -> Any:
         """Leave out of a new entry what only one that is saved has."""
         sections = super().get_fieldsets(request, obj)
         return sections if obj else sections[:-1]
 
-    def get_inlines(self, request: HttpRequest, obj: Entry | None) -> Any:  # noqa: ANN401  # the same
+    def get_inlines(self, request: HttpRequest, obj: Entry | None) -> Any:
         return super().get_inlines(request, obj) if obj else []
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Entry]:
@@ -187,7 +186,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         self,
         request: HttpRequest,
         form: EntryForm,
-        formset: Any,  # noqa: ANN401  # made by Django of an inline
+        formset: Any,
         change: bool,
     ) -> None:
         if formset.model is Wording:
@@ -206,11 +205,11 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     def shown_said(self, entry: Entry) -> str:
         return entry.said
 
-    @display(description="origin", ordering="origin", label=_ORIGIN_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="origin", ordering="origin", label=_ORIGIN_COLOURS)
     def shown_origin(self, entry: Entry) -> tuple[str, str]:
         return entry.origin, entry.origin
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="review",
         ordering="upkeep__due_at",
         label={"expired": "danger", "due": "danger", "later": "info"},
@@ -253,13 +252,13 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         )
         return csv_response(visible, request.user)
 
-    @action(description="Export", icon="download", permissions=["export"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Export", icon="download", permissions=["export"])
     def open_exports(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:kb_entry_exports")
 
     @action(
         description="Check for conflicts", icon="compare_arrows", permissions=["verify"]
-    )  # type: ignore[untyped-decorator]  # unfold ships no types
+    )
     @confirmed("Compare this entry with the ones that are nearest to it?")
     def check_conflicts(self, request: HttpRequest, object_id: str) -> HttpResponse:
         entry = self.found(request, object_id)

@@ -273,7 +273,7 @@ class EntryViewSet(RowViewSet[Entry]):
         self,
         change: Callable[..., Entry],
         body: dict[str, Any],
-        **arguments: Any,  # noqa: ANN401  # those of `change`
+        **arguments: Any,
     ) -> None:
         self._make(
             change,
@@ -286,7 +286,7 @@ class EntryViewSet(RowViewSet[Entry]):
     def _make(
         self,
         change: Callable[..., Entry],
-        **arguments: Any,  # noqa: ANN401  # those of `change`
+        **arguments: Any,
     ) -> None:
         """Make a change; 412 where `If-Match` is out of date."""
         try:

@@ -28,7 +28,7 @@ from kb.text.cleaning import TEXT_LIMIT
 class ValidityField(forms.SplitDateTimeField):
     """A moment, or a date without a time, which is the end of that day."""
 
-    def compress(self, data_list: Any) -> Any:  # noqa: ANN401  # Django's
+    def compress(self, data_list: Any) -> Any:
         if data_list and data_list[0] and data_list[1] is None:
             return end_of_day(data_list[0])
         return super().compress(data_list)
@@ -50,7 +50,7 @@ class EntryForm(ServiceForm):
         model = Entry
         fields = ["knowledge_base", *EDITABLE, "state", "confidence", "origin"]
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._limit_rows()
         self._limit_states()

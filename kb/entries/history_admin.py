@@ -266,7 +266,7 @@ def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
     yield "Reason", revision.reason
 
 
-def _fact(revision: Revision, field: Any, visible: set[int]) -> str:  # noqa: ANN401  # a field of any kind
+def _fact(revision: Revision, field: Any, visible: set[int]) -> str:
     name, value = field.name, getattr(revision, field.name)
     if field.is_relation:
         owner = revision if name == "audience" else revision.document

@@ -149,7 +149,7 @@ class _StateField(serializers.ChoiceField):
     def __init__(self) -> None:
         super().__init__(choices=WRITABLE_STATES, required=False)
 
-    def to_internal_value(self, data: Any) -> Any:  # noqa: ANN401  # the library's
+    def to_internal_value(self, data: Any) -> Any:
         for state, way in self._WAYS.items():
             if data == state:
                 raise serializers.ValidationError(

@@ -56,7 +56,7 @@ class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
 def save_wordings(
     request: HttpRequest,
     entry: Entry,
-    formset: Any,  # noqa: ANN401  # made by Django of the inline
+    formset: Any,
 ) -> None:
     formset.save(commit=False)
     removed = [row.pk for row in formset.deleted_objects]

@@ -14,11 +14,10 @@ from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
 from unfold.admin import TabularInline
 from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from accounts.admin_parts import StyledForm, act_on_row, confirmed, form_page
-from accounts.base_admin import badge, holders_of, nobody
+from accounts.base_admin import action, badge, holders_of, nobody
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
@@ -55,7 +54,7 @@ class _FilesField(forms.FileField):
 
     widget = _FilesInput(attrs={"accept": ",".join(SUFFIXES)})
 
-    def clean(self, data: Any, initial: Any = None) -> list["UploadedFile[Any]"]:  # noqa: ANN401  # as Django's
+    def clean(self, data: Any, initial: Any = None) -> list["UploadedFile[Any]"]:
         return [
             super(_FilesField, self).clean(each, initial) for each in data or [None]
         ]
@@ -223,7 +222,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         for row in queryset:
             self.delete_model(request, row)
 
-    @action(description="Apply this import", permissions=["apply"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Apply this import", permissions=["apply"])
     @confirmed("Apply this import?")
     def apply(self, request: HttpRequest, object_id: str) -> HttpResponse:
         row, by = self.found(request, object_id), caller(request)
@@ -248,7 +247,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
             what = "import is" if begun == 1 else "imports are"
             self.message_user(request, f"{begun} {what} being applied.")
 
-    @action(description="Import files", url_path="upload", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Import files", url_path="upload", permissions=["bring"])
     def bring(self, request: HttpRequest) -> HttpResponse:
         user = caller(request)
         form = ImportForm(

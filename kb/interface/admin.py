@@ -21,7 +21,7 @@ from kb.exceptions import InvalidKnowledgeError
 _REFRESH_SECONDS = "3"
 
 
-def job_of(row: Any) -> Job | None:  # noqa: ANN401  # a row with a `job_id`
+def job_of(row: Any) -> Job | None:
     """Return the job that works, or worked, on a row."""
     return Job.objects.filter(pk=row.job_id).first() if row.job_id else None
 
@@ -65,19 +65,19 @@ class InBaseAdmin(BaseAdmin):
     def rows_of(self, request: HttpRequest) -> Q:
         return where_role(request.user, Role.SME, self.base_path)
 
-    def base_of(self, row: Any) -> int:  # noqa: ANN401  # a row of the admin's model
+    def base_of(self, row: Any) -> int:
         return int(row.knowledge_base_id)
 
-    def may_touch(self, request: HttpRequest, row: Any) -> bool:  # noqa: ANN401  # a row of the admin's model
+    def may_touch(self, request: HttpRequest, row: Any) -> bool:
         curates = has_role_in(request.user, Role.CURATOR, self.base_of(row))
         return curates and super().may_touch(request, row)
 
     def formfield_for_foreignkey(
         self,
-        db_field: Any,  # noqa: ANN401  # Django's
+        db_field: Any,
         request: HttpRequest,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # unfold ships no types
+        **options: Any,
+    ) -> Any:
         """Offer the knowledge bases that the user curates."""
         if db_field.name == "knowledge_base":
             options["queryset"] = bases_curated_by(request.user)
@@ -92,8 +92,8 @@ class ServiceAdmin(UserFormAdmin):
     def save_model(
         self,
         request: HttpRequest,
-        obj: Any,  # noqa: ANN401  # a row of the admin's model
-        form: Any,  # noqa: ANN401  # a ServiceForm
+        obj: Any,
+        form: Any,
         change: bool,
     ) -> None:
         obj.pk = form.write().pk
@@ -158,7 +158,7 @@ class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
 
     user: User
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.preselect_only("knowledge_base", bases_curated_by(self.user))
 
@@ -169,7 +169,7 @@ class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
             if len(keys) == 1:
                 self.initial.setdefault(name, keys[0])
 
-    def write(self) -> Any:  # noqa: ANN401  # a row of the form's model
+    def write(self) -> Any:
         raise NotImplementedError
 
     def lock(self) -> None:

@@ -39,7 +39,7 @@ NAMED_BY: dict[Any, str] = {
 class _NamedField(StrictSlugField):
     queryset: Any
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
+    def __init__(self, **options: Any) -> None:
         super().__init__(slug_field=NAMED_BY[self.queryset.model], **options)
 
 
@@ -75,7 +75,7 @@ class SectionField(StrictPrimaryKeyField):
 class TagField(_NamedField):
     queryset = Tag.objects.all()
 
-    def __init__(self, facet: Tag.Facet, **options: Any) -> None:  # noqa: ANN401  # the library's
+    def __init__(self, facet: Tag.Facet, **options: Any) -> None:
         self._facet = facet
         super().__init__(help_text=f"Slug of a {facet.label}.", **options)
 
@@ -97,7 +97,7 @@ class ReferringSerializer(serializers.ModelSerializer[Any]):
     def build_relational_field(
         self,
         field_name: str,
-        relation_info: Any,  # noqa: ANN401  # the library's
+        relation_info: Any,
     ) -> tuple[type[Any], dict[str, Any]]:
         name = NAMED_BY.get(relation_info.related_model)
         if name is None or relation_info.to_many:
@@ -117,7 +117,7 @@ class KnowledgeSerializer(StrictModelSerializer):
     def build_relational_field(
         self,
         field_name: str,
-        relation_info: Any,  # noqa: ANN401  # the library's
+        relation_info: Any,
     ) -> tuple[Any, dict[str, Any]]:
         _, options = super().build_relational_field(field_name, relation_info)
         kept: dict[str, Any] = {
@@ -183,7 +183,7 @@ class WordsFilter(django_filters.CharFilter):
 
 
 class _SlugChoiceField(django_filters.fields.ModelChoiceField):
-    def to_python(self, value: Any) -> Any:  # noqa: ANN401  # the library's
+    def to_python(self, value: Any) -> Any:
         try:
             return super().to_python(value)
         except forms.ValidationError as error:
@@ -236,7 +236,7 @@ class AudienceFilter(_VisibleFilter):
 class TagFilter(django_filters.ModelChoiceFilter):
     field_class = _SlugChoiceField
 
-    def __init__(self, facet: Tag.Facet | None = None, **options: Any) -> None:  # noqa: ANN401  # the library's
+    def __init__(self, facet: Tag.Facet | None = None, **options: Any) -> None:
         rows = Tag.objects.all()
         super().__init__(
             queryset=rows.filter(facet=facet) if facet else rows,

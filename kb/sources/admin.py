@@ -12,14 +12,13 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.text import capfirst
-from unfold.decorators import action, display
 from unfold.widgets import (
     UnfoldAdminSelectWidget,
     UnfoldAdminTextareaWidget,
 )
 
 from accounts.admin_parts import act_on_row, confirmed
-from accounts.base_admin import Fieldsets, holders_of
+from accounts.base_admin import Fieldsets, action, display, holders_of
 from accounts.exceptions import NescioError
 from accounts.roles import caller
 from kb.audiences.models import Audience
@@ -132,7 +131,7 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
 
     request: HttpRequest  # of the class that is made for each
 
-    def __init__(self, *args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         mine = Audience.objects.visible_to(self.request.user)
         chosen: Any = self.fields["audience"]
@@ -234,8 +233,8 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
         request: HttpRequest,
         obj: FollowedSource | None = None,
         change: bool = False,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # a class of forms
+        **options: Any,
+    ) -> Any:
         made = super().get_form(request, obj, change, **options)
         # What stays is no field.
         fields = {"kind": None} if obj and "kind" in made.base_fields else {}
@@ -283,16 +282,16 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
         for row in queryset:
             self.delete_model(request, row)
 
-    @action(description="Follow a source", icon="add", permissions=["follow"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Follow a source", icon="add", permissions=["follow"])
     def follow(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:kb_followedsource_add")
 
-    @action(description="Check now", icon="sync", permissions=["check"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Check now", icon="sync", permissions=["check"])
     @confirmed("Check this source now?")
     def check_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._check(request, object_id, accept_loss=False)
 
-    @action(description="Propose what is missing", permissions=["accept"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Propose what is missing", permissions=["accept"])
     @confirmed("Check it now, and propose for retirement all that is missing?")
     def accept_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._check(request, object_id, accept_loss=True)
@@ -315,7 +314,7 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
         kind = KINDS.get(row.kind)
         return kind.label if kind else row.kind
 
-    @display(description="condition", label=_COLOURS)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="condition", label=_COLOURS)
     def condition(self, row: FollowedSource) -> str:
         if row.error:
             return "failing"

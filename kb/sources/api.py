@@ -111,7 +111,7 @@ class NewRuleSerializer(StrictSerializer):
 class RulesField(StrictListField):
     """Who is to see which documents: `Rule` of each."""
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401  # the library's
+    def __init__(self, **options: Any) -> None:
         super().__init__(
             child=NewRuleSerializer(),
             min_length=1,
@@ -120,7 +120,7 @@ class RulesField(StrictListField):
             **options,
         )
 
-    def to_internal_value(self, data: Any) -> list[Rule]:  # noqa: ANN401  # the library's
+    def to_internal_value(self, data: Any) -> list[Rule]:
         return [Rule(**rule) for rule in super().to_internal_value(data)]
 
 

@@ -47,10 +47,10 @@ class TagAdmin(RefusedDeletionAdmin):
 
     def formfield_for_manytomany(
         self,
-        db_field: Any,  # noqa: ANN401  # Django's
+        db_field: Any,
         request: HttpRequest,
-        **options: Any,  # noqa: ANN401  # Django's
-    ) -> Any:  # noqa: ANN401  # Django's
+        **options: Any,
+    ) -> Any:
         if db_field.name == "experts":
             options["queryset"] = by_name(holders(Role.SME))
         return super().formfield_for_manytomany(db_field, request, **options)
@@ -63,7 +63,7 @@ class TagAdmin(RefusedDeletionAdmin):
         return names, {str(self.opts.verbose_name_plural): len(names)}, set(), []
 
     @admin.display(description="entries")
-    def entries(self, tag: Any) -> int:  # noqa: ANN401  # with annotations
+    def entries(self, tag: Any) -> int:
         counted: int = tag.as_product + tag.as_business
         return counted
 

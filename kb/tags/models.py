@@ -54,7 +54,7 @@ def tag_of(
     facet: Tag.Facet,
     related_name: str,
     help_text: str = "",
-    **options: Any,  # noqa: ANN401  # those of a ForeignKey
+    **options: Any,
 ) -> "models.ForeignKey[Tag | None, Tag | None]":
     """Return a field for at most one tag of a facet."""
     only = {"facet": facet}

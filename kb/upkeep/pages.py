@@ -54,7 +54,7 @@ class _Choice:
         return "?" + urlencode(chosen)
 
 
-def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
+def due_page(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     user = caller(request)
@@ -129,7 +129,7 @@ def _owners() -> list[User]:
     return list(by_name(staff)[:_OFFERED_OWNERS])
 
 
-def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ANN401  # unfold ships no types
+def _act(model_admin: Any, request: HttpRequest, user: User) -> HttpResponse:
     posted = request.POST
     entry = _find_entry(user, posted.get("entry", ""))
     back = request.get_full_path()
@@ -162,7 +162,7 @@ def _find_entry(user: User, key: str) -> Entry:
     return entry
 
 
-def _do(user: User, entry: Entry, posted: Any) -> str:  # noqa: ANN401  # a QueryDict
+def _do(user: User, entry: Entry, posted: Any) -> str:
     action = posted.get("action", "")
     expected = _number(posted.get("revision", ""), "revision")
     is_curator = has_role_in(user, Role.CURATOR, entry.knowledge_base_id)

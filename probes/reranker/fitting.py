@@ -240,7 +240,7 @@ class _Telling(TrainerCallback):
         args: TrainingArguments,
         state: TrainerState,
         control: TrainerControl,
-        **_others: Any,  # noqa: ANN401  # the trainer's
+        **_others: Any,
     ) -> None:
         self._on_step(Step(state.global_step, state.max_steps))
 

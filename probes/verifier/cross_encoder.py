@@ -77,7 +77,7 @@ os.register_at_fork(after_in_child=_side_by_side.cache_clear)  # threads stay be
 class CrossEncoder(nn.Module):
     """A logit that the entry answers, of each pair read together."""
 
-    def __init__(self, encoder: Any, tokenizer: Any, reader: Reader) -> None:  # noqa: ANN401  # of transformers
+    def __init__(self, encoder: Any, tokenizer: Any, reader: Reader) -> None:
         super().__init__()
         width = int(encoder.config.hidden_size)
         self.encoder = encoder

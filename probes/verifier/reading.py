@@ -285,7 +285,7 @@ def through(
     return hidden
 
 
-def _without_last(model: Any, count: int) -> Any:  # noqa: ANN401  # of transformers
+def _without_last(model: Any, count: int) -> Any:
     """Return the model without its last layers; what stays is shared and not changed."""
     found, encoder = copy.copy(model), copy.copy(model.encoder)
     found._modules = {**model._modules, "encoder": encoder}

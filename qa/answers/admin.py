@@ -8,7 +8,6 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import display
 
 from accounts.admin_parts import (
     EstimatingPaginator,
@@ -16,7 +15,7 @@ from accounts.admin_parts import (
     ReadOnlyAdmin,
     table,
 )
-from accounts.base_admin import holders_of
+from accounts.base_admin import display, holders_of
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
@@ -101,7 +100,7 @@ class AnswerColumns:
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Any:  # noqa: ANN401  # a row of the admin's model
+    ) -> Any:
         row = super().get_object(request, object_id, from_field)  # type: ignore[misc]  # ModelAdmin's
         if row is not None:
             fetch_evidence(row.answer, request.user)
@@ -115,7 +114,7 @@ class AnswerColumns:
     def asked(self, row: HasAnswer) -> SafeString:
         return link_to(row.answer)
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="outcome",
         ordering="answer__outcome",
         label={"answered": "success", "refused": "warning"},
@@ -274,7 +273,7 @@ class AnswerAdmin(ReadOnlyAdmin):
             return _WITHHELD
         return json.dumps(answer.generation, ensure_ascii=False)
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="outcome",
         ordering="outcome",
         label={

@@ -12,9 +12,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.cache import add_never_cache_headers, patch_cache_control
 from django.views.decorators.http import require_GET, require_POST
-from unfold.decorators import display
 
 from accounts.admin_parts import ReadOnlyAdmin
+from accounts.base_admin import display
 from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
 from qa.calibration.models import DriftReading
@@ -311,7 +311,7 @@ class DriftReadingAdmin(ReadOnlyAdmin):
         rows: QuerySet[DriftReading] = super().get_queryset(request)
         return rows.select_related("certificate__policy")
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="state",
         label={"drifted": "danger", "as labelled": "success", "too few": "info"},
     )

@@ -63,7 +63,7 @@ def _shadow(switch: str) -> forms.BooleanField:
 
 
 class ThresholdsForm(forms.Form):
-    def __init__(self, data: Any, *, base: Policy) -> None:  # noqa: ANN401  # a QueryDict
+    def __init__(self, data: Any, *, base: Policy) -> None:
         # Nothing tried yet: the version as it is.
         tried = data.copy() if "alpha" in data else None
         if tried is not None:

@@ -56,7 +56,7 @@ class ScopeForm(StyledForm):
     knowledge_base = _slug_field(KnowledgeBase.objects.order_by("name"))
     tag = _slug_field(Tag.objects.all())
 
-    def __init__(self, data: Any, *, reader: User) -> None:  # noqa: ANN401  # a QueryDict
+    def __init__(self, data: Any, *, reader: User) -> None:
         super().__init__(data)
         self._reader = reader
         bases: Any = self.fields["knowledge_base"]

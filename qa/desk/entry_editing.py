@@ -143,7 +143,7 @@ def _show(
     request: HttpRequest,
     found: Entry,
     status: int = 200,
-    **said: Any,  # noqa: ANN401  # for the template
+    **said: Any,
 ) -> HttpResponseBase:
     """Return the entry's page with the form, or with HTMX the form for another page."""
     place = _place(request)

@@ -69,7 +69,7 @@ def show_entry(
     request: HttpRequest,
     found: Entry,
     status: int = 200,
-    **said: Any,  # noqa: ANN401  # for the template
+    **said: Any,
 ) -> HttpResponseBase:
     """Return an entry's page, or with HTMX what is below its header."""
     template = "qa/_entry.html" if is_live(request) else "qa/entry.html"
@@ -266,7 +266,7 @@ def validity(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     """Set until the end of which day an entry is valid, or that it is without end."""
     day = request.POST.get("valid_until", "")
 
-    def change(**shown: Any) -> Entry:  # noqa: ANN401  # as `_change` calls it
+    def change(**shown: Any) -> Entry:
         return edit_undisputed(valid_until=read_validity(day), **shown)
 
     said = f"Valid until {day}." if day else "Valid without end."

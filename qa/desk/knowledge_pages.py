@@ -63,7 +63,7 @@ class KnowledgeForm(forms.Form):
         super().__init__(request.GET)
         self._field("document").queryset = Document.objects.visible_to(request.user)
 
-    def _field(self, name: str) -> Any:  # noqa: ANN401  # a field of any kind
+    def _field(self, name: str) -> Any:
         return self.fields[name]
 
     def narrow_documents(self, base: KnowledgeBase) -> None:

@@ -79,7 +79,7 @@ class PlaygroundForm(forms.Form):
 
     def __init__(
         self,
-        data: Any,  # noqa: ANN401  # a QueryDict
+        data: Any,
         *,
         reader: User,
         versions: Sequence[Policy],
@@ -93,7 +93,7 @@ class PlaygroundForm(forms.Form):
             self._field(name).queryset = shown.select_related("knowledge_base")
         self.fields |= {name: _threshold(name) for name in THRESHOLDS}
 
-    def _field(self, name: str) -> Any:  # noqa: ANN401  # a field of any kind
+    def _field(self, name: str) -> Any:
         return self.fields[name]
 
     def clean_asker(self) -> User:
@@ -229,7 +229,7 @@ def _response(
     return render(request, part, context, status=shown)
 
 
-def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:  # noqa: ANN401  # a QueryDict
+def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:
     user = caller(request)
     judged = KnowledgeBase.objects.of_role(user, Role.SME)
     bases = list(judged.order_by("name"))

@@ -11,7 +11,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
-from unfold.decorators import action
 
 from accounts.admin_parts import (
     ReadOnlyAdmin,
@@ -21,7 +20,7 @@ from accounts.admin_parts import (
     table,
     tell_of_job,
 )
-from accounts.base_admin import badge, holders_of
+from accounts.base_admin import action, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import row_at
 from accounts.roles import caller
@@ -62,7 +61,7 @@ class EvaluationForm(StyledForm):
         help_text="Let all gates measure and none refuse: one run for every ablation.",
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         names = [(name, name) for name in sorted(suites())]
         self.fields["suite"].choices = names  # type: ignore[attr-defined]  # a ChoiceField
@@ -143,7 +142,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         urls: list[URLPattern] = super().get_urls()
         return [path("<int:pk>/curves/<slug:name>.svg", view, name=name), *urls]
 
-    @action(description="Start a run", permissions=["start"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Start a run", permissions=["start"])
     def start(self, request: HttpRequest) -> HttpResponse:
         form = EvaluationForm(request.POST or None)
         if not form.is_valid():

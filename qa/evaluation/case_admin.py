@@ -10,11 +10,10 @@ from django.contrib.auth.models import Group, User
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from unfold.decorators import action
 from unfold.widgets import UnfoldAdminFileFieldWidget, UnfoldAdminTextareaWidget
 
 from accounts.admin_parts import StyledForm, form_page
-from accounts.base_admin import UserFormAdmin, badge, holders_of
+from accounts.base_admin import UserFormAdmin, action, badge, holders_of
 from accounts.exceptions import NescioError
 from accounts.people import group_names
 from accounts.roles import Role, caller, has_role_in
@@ -43,12 +42,12 @@ class BringCasesForm(StyledForm):
         "entries. A known id is changed.",
     )
 
-    def __init__(self, *args: Any, user: User) -> None:  # noqa: ANN401  # as forms are made
+    def __init__(self, *args: Any, user: User) -> None:
         super().__init__(*args)
         bases: Any = self.fields["knowledge_base"]
         bases.queryset = bases.queryset.of_role(user, Role.SME)
 
-    def clean_file(self) -> Any:  # noqa: ANN401  # an uploaded file
+    def clean_file(self) -> Any:
         file = self.cleaned_data["file"]
         if file.size > _MAX_BYTES:
             raise forms.ValidationError(
@@ -68,14 +67,14 @@ class LinesField(forms.CharField):
 
     widget = UnfoldAdminTextareaWidget({"rows": 2})
 
-    def prepare_value(self, value: Any) -> Any:  # noqa: ANN401  # a list, or what was sent
+    def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
 
-    def clean(self, value: Any) -> list[str]:  # noqa: ANN401  # what was sent
+    def clean(self, value: Any) -> list[str]:
         lines = (line.strip() for line in super().clean(value).splitlines())
         return [line for line in lines if line]
 
-    def has_changed(self, initial: Any, data: Any) -> bool:  # noqa: ANN401  # Django's
+    def has_changed(self, initial: Any, data: Any) -> bool:
         return super().has_changed(self.prepare_value(initial), data)
 
 
@@ -101,7 +100,7 @@ class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscript
             "group": "Kept together as",
         }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401  # as forms are made
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             field: Any = self.fields["groups"]
@@ -198,7 +197,7 @@ class SavedCaseAdmin(UserFormAdmin):
         obj.pk = saved.pk
         obj.refresh_from_db()
 
-    @action(description="Import test cases", permissions=["bring"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Import test cases", permissions=["bring"])
     def bring(self, request: HttpRequest) -> HttpResponse:
         form = BringCasesForm(
             request.POST or None, request.FILES or None, user=caller(request)
@@ -217,7 +216,7 @@ class SavedCaseAdmin(UserFormAdmin):
             self, request, form, "Import test cases", form_id="bring-cases"
         )
 
-    @action(description="Export as JSON Lines", permissions=["take"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Export as JSON Lines", permissions=["take"])
     def take(self, request: HttpRequest) -> HttpResponse:
         bases = KnowledgeBase.objects.order_by("pk")
         found = [
@@ -228,7 +227,7 @@ class SavedCaseAdmin(UserFormAdmin):
         return response
 
 
-def _import(file: Any, knowledge_base: KnowledgeBase, by: User) -> int:  # noqa: ANN401  # an uploaded file
+def _import(file: Any, knowledge_base: KnowledgeBase, by: User) -> int:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / (Path(file.name).name or "cases.jsonl")
         path.write_bytes(file.read())

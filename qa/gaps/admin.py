@@ -12,10 +12,9 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 from django.utils.safestring import SafeString
-from unfold.decorators import action, display
 
 from accounts.admin_parts import change_each, confirmed, table
-from accounts.base_admin import OPEN_OR_ALL, Fieldsets, OpenFirstAdmin
+from accounts.base_admin import OPEN_OR_ALL, Fieldsets, OpenFirstAdmin, action, display
 from accounts.exceptions import NescioError
 from accounts.people import person_name
 from accounts.queue_admin import QueueFormAdmin
@@ -114,8 +113,8 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     def save_model(
         self,
         request: HttpRequest,
-        obj: Any,  # noqa: ANN401  # a gap
-        form: Any,  # noqa: ANN401  # a GapForm
+        obj: Any,
+        form: Any,
         change: bool,
     ) -> None:
         before = copy(obj)
@@ -157,7 +156,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
         is_closed = gap is not None and gap.state != Gap.State.OPEN
         return is_closed and self.has_change_permission(request)
 
-    @action(description="Reopen", icon="undo", permissions=["reopen"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Reopen", icon="undo", permissions=["reopen"])
     @confirmed("Open this gap again?")
     def reopen_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         found, page = self.found(request, object_id), _page_of(object_id)
@@ -213,7 +212,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     def shown_question(self, gap: Gap) -> str:
         return shortened(gap.question)
 
-    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="state", ordering="state", label=_STATES)
     def shown_state(self, gap: Gap) -> tuple[str, str]:
         return gap.state, gap.get_state_display()
 

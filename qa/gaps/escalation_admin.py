@@ -7,10 +7,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.timesince import timesince
-from unfold.decorators import display
 
 from accounts.admin_parts import EstimatingPaginator
-from accounts.base_admin import Fieldsets
+from accounts.base_admin import Fieldsets, display
 from accounts.people import person_name
 from accounts.queue_admin import QueueFormAdmin
 from accounts.roles import Role, where_role
@@ -77,7 +76,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
             ("What was found", {"fields": ["pieces"]}),
         ]
 
-    def outcome(self, row: Escalation) -> str:
+    def outcome(self, row: Escalation) -> str:  # type: ignore[override]  # its own rows
         who = person_name(row.raised_by) or "The asker"
         if row.state == Escalation.State.CLOSED:
             return f"{who} reads why there is no answer."
@@ -96,7 +95,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     def asked_by(self, escalation: Escalation) -> str:
         return person_name(escalation.raised_by)
 
-    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="state", ordering="state", label=_STATES)
     def shown_state(self, escalation: Escalation) -> tuple[str, str]:
         return escalation.state, escalation.get_state_display()
 

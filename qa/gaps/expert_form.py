@@ -87,7 +87,7 @@ class ExpertForm(ServiceForm):
         help_text="For curators; those who asked get the answer and a notice.",
     )
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         style(self)
         audience = self.fields["audience"]

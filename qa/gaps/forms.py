@@ -84,7 +84,7 @@ class GapForm(ExpertForm):
         model = Gap
         fields: ClassVar[list[str]] = []
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         how = self.fields["how"]
         if isinstance(how, forms.ChoiceField):

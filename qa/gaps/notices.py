@@ -165,7 +165,7 @@ def mail_notice(run: JobRun) -> dict[str, object]:
     return {"sent": is_sent}
 
 
-def _send(**values: Any) -> None:  # noqa: ANN401  # a notice's
+def _send(**values: Any) -> None:
     notice = Notice.objects.create(**values)
     _mail_later(notice)
 

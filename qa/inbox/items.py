@@ -114,7 +114,7 @@ def _said_of_gap(row: Gap, reader: Reader) -> _Said:
     return _Said(row.question, f"Asked {times} by {people}, and not answered.")
 
 
-def _expertise(row: Any, reader: Reader) -> str:  # noqa: ANN401  # with both tags
+def _expertise(row: Any, reader: Reader) -> str:
     tags = (row.product_line, row.line_of_business)
     own = [tag.name for tag in tags if tag and tag.pk in reader.tags]
     return f"you are an expert for {' and '.join(own)}" if own else ""

@@ -233,7 +233,7 @@ def _is_subject_of(marks: QuerySet[InboxMark]) -> Q:
     return Q(pk__in=marks.values("subject"))
 
 
-def _assignee(kind: Kind, source: _Source) -> Any:  # noqa: ANN401  # an expression
+def _assignee(kind: Kind, source: _Source) -> Any:
     """Return whose it is: who is assigned, else the row's own; the inactive do not count.
 
     For the rows of a page: what narrows all rows is said by `_is_held` and `_is_others`,

@@ -180,7 +180,7 @@ def _blamed(
     return next(iter([*named, *remaining]), None)
 
 
-def _unbounded(schema: Any) -> Any:  # noqa: ANN401  # any part of a schema
+def _unbounded(schema: Any) -> Any:
     if isinstance(schema, Mapping):
         return {
             name: _unbounded(value)

@@ -20,7 +20,7 @@ from qa.training.labelled_questions import Questions
 class Command(BaseCommand):
     """A command that ends with exit code 2 and a sentence where it can't go on."""
 
-    def execute(self, *args: Any, **options: Any) -> str | None:  # noqa: ANN401  # Django's
+    def execute(self, *args: Any, **options: Any) -> str | None:
         try:
             return super().execute(*args, **options)
         except NescioError as error:
@@ -57,7 +57,7 @@ class KindsCommand(Command):
             about = " ".join((act.__doc__ or "").split())
             add(parsers.add_parser(name, help=about, description=about))
 
-    def handle(self, *, what: str, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, *, what: str, **options: Any) -> None:
         require_directories(options.get("output"))
         require_files(options.get("json"))
         _, act = self.kinds[what]

@@ -87,7 +87,7 @@ def _field(
     *,
     limits: tuple[float, float] | None = None,
     symbol: str = "",
-) -> Any:  # noqa: ANN401  # a dataclass field of the annotated type
+) -> Any:
     declared = Declared(section, label, help_text, limits, symbol)
     return field(default=default, metadata={"declared": declared})
 
@@ -324,7 +324,7 @@ CHOSEN = tuple(
 )
 
 
-def default(name: str) -> Any:  # noqa: ANN401  # of the field's own type
+def default(name: str) -> Any:
     return getattr(_DEFAULTS, name)
 
 

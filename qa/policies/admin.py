@@ -16,10 +16,16 @@ from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods
 from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action, display
 
 from accounts.admin_parts import confirmed, tell_of_job
-from accounts.base_admin import BaseAdmin, Fieldsets, holders_of, nobody
+from accounts.base_admin import (
+    BaseAdmin,
+    Fieldsets,
+    action,
+    display,
+    holders_of,
+    nobody,
+)
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.models import count_of
@@ -62,7 +68,7 @@ class RefusalWordingAdmin(BaseAdmin):
         site = self.admin_site.each_context(request) | {"opts": self.opts}
         return preview(request, site)
 
-    @action(description="Preview", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Preview", permissions=["view"])
     def open_preview(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:qa_refusalwording_preview")
 
@@ -308,11 +314,11 @@ class PolicyAdmin(BaseAdmin):
     has_delete_permission = nobody
     has_steer_permission = holders_of("qa.add_policy", "qa.change_policy")
 
-    @display(description="state", label={"active": "success", "inactive": "info"})  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="state", label={"active": "success", "inactive": "info"})
     def in_use(self, policy: Policy) -> str:
         return "active" if policy.is_active else "inactive"
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="thresholds",
         label={
             "certified": "success",
@@ -332,7 +338,7 @@ class PolicyAdmin(BaseAdmin):
             return "drifted", f"{state}, drifted"
         return state, state
 
-    @display(description="in shadow", label="warning")  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="in shadow", label="warning")
     def shadow(self, policy: Policy) -> str | None:
         gates = (gate.split()[0] for gate in words.shadow_gates(policy))
         return ", ".join(gates) or None
@@ -347,17 +353,17 @@ class PolicyAdmin(BaseAdmin):
     def answered(self, policy: Policy) -> int:
         return int(getattr(policy, "answers_count", 0))
 
-    @action(description="Make a new version from this", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Make a new version from this", permissions=["steer"])
     def make_new_version(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return redirect(f"{reverse('admin:qa_policy_add')}?source={object_id}")
 
-    @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Activate", permissions=["steer"])
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         policy = self.found(request, object_id)
         site = self.admin_site.each_context(request) | {"opts": self.opts}
         return activation(request, policy, site)
 
-    @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Roll back", permissions=["steer"])
     @confirmed("Let the version that decided before this one decide again?")
     def roll_back_this(self, request: HttpRequest, object_id: int) -> HttpResponse:
         policy = self.found(request, object_id)
@@ -370,17 +376,17 @@ class PolicyAdmin(BaseAdmin):
         self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_policy_calibrate", policy.knowledge_base_id)
 
-    @action(description="Try thresholds from this", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Try thresholds from this", permissions=["view"])
     def try_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         policy = self.found(request, object_id)
         address = reverse("admin:qa_policy_calibrate", args=[policy.knowledge_base_id])
         return redirect(f"{address}?base={policy.pk}")
 
-    @action(description="Calibration", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Calibration", permissions=["view"])
     def open_calibration(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:qa_policy_calibration")
 
-    @action(description="Evaluate the demonstration", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Evaluate the demonstration", permissions=["steer"])
     @confirmed("Ask the demonstration questions in the background?")
     def evaluate(self, request: HttpRequest) -> HttpResponse:
         job = enqueue(

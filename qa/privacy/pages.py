@@ -29,7 +29,7 @@ from qa.privacy.persons import (
 class EraseForm(StyledForm):
     name = forms.CharField(label="Type the person's name to confirm")
 
-    def __init__(self, *arguments: Any, person: User, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def __init__(self, *arguments: Any, person: User, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._person = person
 

@@ -11,9 +11,9 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
-from unfold.decorators import display
 
 from accounts.admin_parts import EstimatingPaginator, ListFilter, written
+from accounts.base_admin import display
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import person_name
@@ -243,11 +243,11 @@ class ReviewAdmin(QueueAdmin):
     def question(self, review: Review) -> str:
         return shortened(review.answer.question)
 
-    @display(description="outcome", ordering="answer__outcome", label=_OUTCOMES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="outcome", ordering="answer__outcome", label=_OUTCOMES)
     def outcome(self, review: Review) -> str:
         return review.answer.outcome
 
-    @display(description="state", ordering="state", label=_STATES)  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(description="state", ordering="state", label=_STATES)
     def shown_state(self, review: Review) -> tuple[str, str]:
         return review.state, review.get_state_display()
 

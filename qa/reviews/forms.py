@@ -45,7 +45,7 @@ class JudgementForm(forms.Form):
     )
     verify = forms.BooleanField(required=False)
 
-    def __init__(self, review: Review, user: User, data: Any = None) -> None:  # noqa: ANN401  # a QueryDict
+    def __init__(self, review: Review, user: User, data: Any = None) -> None:
         """Begin with the judgement that the review holds, if the user may read it."""
         self._answer = review.answer
         self._is_answer = self._answer.outcome == Answer.Outcome.ANSWERED

@@ -11,10 +11,9 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.safestring import SafeString
-from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, StyledForm, form_page, table, written
-from accounts.base_admin import holders_of
+from accounts.base_admin import action, holders_of
 from accounts.people import person_name
 from accounts.roles import caller, where_not_elsewhere
 from kb.documents.models import KnowledgeBase
@@ -110,7 +109,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             done_count=Count("strata__reviews", filter=done),
         )
 
-    @action(description="Draw a sample", permissions=["draw"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Draw a sample", permissions=["draw"])
     def draw(self, request: HttpRequest) -> HttpResponse:
         user = caller(request)
         form = SampleForm(request.POST or None, drawer=user)
@@ -136,11 +135,11 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
         return f"{since:%Y-%m-%d} to {until:%Y-%m-%d}"
 
     @admin.display(description="drawn")
-    def drawn_of(self, sample: Any) -> str:  # noqa: ANN401  # with annotations
+    def drawn_of(self, sample: Any) -> str:
         return f"{sample.answer_count:,} of {sample.population:,} answers"
 
     @admin.display(description="reviews")
-    def progress(self, sample: Any) -> str:  # noqa: ANN401  # with annotations
+    def progress(self, sample: Any) -> str:
         return f"{sample.done_count:,} of {sample.review_count:,} done"
 
     @admin.display(description="drawn by", ordering="drawn_by")

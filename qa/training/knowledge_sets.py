@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
     return " ".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
-def read_json(file: Path) -> Any:  # noqa: ANN401  # as it is in the file
+def read_json(file: Path) -> Any:
     with open_text(file) as stream, _reading_json(file):
         return json.load(stream)
 

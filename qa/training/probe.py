@@ -137,7 +137,7 @@ def keep(
     return probe
 
 
-def new_card(kind: ProbeKind, **given: Any) -> ProbeCard:  # noqa: ANN401  # its fields
+def new_card(kind: ProbeKind, **given: Any) -> ProbeCard:
     later = {"language_model": "", "form": "", "layer": None, "part": ""}
     return ProbeCard(
         kind=kind, **{**later, "temperature": 1.0, "settings": {}, **given}

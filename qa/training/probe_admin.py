@@ -11,10 +11,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action
 
 from accounts.admin_parts import act_on_row, confirmed, images, table
-from accounts.base_admin import badge
+from accounts.base_admin import action, badge
 from accounts.ids import number_in, row_at
 from accounts.roles import caller
 from probes.cards import ProbeKind
@@ -94,7 +93,7 @@ class ProbeAdmin(ProbePages):
             raise Http404(f"There is no curve {name!r}.")
         return HttpResponse(drawn, content_type="image/svg+xml")
 
-    @action(description="Activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Activate", permissions=["steer"])
     @confirmed(
         "Activate this probe for its language model? It replaces the active probe of its "
         "kind; thresholds that were calibrated with that one no longer apply."
@@ -102,7 +101,7 @@ class ProbeAdmin(ProbePages):
     def activate_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.ACTIVE)
 
-    @action(description="Roll back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Roll back", permissions=["steer"])
     @confirmed(
         "Activate the probe again that this one replaced, or none if there was none? This "
         "one is kept."
@@ -115,12 +114,12 @@ class ProbeAdmin(ProbePages):
 
         return act_on_row(self, request, key, go_back)
 
-    @action(description="Run in shadow", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Run in shadow", permissions=["steer"])
     @confirmed("Run this probe on every answer without letting it refuse any?")
     def shadow_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.SHADOW)
 
-    @action(description="Retire", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Retire", permissions=["steer"])
     @confirmed("Stop using this probe? It is kept, and can be activated again.")
     def retire_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._move(request, object_id, Probe.State.RETIRED)

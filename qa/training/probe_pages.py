@@ -12,7 +12,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.decorators import action
 
 from accounts.admin_parts import (
     ReadOnlyAdmin,
@@ -21,7 +20,7 @@ from accounts.admin_parts import (
     table,
     tell_of_job,
 )
-from accounts.base_admin import holders_of
+from accounts.base_admin import action, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import digest
 from accounts.roles import caller
@@ -202,7 +201,7 @@ STEER = ("probes.add_probe", "probes.change_probe")
 class ProbePages(ReadOnlyAdmin):
     has_steer_permission = holders_of(*STEER)
 
-    @action(description="Download its files", permissions=["view"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Download its files", permissions=["view"])
     def export(self, request: HttpRequest, object_id: str) -> HttpResponse:
         probe: Probe = self.found(request, object_id)
         held = io.BytesIO()
@@ -215,7 +214,7 @@ class ProbePages(ReadOnlyAdmin):
         response["Content-Disposition"] = f'attachment; filename="{file}"'
         return response
 
-    @action(description="Train a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Train a probe", permissions=["steer"])
     def train(self, request: HttpRequest) -> HttpResponse:
         intro = (
             "Answers are read and probes are fitted in the background. A training "
@@ -224,7 +223,7 @@ class ProbePages(ReadOnlyAdmin):
         form = TrainingForm(request.POST or None)
         return self._train(request, form, "Train a probe", intro)
 
-    @action(description="Train for CBDR or CtrlA", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Train for CBDR or CtrlA", permissions=["steer"])
     def train_method(self, request: HttpRequest) -> HttpResponse:
         intro = (
             "What decides when evidence is retrieved, in which order it is read, and "
@@ -252,7 +251,7 @@ class ProbePages(ReadOnlyAdmin):
         )
         return tell_of_job(self, request, said, job.pk)
 
-    @action(description="Upload a probe", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Upload a probe", permissions=["steer"])
     def upload(self, request: HttpRequest) -> HttpResponse:
         form = UploadForm(request.POST or None, request.FILES or None)
         if form.is_valid():

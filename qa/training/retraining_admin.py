@@ -9,10 +9,9 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.dataclasses import UnfoldAction
-from unfold.decorators import action
 
 from accounts.admin_parts import ReadOnlyAdmin, act_on_row, confirmed, table
-from accounts.base_admin import badge, holders_of
+from accounts.base_admin import action, badge, holders_of
 from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND
@@ -82,7 +81,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
         found = super().get_actions_detail(request, object_id)
         return [each for each in found if each.path in offered]
 
-    @action(description="Retrain now", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Retrain now", permissions=["steer"])
     @confirmed(
         "Train all kinds of probes on the reviews so far, and compare each with the "
         "active one? It takes minutes; no new probe decides anything before you approve it."
@@ -104,7 +103,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
             self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_retraining_changelist")
 
-    @action(description="Approve and activate", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Approve and activate", permissions=["steer"])
     @confirmed(
         "Let the new probe rate the confidence of every answer instead of the former "
         "one? Minimum confidences that were set for the former probe are set for the new "
@@ -114,12 +113,12 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def approve_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.approve)
 
-    @action(description="Decline", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Decline", permissions=["steer"])
     @confirmed("Leave the new probe in shadow?")
     def decline_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.decline)
 
-    @action(description="Take back", permissions=["steer"])  # type: ignore[untyped-decorator]  # unfold ships no types
+    @action(description="Take back", permissions=["steer"])
     @confirmed("Activate the former probe again, and run this one in shadow?")
     def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.take_back)

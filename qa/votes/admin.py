@@ -5,7 +5,6 @@ from django.contrib import admin, messages
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django.utils.safestring import SafeString
-from unfold.decorators import display
 
 from accounts.admin_parts import (
     EstimatingPaginator,
@@ -13,7 +12,7 @@ from accounts.admin_parts import (
     ReadOnlyAdmin,
     change_each,
 )
-from accounts.base_admin import holders_of, holders_somewhere
+from accounts.base_admin import display, holders_of, holders_somewhere
 from accounts.people import person_name
 from accounts.rest import csv_download
 from accounts.roles import Role, caller, where_role
@@ -121,7 +120,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
         noun = "vote" if count == 1 else "votes"
         self.message_user(request, f"{count} {noun} {done}.", messages.SUCCESS)
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="thumb",
         ordering="is_up",
         label={"up": "success", "down": "danger"},
@@ -142,7 +141,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
         is_hidden = vote.is_withheld and vote.expected_answer
         return _WITHHELD if is_hidden else vote.expected_answer
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="state",
         ordering="handled_at",
         label={"open": "warning", "handled": "success"},
@@ -203,7 +202,7 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
     def entry_said(self, move: ConfidenceMove) -> SafeString:
         return link_to_entry(move.entry_id, move.entry.said)
 
-    @display(  # type: ignore[untyped-decorator]  # unfold ships no types
+    @display(
         description="what",
         ordering="is_undo",
         label={"raised": "success", "lowered": "warning", "undone": "info"},

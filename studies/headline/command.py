@@ -86,7 +86,7 @@ class Command(BaseCommand):
             "directory, by model).",
         )  # fmt: skip
 
-    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, **options: Any) -> None:
         require_directories(options["output"])
         language_model, form = load_language_model(), load_closed_book_form()
         if load_white_box(language_model) is None:

@@ -31,7 +31,7 @@ class Command(migrate.Command):
             "ever, while everybody else waits too (default %(default)s)",
         )
 
-    def execute(self, *args: Any, **options: Any) -> str | None:  # noqa: ANN401  # Django's
+    def execute(self, *args: Any, **options: Any) -> str | None:
         seconds = options.get("lock_seconds", _LOCK_SECONDS)
         with as_owner("migrations"):
             recorder = MigrationRecorder(connection)

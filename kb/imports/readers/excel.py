@@ -109,7 +109,7 @@ class _Refused:
     reason: str
 
 
-def _rows(sheet: Any, called: str) -> Iterator[Row | FileItem | _Refused]:  # noqa: ANN401  # the library's
+def _rows(sheet: Any, called: str) -> Iterator[Row | FileItem | _Refused]:
     """Yield the rows of each table on a sheet; a long sheet is one table."""
     sheet.reset_dimensions()  # what a program wrote of them may be wrong
     rows = _filled(sheet)
@@ -172,19 +172,19 @@ def _why(table: Table, error: ImportFileError, *, is_one: bool) -> str:
     return f"{reason}{lost}"
 
 
-def _name_of(sheet: Any) -> str:  # noqa: ANN401  # the library's
+def _name_of(sheet: Any) -> str:
     """Return what a sheet is called; nothing where nobody gave it a name."""
     return "" if _UNNAMED.fullmatch(sheet.title) else sheet.title.strip()
 
 
-def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:  # noqa: ANN401  # the library's
+def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
     for number, cells in enumerate(sheet.iter_rows(), start=1):
         if any(map(_said, cells)):
             yield number, cells
 
 
 def _merged(
-    sheet: Any,  # noqa: ANN401  # the library's
+    sheet: Any,
     rows: Mapping[int, Sequence[Any]],
 ) -> dict[int, dict[int, Cell]]:
     """Return by row and column which cell it is merged with, and what that says.
@@ -232,7 +232,7 @@ def _cells(
             yield place, [*map(_said, read)]
 
 
-def _said(cell: Any) -> str:  # noqa: ANN401  # the library's, or what stands for an empty one
+def _said(cell: Any) -> str:
     """Return a value as Excel shows it; what it would round away stays."""
     value: object = cell.value
     match value:

@@ -20,7 +20,7 @@ class Command(BaseCommand):
             "--knowledge-base", default="", metavar="SLUG", help="by default all"
         )
 
-    def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def handle(self, *_args: Any, **options: Any) -> None:
         contents = Contents(knowledge_base=options["knowledge_base"])
         try:
             manifest = write_archive(

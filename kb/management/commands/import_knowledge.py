@@ -126,7 +126,7 @@ class Command(BaseCommand):
             self.stdout.write(f"  {note}")
 
 
-def _named(model: Any, slug: object) -> Any:  # noqa: ANN401  # of either model
+def _named(model: Any, slug: object) -> Any:
     found = model.objects.filter(slug=slug).first()
     if found is None:
         known = ", ".join(model.objects.order_by("slug").values_list("slug", flat=True))

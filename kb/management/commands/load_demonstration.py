@@ -17,7 +17,7 @@ class Command(BaseCommand):
             "superuser.",
         )
 
-    def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def handle(self, *_args: Any, **options: Any) -> None:
         loaded = load_demonstration(author=_author(options["author"]))
         self.stdout.write(
             "The demonstration is loaded." if loaded else "The demonstration was there."

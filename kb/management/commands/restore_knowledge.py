@@ -39,7 +39,7 @@ class Command(BaseCommand):
             help="the user here for a user of the archive; may be given more than once",
         )
 
-    def handle(self, *_args: Any, **options: Any) -> None:  # noqa: ANN401  # Django's
+    def handle(self, *_args: Any, **options: Any) -> None:
         newcomers = Newcomers(
             create_users=options["create_users"],
             create_groups=options["create_groups"],

@@ -25,7 +25,7 @@ class Command(BaseCommand):
             help="The tables are up to date: do not look.",
         )
 
-    def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
+    def handle(self, *_args: object, **options: Any) -> None:
         # Heavy parts are not needed to show the help.
         from nescio.up import UpError, preparation  # noqa: PLC0415
 

@@ -42,7 +42,7 @@ class Command(BaseCommand):
             "--stop", action="store_true", help="Stop a running one instead."
         )
 
-    def handle(self, *_args: object, **options: Any) -> None:  # noqa: ANN401  # Django's signature
+    def handle(self, *_args: object, **options: Any) -> None:
         # Heavy parts are not needed to show the help.
         from nescio.up import UpError, session  # noqa: PLC0415
         from nescio.up.place import Address  # noqa: PLC0415

@@ -161,7 +161,7 @@ def find_file(suite: str, data: Path | None, *patterns: str) -> Path:
     )
 
 
-def read_json(file: Path) -> Any:  # noqa: ANN401  # whatever it holds
+def read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8-sig"))
     except ValueError as error:

@@ -45,7 +45,7 @@ class Command(base.Command):
         add("--count", type=base.positive, default=100, metavar="N", help="At most.")
         add("--seed", type=int, default=0, help="Of what is drawn.")
 
-    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, **options: Any) -> None:
         try:
             self._enrich(options)
         except UnavailableError as error:

@@ -75,7 +75,7 @@ class Command(base.Command):
             "answers wrong.",
         )  # fmt: skip
 
-    def handle(self, *, suite: str, anew: bool, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, *, suite: str, anew: bool, **options: Any) -> None:
         console = self.console(wrap=True)
         base.require_files(options["json"], options["markdown"])
         base.require_directories(options["plots"])

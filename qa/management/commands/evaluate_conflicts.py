@@ -59,7 +59,7 @@ class Command(base.Command):
             "--markdown", type=Path, metavar="PATH", help="Also write them as Markdown."
         )
 
-    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, **options: Any) -> None:
         embedder = load_embedder(settings.EMBEDDING_MODEL)
         try:
             pairs = conflicts.read_pairs(options["pairs"], embedder)

@@ -24,7 +24,7 @@ class Command(BaseCommand):
             "--background", action="store_true", help="Let a worker do it, as a job."
         )
 
-    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, **options: Any) -> None:
         if options["background"]:
             job = enqueue_comparison()
             self.stdout.write(f"Job {job.pk} is {job.get_state_display()}.")

@@ -27,7 +27,7 @@ class Command(base.Command):
             help="How far a note has to move the confidence (default 0.005).",
         )  # fmt: skip
 
-    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, **options: Any) -> None:
         # Pulls in torch, which the help does without.
         from probes.reranker.preferences import write_preferences  # noqa: PLC0415
         from qa.training.preferences import make_preferences  # noqa: PLC0415

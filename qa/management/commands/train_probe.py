@@ -13,5 +13,5 @@ class Command(train.Command):
         add, *_ = train.KINDS["probe"]
         add(parser)
 
-    def handle(self, **options: Any) -> None:  # noqa: ANN401  # as declared
+    def handle(self, **options: Any) -> None:
         super().handle(what="probe", **options)
