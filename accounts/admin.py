@@ -35,12 +35,7 @@ from accounts.models import (
 )
 from accounts.people import group_names
 from accounts.roles import Role
-from accounts.services import (
-    end_access,
-    keeping_staff,
-    revocable_tokens,
-    update_staff,
-)
+from accounts.services import end_access, keeping_staff, revocable_tokens, update_staff
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -57,10 +52,7 @@ class GroupBoxes:
     """Groups as boxes to tick, with what each opens."""
 
     def formfield_for_manytomany(
-        self,
-        db_field: Any,
-        request: HttpRequest,
-        **options: Any,
+        self, db_field: Any, request: HttpRequest, **options: Any
     ) -> forms.ModelMultipleChoiceField:  # type: ignore[type-arg]  # not subscriptable when it runs
         options["widget"] = UnfoldAdminCheckboxSelectMultipleWidget
         field: Any = super().formfield_for_manytomany(db_field, request, **options)  # type: ignore[misc]  # the page's
@@ -154,10 +146,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     add_form_template = None  # Django's says that there will be more to edit
     # With role and audiences at once: an account without any may do nothing.
     add_fieldsets = (
-        (
-            None,
-            {"fields": ["username", "usable_password", "password1", "password2"]},
-        ),
+        (None, {"fields": ["username", "usable_password", "password1", "password2"]}),
         ("What they may do", {"fields": ["groups"]}),
         ("Person", {"fields": ["first_name", "last_name", "email"]}),
     )
@@ -188,11 +177,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         return fields if request.user.is_superuser else [*fields, "is_superuser"]
 
     def save_related(
-        self,
-        request: HttpRequest,
-        form: Any,
-        formsets: Any,
-        change: bool,
+        self, request: HttpRequest, form: Any, formsets: Any, change: bool
     ) -> None:
         super().save_related(request, form, formsets, change)
         update_staff(form.instance)
@@ -284,11 +269,7 @@ class RoleAdmin(GroupAdmin, BaseAdmin):
         return super().has_delete_permission(request, obj)
 
     def save_related(
-        self,
-        request: HttpRequest,
-        form: Any,
-        formsets: Any,
-        change: bool,
+        self, request: HttpRequest, form: Any, formsets: Any, change: bool
     ) -> None:
         with keeping_staff(form.instance.user_set.all):
             super().save_related(request, form, formsets, change)

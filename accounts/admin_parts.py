@@ -44,9 +44,7 @@ def confirmed(question: str) -> Callable[[View], View]:
     def decorate(view: View) -> View:
         @wraps(view)
         def ask_first(
-            self: Any,
-            request: HttpRequest,
-            object_id: str | None = None,
+            self: Any, request: HttpRequest, object_id: str | None = None
         ) -> HttpResponse:
             arguments = () if object_id is None else (object_id,)
             subject = object_id and self.found(request, object_id)
@@ -156,12 +154,7 @@ class ListFilter(admin.SimpleListFilter):
     def get_choices(self, request: HttpRequest) -> Mapping[str, str]:
         return self.choices_by_value
 
-    def narrow(
-        self,
-        rows: Any,
-        value: str,
-        request: HttpRequest,
-    ) -> QuerySet[Any]:
+    def narrow(self, rows: Any, value: str, request: HttpRequest) -> QuerySet[Any]:
         raise NotImplementedError
 
     def lookups(
@@ -185,11 +178,7 @@ class FixedRowsAdmin(BaseAdmin):
 class ReadOnlyAdmin(FixedRowsAdmin):
     has_change_permission = nobody
 
-    def get_readonly_fields(
-        self,
-        request: HttpRequest,
-        obj: Any = None,
-    ) -> list[str]:
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         return [name for _, part in self.fieldsets or () for name in part["fields"]]
 
 

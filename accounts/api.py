@@ -122,9 +122,7 @@ class TokenViewSet(RowViewSet[ApiToken]):
         return tokens.filter(user_id=self.request.user.pk)
 
     @extend_schema(
-        auth=[],
-        request=CredentialsSerializer,
-        responses={201: IssuedTokenSerializer},
+        auth=[], request=CredentialsSerializer, responses={201: IssuedTokenSerializer}
     )
     def create(self, request: Request) -> Response:
         """Sign in with user name and password for a token, shown this once."""
@@ -138,8 +136,7 @@ class TokenViewSet(RowViewSet[ApiToken]):
         )
         issued.row.token = issued.secret
         return Response(
-            IssuedTokenSerializer(issued.row).data,
-            status=status.HTTP_201_CREATED,
+            IssuedTokenSerializer(issued.row).data, status=status.HTTP_201_CREATED
         )
 
     @extend_schema(operation_id="tokens_revoke")

@@ -12,9 +12,7 @@ class AccountsConfig(AppConfig):
         Django's own receiver, which makes the permissions, was connected before this.
         """
         from accounts.people import label_people  # noqa: PLC0415  # needs loaded models
-        from accounts.permissions import (  # noqa: PLC0415  # the same
-            grant_role_permissions,
-        )
+        from accounts.permissions import grant_role_permissions  # noqa: PLC0415  # the same
 
         label_people()
         # Users and roles are Django's app, and stand under Access like all of ours.

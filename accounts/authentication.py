@@ -6,11 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.models import (
-    AnonymousUser,
-    Group,
-    User,
-)
+from django.contrib.auth.models import AnonymousUser, Group, User
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import CharField, Model, OuterRef, Q, Value
 from django.db.models.functions import Cast, Concat
@@ -153,11 +149,7 @@ def _live_token(digest: str) -> WrittenQuery:
         ApiToken.objects.live()
         .filter(digest=digest)
         .order_by()
-        .values_list(
-            *_TOKEN,
-            *(f"user__{name}" for name in _USER),
-            *_rights("user_id"),
-        )
+        .values_list(*_TOKEN, *(f"user__{name}" for name in _USER), *_rights("user_id"))
     )
 
 

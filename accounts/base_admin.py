@@ -12,10 +12,7 @@ from django.contrib.admin import ChoicesFieldListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.admin.widgets import (
-    AutocompleteSelect,
-    AutocompleteSelectMultiple,
-)
+from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.core.exceptions import FieldDoesNotExist, ValidationError
 from django.db.models import (
     PROTECT,
@@ -159,9 +156,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return _NamedFiltersOnly
 
     def get_readonly_fields(
-        self,
-        request: HttpRequest,
-        obj: Any = None,
+        self, request: HttpRequest, obj: Any = None
     ) -> Sequence[str]:
         fixed = self.fixed_fields if obj else ()
         return [*super().get_readonly_fields(request, obj), *fixed]
@@ -203,19 +198,14 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return allowed and (obj is None or self.may_touch(request, obj))
 
     def get_prepopulated_fields(
-        self,
-        request: HttpRequest,
-        obj: Any = None,
+        self, request: HttpRequest, obj: Any = None
     ) -> dict[str, Any]:
         """Fill in what is made of another field while the row is new, and then no more."""
         made: dict[str, Any] = super().get_prepopulated_fields(request, obj)
         return {} if obj else made
 
     def formfield_for_dbfield(
-        self,
-        db_field: Any,
-        request: HttpRequest,
-        **options: Any,
+        self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):
             select = _SelectMultiple if db_field.many_to_many else _Select

@@ -88,10 +88,7 @@ class ChoosePasswordPage(PasswordResetConfirmView):
     token_generator = _Tokens()
 
     def dispatch(
-        self,
-        request: HttpRequest,
-        *args: Any,
-        **kwargs: Any,
+        self, request: HttpRequest, *args: Any, **kwargs: Any
     ) -> HttpResponseBase:
         if not settings.LOCAL_SIGN_IN:
             return redirect("login")

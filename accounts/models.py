@@ -266,19 +266,14 @@ class AuditEntry(models.Model):
 
 
 def optional_user(
-    related_name: str,
-    help_text: str = "",
-    **options: Any,
+    related_name: str, help_text: str = "", **options: Any
 ) -> "models.ForeignKey[User | None, User | None]":
     """Return a field for a user who may be deleted, as `optional_row`."""
     return optional_row(User, related_name, help_text, **options)
 
 
 def optional_row(
-    model: type[_Row],
-    related_name: str,
-    help_text: str = "",
-    **options: Any,
+    model: type[_Row], related_name: str, help_text: str = "", **options: Any
 ) -> "models.ForeignKey[_Row | None, _Row | None]":
     """Return a field for a row or none.
 

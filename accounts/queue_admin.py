@@ -117,11 +117,7 @@ class QueueFormAdmin(QueueAdmin):
         return is_open and super().has_change_permission(request, obj)
 
     def save_model(
-        self,
-        request: HttpRequest,
-        obj: Model,
-        form: Any,
-        change: bool,
+        self, request: HttpRequest, obj: Model, form: Any, change: bool
     ) -> None:
         form.write()
         obj.refresh_from_db()

@@ -70,9 +70,7 @@ class ReplicaRouter:
         return alias == DEFAULT_DB_ALIAS
 
 
-def reads_replica(
-    view: Callable[Parameters, Result],
-) -> Callable[Parameters, Result]:
+def reads_replica(view: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Let a view that only reads, and may be run twice, read from the replica."""
 
     @wraps(view)

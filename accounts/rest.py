@@ -185,11 +185,7 @@ class StrictSlugListField(StrictListField):
     """Rows by their slugs or names, found by one query."""
 
     def __init__(
-        self,
-        *,
-        queryset: QuerySet[Any],
-        slug_field: str,
-        **options: Any,
+        self, *, queryset: QuerySet[Any], slug_field: str, **options: Any
     ) -> None:
         super().__init__(child=StrictCharField(max_length=150), **options)
         self._queryset = queryset
@@ -259,11 +255,7 @@ class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
         models.BooleanField: StrictBooleanField,
     }
 
-    def build_standard_field(
-        self,
-        field_name: str,
-        model_field: Any,
-    ) -> Any:
+    def build_standard_field(self, field_name: str, model_field: Any) -> Any:
         made, options = super().build_standard_field(field_name, model_field)
         options.pop("label", None)
         return made, options
@@ -345,9 +337,7 @@ class SlugFilter(django_filters.CharFilter):
 
 
 def validated(
-    serializer: type[serializers.BaseSerializer[Any]],
-    given: object,
-    **options: Any,
+    serializer: type[serializers.BaseSerializer[Any]], given: object, **options: Any
 ) -> dict[str, Any]:
     """Return what a body, or the parameters of an address, say, by a serializer."""
     read = serializer(data=given, **options)
@@ -374,10 +364,7 @@ _TAKES: Sequence[tuple[type[serializers.Field[Any, Any, Any, Any]], str]] = (
 )
 
 
-def _say_remedies(
-    field: Any,
-    within: tuple[type, ...] = (),
-) -> None:
+def _say_remedies(field: Any, within: tuple[type, ...] = ()) -> None:
     """Let errors say what is wrong and what to send, wherever in `field` it is.
 
     That of a wrong choice lists the right ones. A serializer that holds others of its own

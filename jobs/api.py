@@ -24,11 +24,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    RowViewSet,
-    StrictFilterSet,
-    username_field,
-)
+from accounts.rest import RowViewSet, StrictFilterSet, username_field
 from accounts.roles import IsAgent
 from jobs import services
 from jobs.exceptions import JobNotFoundError

@@ -79,9 +79,7 @@ def end_leases_of_the_dead() -> int:
     if not _place():
         return 0
     held = Job.objects.filter(
-        state=Job.State.RUNNING,
-        worker__endswith=f":{_place()}",
-        lease_until__gt=Now(),
+        state=Job.State.RUNNING, worker__endswith=f":{_place()}", lease_until__gt=Now()
     )
     gone = [each for each in {*held.values_list("worker", flat=True)} if _is_gone(each)]
     if not gone:

@@ -71,11 +71,7 @@ UNFOLD: dict[str, Any] = {
     "SCRIPTS": [lambda request: static("nescio/admin.js")],
     "SITE_DROPDOWN": [
         {"icon": "forum", "title": "Ask a question", "link": _lazy_reverse("ask")},
-        {
-            "icon": "history",
-            "title": "My questions",
-            "link": _lazy_reverse("answers"),
-        },
+        {"icon": "history", "title": "My questions", "link": _lazy_reverse("answers")},
         {"icon": "menu_book", "title": "Knowledge", "link": _lazy_reverse("knowledge")},
         {"icon": "person", "title": "My profile", "link": _lazy_reverse("profile")},
         {"icon": "key", "title": "My API tokens", "link": _lazy_reverse("own-tokens")},
@@ -150,10 +146,7 @@ UNFOLD: dict[str, Any] = {
                 "Questions",
                 _item("Dashboard", "monitoring", "qa_answer", "dashboard"),
                 _list_item(
-                    "Answers and refusals",
-                    "question_answer",
-                    "qa_answer",
-                    "dashboard",
+                    "Answers and refusals", "question_answer", "qa_answer", "dashboard"
                 ),
                 _item("Votes", "thumbs_up_down", "qa_vote"),
                 _item("Escalations", "support_agent", "qa_escalation"),

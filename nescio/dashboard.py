@@ -115,10 +115,7 @@ def _questions(request: HttpRequest) -> list[Block]:
     since = timezone.now() - PERIOD
     mine = where_role(request.user, Role.SME)
     asked = Answer.objects.live().filter(mine, created_at__gte=since)
-    query = {
-        "created_at__gte": since.isoformat(),
-        "asked": "live",
-    }
+    query = {"created_at__gte": since.isoformat(), "asked": "live"}
     refused = asked.filter(outcome=Answer.Outcome.REFUSED).order_by()
     reason_field = readable_reason(request.user)
     reasons = refused.values_list(reason_field).annotate(count=Count("pk"))
@@ -158,9 +155,7 @@ def _jobs(request: HttpRequest) -> Block:
         "Nothing is running or waiting.",
         "admin:jobs_job_changelist",
         _by_choice(
-            rows,
-            "state",
-            (Job.State.QUEUED, Job.State.RUNNING, Job.State.FAILED),
+            rows, "state", (Job.State.QUEUED, Job.State.RUNNING, Job.State.FAILED)
         ),
     )
 

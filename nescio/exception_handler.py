@@ -9,11 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
-from django.core.exceptions import (
-    DisallowedHost,
-    PermissionDenied,
-    RequestDataTooBig,
-)
+from django.core.exceptions import DisallowedHost, PermissionDenied, RequestDataTooBig
 from django.http import (
     Http404,
     HttpRequest,
@@ -29,11 +25,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from accounts.authentication import (
-    CHALLENGE,
-    HOW_TO_SIGN_IN,
-    ApiTokenAuthentication,
-)
+from accounts.authentication import CHALLENGE, HOW_TO_SIGN_IN, ApiTokenAuthentication
 from accounts.exceptions import (
     DiskFullError,
     NescioError,

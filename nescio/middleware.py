@@ -180,10 +180,7 @@ _BY_PREFIX: tuple[tuple[str, Mapping[str, list[str]]], ...] = (
             "font-src": [SELF],
         },
     ),
-    (
-        "/api/v1/docs",
-        {"style-src": [SELF, UNSAFE_INLINE], "img-src": [SELF, "data:"]},
-    ),
+    ("/api/v1/docs", {"style-src": [SELF, UNSAFE_INLINE], "img-src": [SELF, "data:"]}),
 )
 
 

@@ -186,10 +186,7 @@ class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped
 
 
 def summarize(
-    result: dict[str, Any],
-    generator: object,
-    request: object,
-    public: bool,
+    result: dict[str, Any], generator: object, request: object, public: bool
 ) -> dict[str, Any]:
     for methods in result["paths"].values():
         for operation in methods.values():
@@ -199,10 +196,7 @@ def summarize(
 
 
 def document_errors(
-    result: dict[str, Any],
-    generator: object,
-    request: object,
-    public: bool,
+    result: dict[str, Any], generator: object, request: object, public: bool
 ) -> dict[str, Any]:
     _complete(result.setdefault("components", {}))
     for address, methods in result["paths"].items():
@@ -258,10 +252,7 @@ def _describe_text(described: dict[str, Any]) -> None:
 
 
 def link_rows(
-    result: dict[str, Any],
-    generator: object,
-    request: object,
-    public: bool,
+    result: dict[str, Any], generator: object, request: object, public: bool
 ) -> dict[str, Any]:
     """Say of what returns a row, or a list of rows, which operations take one, and how."""
     paths, schemas = result["paths"], result["components"]["schemas"]

@@ -172,11 +172,7 @@ def _note(
     replaced: Probe | None = None,
 ) -> None:
     ProbeChange.objects.create(
-        probe=probe,
-        before=before,
-        after=probe.state,
-        replaced=replaced,
-        by=_user(by),
+        probe=probe, before=before, after=probe.state, replaced=replaced, by=_user(by)
     )
 
 

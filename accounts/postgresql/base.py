@@ -73,11 +73,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 # Only the server gives a code: without one the connection was lost.
                 raise said if said.sqlstate else errors.OperationalError(str(said))
 
-    def _tell_and_execute(
-        self,
-        execute: Callable[..., Any],
-        *arguments: Any,
-    ) -> Any:
+    def _tell_and_execute(self, execute: Callable[..., Any], *arguments: Any) -> Any:
         self.tell_reader()
         return execute(*arguments)
 

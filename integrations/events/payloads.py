@@ -40,11 +40,7 @@ def body_for(event: Event, owner: User | None) -> bytes | None:
         return None
     base = event.knowledge_base
     data = {"knowledge_base": base.slug, **found} if base else found
-    sent = {
-        "type": event.type,
-        "timestamp": event.created_at.isoformat(),
-        "data": data,
-    }
+    sent = {"type": event.type, "timestamp": event.created_at.isoformat(), "data": data}
     return json.dumps(sent, ensure_ascii=False).encode()
 
 

@@ -16,12 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 from django.conf import settings
 
 from accounts.exceptions import ConflictError, NescioError
-from accounts.outbound import (
-    PrivateAddressError,
-    check_without_lookup,
-    connect,
-    target,
-)
+from accounts.outbound import PrivateAddressError, check_without_lookup, connect, target
 
 
 class WebhookAddressError(NescioError):

@@ -50,9 +50,7 @@ class McpView(KnownQueryView):
 async def _exchange(request: HttpRequest, body: bytes) -> HttpResponse:
     """Have the SDK answer one request."""
     # Half a second, which workers and commands need not pay.
-    from mcp.server.streamable_http_manager import (  # noqa: PLC0415
-        StreamableHTTPSessionManager,
-    )
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
 
     from integrations.mcp.tools import make_server  # noqa: PLC0415  # with the SDK
 

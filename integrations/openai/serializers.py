@@ -76,10 +76,7 @@ class MessageSerializer(serializers.Serializer[Any]):
 
 
 _CONTENT = {
-    "oneOf": [
-        {"type": "string"},
-        {"type": "array", "items": {"type": "object"}},
-    ],
+    "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "object"}}],
     "nullable": True,
 }
 

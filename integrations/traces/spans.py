@@ -29,9 +29,7 @@ def start() -> None:
     if not settings.TRACES_URL:
         return
     # Most systems send no traces: for them nothing of this is loaded.
-    from opentelemetry.exporter.otlp.proto.http import (  # noqa: PLC0415
-        trace_exporter,
-    )
+    from opentelemetry.exporter.otlp.proto.http import trace_exporter  # noqa: PLC0415
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
     from opentelemetry.sdk.trace.export import BatchSpanProcessor  # noqa: PLC0415

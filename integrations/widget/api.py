@@ -14,10 +14,7 @@ from django.contrib.auth.models import User
 from django.utils.cache import patch_vary_headers
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.authentication import (
-    BaseAuthentication,
-    get_authorization_header,
-)
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.permissions import AllowAny
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -148,11 +145,7 @@ class WidgetView(KnownQueryView):
         return Response(status=204)
 
     def finalize_response(
-        self,
-        request: Request,
-        response: Response,
-        *args: Any,
-        **kwargs: Any,
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
     ) -> Response:
         final = super().finalize_response(request, response, *args, **kwargs)
         patch_vary_headers(final, ["Origin"])

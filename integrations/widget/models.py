@@ -34,8 +34,7 @@ class Widget(models.Model):
         "own, with the role agent and just the audiences of the page.",
     )
     origins = ArrayField(
-        models.CharField(max_length=255),
-        help_text="Of the pages that may embed it.",
+        models.CharField(max_length=255), help_text="Of the pages that may embed it."
     )
     names_users = models.BooleanField(
         "takes signed claims",

@@ -316,11 +316,7 @@ def duplicates_among(entry: Entry, among: Collection[int]) -> frozenset[int]:
     contradicts it is none.
     """
     others = [other for other in among if other != entry.pk]
-    parameters = {
-        "entry": entry.pk,
-        "model": active_model().pk,
-        "among": others,
-    }
+    parameters = {"entry": entry.pk, "model": active_model().pk, "among": others}
     distances: dict[int, float] = dict(execute(_DISTANCES, parameters))
     rows = Entry.objects.defer("search_vector").in_bulk(distances)
     return frozenset(

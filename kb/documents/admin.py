@@ -120,10 +120,7 @@ class SectionInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     extra = 1
 
     def get_formset(
-        self,
-        request: HttpRequest,
-        obj: Document | None = None,
-        **options: Any,
+        self, request: HttpRequest, obj: Document | None = None, **options: Any
     ) -> type[SectionFormSet]:
         formset: type[SectionFormSet] = super().get_formset(request, obj, **options)
         parent: Any = formset.form.base_fields["parent"]
@@ -278,11 +275,7 @@ class KnowledgeBaseAdmin(BaseAdmin):
             enqueue_round()
 
     def save_related(
-        self,
-        request: HttpRequest,
-        form: Any,
-        formsets: Any,
-        change: bool,
+        self, request: HttpRequest, form: Any, formsets: Any, change: bool
     ) -> None:
         roles = KnowledgeRole.objects.filter(knowledge_base=form.instance.pk)
         with keeping_staff(lambda: holding_roles(roles)):

@@ -18,11 +18,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
-from kb.embedding.embedder import (
-    BUNDLED,
-    get_embedder,
-    load_embedder,
-)
+from kb.embedding.embedder import BUNDLED, get_embedder, load_embedder
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.entries.models import Entry
 from kb.exceptions import EmbedderUnavailableError

@@ -55,11 +55,7 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
         choices=[(name, menu) for name, (menu, _) in DECISIONS.items()],
         widget=UnfoldAdminRadioSelectWidget,
     )
-    why = forms.CharField(
-        label="Reason",
-        max_length=REASON_LIMIT,
-        required=False,
-    )
+    why = forms.CharField(label="Reason", max_length=REASON_LIMIT, required=False)
 
     class Meta:
         model = Proposal
@@ -97,8 +93,7 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
 class EnrichmentForm(StyledForm):
     knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
     audience = forms.ModelChoiceField(
-        Audience.objects.none(),
-        help_text="Who may see what is proposed.",
+        Audience.objects.none(), help_text="Who may see what is proposed."
     )
     seeds = forms.CharField(
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 10}),

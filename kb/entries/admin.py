@@ -183,11 +183,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
             )
 
     def save_formset(
-        self,
-        request: HttpRequest,
-        form: EntryForm,
-        formset: Any,
-        change: bool,
+        self, request: HttpRequest, form: EntryForm, formset: Any, change: bool
     ) -> None:
         if formset.model is Wording:
             save_wordings(request, form.instance, formset)

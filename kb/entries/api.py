@@ -270,10 +270,7 @@ class EntryViewSet(RowViewSet[Entry]):
         return Response({"also_asked": wordings_of(entry, by=caller(self.request))})
 
     def _act(
-        self,
-        change: Callable[..., Entry],
-        body: dict[str, Any],
-        **arguments: Any,
+        self, change: Callable[..., Entry], body: dict[str, Any], **arguments: Any
     ) -> None:
         self._make(
             change,
@@ -283,11 +280,7 @@ class EntryViewSet(RowViewSet[Entry]):
             **arguments,
         )
 
-    def _make(
-        self,
-        change: Callable[..., Entry],
-        **arguments: Any,
-    ) -> None:
+    def _make(self, change: Callable[..., Entry], **arguments: Any) -> None:
         """Make a change; 412 where `If-Match` is out of date."""
         try:
             change(entry_id=self.kwargs["entry_id"], **arguments)

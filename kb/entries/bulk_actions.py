@@ -124,10 +124,7 @@ def _value_field(action: bulk.Action, user: User) -> forms.Field | None:
 
 def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
     return forms.ModelChoiceField(
-        rows,
-        required=not empty,
-        label=label,
-        empty_label=empty or "---------",
+        rows, required=not empty, label=label, empty_label=empty or "---------"
     )
 
 

@@ -98,10 +98,7 @@ def undo_deletion(noted: Mapping[str, Any], by: User) -> None:
             "The comment's author was erased or renamed since; it stays deleted."
         )
     comment = Comment(
-        pk=noted["comment"],
-        entry_id=noted["entry"],
-        author=author,
-        text=noted["text"],
+        pk=noted["comment"], entry_id=noted["entry"], author=author, text=noted["text"]
     )
     if not comment.is_deletable_by(by):
         raise ForbiddenError("Only its author and curators can bring a comment back.")

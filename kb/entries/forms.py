@@ -15,12 +15,7 @@ from kb.entries.models import Entry
 from kb.entries.revisions import lock_all
 from kb.entries.services import create_entry, edit_entry
 from kb.entries.states import restore_entry, retire_entry, verify_entry
-from kb.entries.values import (
-    EDITABLE,
-    REASON_LIMIT,
-    UNVERIFIED_CONFIDENCE,
-    end_of_day,
-)
+from kb.entries.values import EDITABLE, REASON_LIMIT, UNVERIFIED_CONFIDENCE, end_of_day
 from kb.interface.admin import ServiceForm
 from kb.text.cleaning import TEXT_LIMIT
 

@@ -10,13 +10,7 @@ from rest_framework import serializers
 from accounts import rest
 from kb.entries.due import REASON_CHOICES
 from kb.entries.models import Entry, Revision
-from kb.entries.values import (
-    EDITABLE,
-    MIN_CONFIDENCE,
-    REASON_LIMIT,
-    SHOWN,
-    end_of_day,
-)
+from kb.entries.values import EDITABLE, MIN_CONFIDENCE, REASON_LIMIT, SHOWN, end_of_day
 from kb.entries.values import WRITABLE_STATES as _WRITABLE_STATES
 from kb.interface.api import (
     KnowledgeBaseField,

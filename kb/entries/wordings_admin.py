@@ -53,11 +53,7 @@ class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
         return False  # another question is another wording
 
 
-def save_wordings(
-    request: HttpRequest,
-    entry: Entry,
-    formset: Any,
-) -> None:
+def save_wordings(request: HttpRequest, entry: Entry, formset: Any) -> None:
     formset.save(commit=False)
     removed = [row.pk for row in formset.deleted_objects]
     remove_wordings(Wording.objects.filter(pk__in=removed))

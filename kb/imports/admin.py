@@ -27,12 +27,7 @@ from kb.imports.decisions import COUNTS, WRITTEN, Action, Example, examples_for
 from kb.imports.models import Import, PlannedEntry
 from kb.imports.readers.formats import NAMED, SUFFIXES
 from kb.imports.services import Upload, delete_import, enqueue_import, start_import
-from kb.interface.admin import (
-    InBaseAdmin,
-    WorkedOnAdmin,
-    bases_curated_by,
-    job_of,
-)
+from kb.interface.admin import InBaseAdmin, WorkedOnAdmin, bases_curated_by, job_of
 from kb.tags.models import Tag
 from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
 
@@ -64,8 +59,7 @@ class ImportForm(StyledForm):
     file = _FilesField(label="Files", help_text=f"{NAMED}. You may choose several.")
     knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.none())
     audience = forms.ModelChoiceField(
-        Audience.objects.none(),
-        help_text="Who may see its entries.",
+        Audience.objects.none(), help_text="Who may see its entries."
     )
     title = forms.CharField(
         required=False,
@@ -85,9 +79,7 @@ class ImportForm(StyledForm):
         help_text="Of new entries; their questions go to its experts for review.",
     )
     line_of_business = forms.ModelChoiceField(
-        Tag.objects.lines_of_business(),
-        required=False,
-        empty_label="none",
+        Tag.objects.lines_of_business(), required=False, empty_label="none"
     )
     verify = forms.BooleanField(
         required=False,
@@ -250,11 +242,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     @action(description="Import files", url_path="upload", permissions=["bring"])
     def bring(self, request: HttpRequest) -> HttpResponse:
         user = caller(request)
-        form = ImportForm(
-            request.POST or None,
-            request.FILES or None,
-            user=user,
-        )
+        form = ImportForm(request.POST or None, request.FILES or None, user=user)
         if request.method == "POST" and form.is_valid():
             try:
                 rows = _begun(form.uploads(), by=user)

@@ -3,11 +3,7 @@ from typing import Any
 import django_filters
 from django.db import transaction
 from django.utils.functional import cached_property
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_field,
-    extend_schema_view,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin

@@ -73,10 +73,7 @@ class InBaseAdmin(BaseAdmin):
         return curates and super().may_touch(request, row)
 
     def formfield_for_foreignkey(
-        self,
-        db_field: Any,
-        request: HttpRequest,
-        **options: Any,
+        self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:
         """Offer the knowledge bases that the user curates."""
         if db_field.name == "knowledge_base":
@@ -90,11 +87,7 @@ def bases_curated_by(user: AnyUser) -> QuerySet[KnowledgeBase]:
 
 class ServiceAdmin(UserFormAdmin):
     def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: Any,
-        change: bool,
+        self, request: HttpRequest, obj: Any, form: Any, change: bool
     ) -> None:
         obj.pk = form.write().pk
         obj.refresh_from_db()

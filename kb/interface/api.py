@@ -95,9 +95,7 @@ class ReferringSerializer(serializers.ModelSerializer[Any]):
     """Shows the rows that a row refers to by `NAMED_BY`."""
 
     def build_relational_field(
-        self,
-        field_name: str,
-        relation_info: Any,
+        self, field_name: str, relation_info: Any
     ) -> tuple[type[Any], dict[str, Any]]:
         name = NAMED_BY.get(relation_info.related_model)
         if name is None or relation_info.to_many:
@@ -115,9 +113,7 @@ class KnowledgeSerializer(StrictModelSerializer):
     """What is written of a row; rows that it refers to are those that the caller may see."""
 
     def build_relational_field(
-        self,
-        field_name: str,
-        relation_info: Any,
+        self, field_name: str, relation_info: Any
     ) -> tuple[Any, dict[str, Any]]:
         _, options = super().build_relational_field(field_name, relation_info)
         kept: dict[str, Any] = {

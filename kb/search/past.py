@@ -88,11 +88,7 @@ def make_past_vectors(
         PastNotReadyError: More than `limit` entries; nothing was made.
     """
     model = active_model()
-    parameters = {
-        "knowledge_base": knowledge_base_id,
-        "at": at,
-        "model": model.pk,
-    }
+    parameters = {"knowledge_base": knowledge_base_id, "at": at, "model": model.pk}
     with unrestricted("vectors of what entries said"):
         missing = execute(_WITHOUT_VECTORS, parameters)
         if limit is not None and len(missing) > limit:

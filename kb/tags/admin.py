@@ -46,10 +46,7 @@ class TagAdmin(RefusedDeletionAdmin):
         ).prefetch_related("experts")
 
     def formfield_for_manytomany(
-        self,
-        db_field: Any,
-        request: HttpRequest,
-        **options: Any,
+        self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:
         if db_field.name == "experts":
             options["queryset"] = by_name(holders(Role.SME))

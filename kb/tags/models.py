@@ -51,10 +51,7 @@ class Tag(models.Model):
 
 
 def tag_of(
-    facet: Tag.Facet,
-    related_name: str,
-    help_text: str = "",
-    **options: Any,
+    facet: Tag.Facet, related_name: str, help_text: str = "", **options: Any
 ) -> "models.ForeignKey[Tag | None, Tag | None]":
     """Return a field for at most one tag of a facet."""
     only = {"facet": facet}

@@ -148,10 +148,7 @@ class Flag(models.Model):
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="flags")
     user = optional_user("flags")
     source = models.ForeignKey(
-        "kb.FollowedSource",
-        on_delete=models.SET_NULL,
-        null=True,
-        related_name="flags",
+        "kb.FollowedSource", on_delete=models.SET_NULL, null=True, related_name="flags"
     )
     reasons = ArrayField(
         models.CharField(max_length=20, choices=Reason.choices),

@@ -17,11 +17,7 @@ from kb.documents.models import KnowledgeBase
 from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
 from kb.entries.due import Place, Reason
 from kb.entries.models import SERVED_STATES, Entry, EntryQuerySet
-from kb.exceptions import (
-    EntryNotFoundError,
-    InvalidKnowledgeError,
-    NeverDueError,
-)
+from kb.exceptions import EntryNotFoundError, InvalidKnowledgeError, NeverDueError
 from kb.text.cleaning import clean_text
 from kb.upkeep.models import Flag, Upkeep
 

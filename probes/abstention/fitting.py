@@ -200,9 +200,7 @@ def _former(network: SequenceClassifier) -> tuple[float, NDArray[np.float64]] | 
 
 
 def _beside_head(
-    network: SequenceClassifier,
-    rows: Sequence[Labelled],
-    features: NDArray[np.float64],
+    network: SequenceClassifier, rows: Sequence[Labelled], features: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return what else than its linear head a network adds to each row's log odds."""
     network.train(mode=False)

@@ -125,12 +125,7 @@ class MeanClassifier(SequenceClassifier):
     """A head on the mean of the positions so far: linear, or with one hidden layer."""
 
     def __init__(
-        self,
-        width: int,
-        *,
-        hidden: int | None,
-        dropout: float,
-        opens_with_prompt: bool,
+        self, width: int, *, hidden: int | None, dropout: float, opens_with_prompt: bool
     ) -> None:
         super().__init__(width, opens_with_prompt=opens_with_prompt)
         features = 2 * width if opens_with_prompt else width

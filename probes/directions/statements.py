@@ -46,12 +46,7 @@ class Contrast:
 
 
 def draw_contrasts(
-    tokens: Tokens,
-    statements: Sequence[str],
-    trait: Trait,
-    *,
-    count: int,
-    seed: int,
+    tokens: Tokens, statements: Sequence[str], trait: Trait, *, count: int, seed: int
 ) -> list[Contrast]:
     """Return `count` pairs, or all that there are: statements and cuts by the seed."""
     heads = [

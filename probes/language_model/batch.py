@@ -42,10 +42,7 @@ class Batch:
     """What rows have read so far; `logits` are those after the last token."""
 
     def __init__(
-        self,
-        network: Network,
-        rows: Sequence[Sequence[int]],
-        after: Context,
+        self, network: Network, rows: Sequence[Sequence[int]], after: Context
     ) -> None:
         width = max(map(len, rows))
         network.require_room(len(after) + width)
@@ -139,10 +136,7 @@ def weigh_each(
 
 
 def look_each(
-    network: Network,
-    rows: Sequence[Sequence[int]],
-    after: Context,
-    taps: Sequence[Tap],
+    network: Network, rows: Sequence[Sequence[int]], after: Context, taps: Sequence[Tap]
 ) -> list[Mapping[Tap, Activations]]:
     """Return float32 (width,) at each tap at the last token of each row."""
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))

@@ -28,14 +28,7 @@ from probes.language_model.taps import (
     tapped,
 )
 from probes.language_model.tokens import Tokens
-from probes.language_model.values import (
-    Context,
-    Look,
-    Passage,
-    Passages,
-    cut,
-    resume,
-)
+from probes.language_model.values import Context, Look, Passage, Passages, cut, resume
 from probes.taps import Activations, Tap
 
 # The forms that one model is asked in, each with its fixed prefix: monitored answers

@@ -75,11 +75,7 @@ class Network:
         return output.logits, output.past_key_values
 
     def after_each(
-        self,
-        rows: Sequence[Sequence[int]],
-        passages: Sequence[Passage],
-        *,
-        keep: int,
+        self, rows: Sequence[Sequence[int]], passages: Sequence[Passage], *, keep: int
     ) -> torch.Tensor:
         """Read rows of one width after passages; (rows, keep, vocabulary)."""
         cache, is_real = side_by_side(passages, self.configuration)

@@ -157,10 +157,7 @@ class JsonValue:
     """For one writing: it remembers what was written."""
 
     def __init__(
-        self,
-        matcher: LLMatcher,
-        is_text: NDArray[np.bool_],
-        end_ids: Collection[int],
+        self, matcher: LLMatcher, is_text: NDArray[np.bool_], end_ids: Collection[int]
     ) -> None:
         self._matcher, self._is_text, self._end_ids = matcher, is_text, end_ids
         self._bits = np.zeros((len(is_text) + 31) // 32, np.uint32)

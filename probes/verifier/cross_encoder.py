@@ -97,11 +97,7 @@ class CrossEncoder(nn.Module):
     ) -> Self:
         """Return one to be fitted, new or further: what was kept of an earlier one."""
         # Importing it takes seconds, which nothing but a fit should pay.
-        from peft import (  # noqa: PLC0415
-            LoraConfig,
-            inject_adapter_in_model,
-            set_peft_model_state_dict,
-        )
+        from peft import LoraConfig, inject_adapter_in_model, set_peft_model_state_dict  # noqa: PLC0415
 
         found = cls._of(directory, reader)
         names = [

@@ -110,9 +110,7 @@ def _fit(
 ) -> None:
     chance = random.Random(settings.seed)  # noqa: S311  # an order, nothing secret
     optimizer = torch.optim.AdamW(
-        groups,
-        lr=settings.learning_rate,
-        weight_decay=settings.weight_decay,
+        groups, lr=settings.learning_rate, weight_decay=settings.weight_decay
     )
     total = math.ceil(settings.epochs * -(-len(examples) // settings.batch))
     rise = max(1, round(settings.warm_up * total))

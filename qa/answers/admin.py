@@ -9,12 +9,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from accounts.admin_parts import (
-    EstimatingPaginator,
-    ListFilter,
-    ReadOnlyAdmin,
-    table,
-)
+from accounts.admin_parts import EstimatingPaginator, ListFilter, ReadOnlyAdmin, table
 from accounts.base_admin import display, holders_of
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT

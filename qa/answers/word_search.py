@@ -4,11 +4,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.contrib.postgres.search import (
-    SearchQuery,
-    SearchVector,
-    SearchVectorExact,
-)
+from django.contrib.postgres.search import SearchQuery, SearchVector, SearchVectorExact
 from django.db.models import BooleanField, F, Func, Q
 
 from accounts.people import people_named

@@ -16,12 +16,7 @@ import numpy as np
 from qa.calibration.thresholds.learn_then_test import group_bound
 from qa.calibration.thresholds.values import upper_bounds
 from qa.evaluation.cases import Case
-from qa.evaluation.metrics.intervals import (
-    Interval,
-    Rate,
-    bootstrap,
-    clusters_of,
-)
+from qa.evaluation.metrics.intervals import Interval, Rate, bootstrap, clusters_of
 from qa.evaluation.metrics.selective import Scores, rank, risk_coverage
 from qa.evaluation.metrics.text import contains_gold
 from qa.evaluation.report.tables import TextTable, percent
@@ -263,9 +258,7 @@ def self_knowledge_row(
     return f"{steering:g}", threshold, separated(tested, threshold), said
 
 
-def monitor_auroc(
-    watched: Sequence[Watched],
-) -> tuple[float | None, Interval | None]:
+def monitor_auroc(watched: Sequence[Watched]) -> tuple[float | None, Interval | None]:
     """Return how well the least confidence separates both kinds, with its interval."""
     ranking = rank(
         [one.score for one in watched], [not one.is_positive for one in watched]
@@ -278,10 +271,7 @@ def monitor_auroc(
     return (None if math.isnan(value) else value), interval
 
 
-def self_knowledge_table(
-    rows: Sequence[Row],
-    kinds: tuple[str, str],
-) -> TextTable:
+def self_knowledge_table(rows: Sequence[Row], kinds: tuple[str, str]) -> TextTable:
     return TextTable(
         "Told by the monitor, Wilson 95 % intervals",
         ("steering", "threshold", f"{kinds[0]} let pass", f"{kinds[1]} not", "AUROC"),

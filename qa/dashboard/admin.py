@@ -37,10 +37,7 @@ class Tile:
 
 def _slug_field(rows: QuerySet[Any]) -> forms.ModelChoiceField:  # type: ignore[type-arg]  # not at run time
     return forms.ModelChoiceField(
-        rows,
-        to_field_name="slug",
-        required=False,
-        empty_label="all",
+        rows, to_field_name="slug", required=False, empty_label="all"
     )
 
 

@@ -72,8 +72,7 @@ class TrafficSerializer(serializers.Serializer[object]):
     down = serializers.IntegerField()
     decided = DecidedShareSerializer(many=True)
     latency = serializers.DictField(
-        child=PercentilesSerializer(),
-        help_text='By outcome; of all together under "".',
+        child=PercentilesSerializer(), help_text='By outcome; of all together under "".'
     )
     steps = StepSerializer(many=True)
 

@@ -5,11 +5,7 @@ import re
 from collections.abc import Iterator
 from uuid import UUID
 
-from django.http import (
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
 from django.urls import reverse

@@ -140,10 +140,7 @@ def edit(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 
 
 def _show(
-    request: HttpRequest,
-    found: Entry,
-    status: int = 200,
-    **said: Any,
+    request: HttpRequest, found: Entry, status: int = 200, **said: Any
 ) -> HttpResponseBase:
     """Return the entry's page with the form, or with HTMX the form for another page."""
     place = _place(request)

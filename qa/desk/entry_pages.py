@@ -25,12 +25,7 @@ from accounts.roles import (
 from accounts.undo import offer_undo
 from kb.conflicts.models import Conflict
 from kb.documents.models import Section
-from kb.entries.comments import (
-    COMMENT_LIMIT,
-    Comment,
-    add_comment,
-    delete_comment,
-)
+from kb.entries.comments import COMMENT_LIMIT, Comment, add_comment, delete_comment
 from kb.entries.comments import UNDO as UNDO_COMMENT
 from kb.entries.models import SERVED_STATES, Entry, Revision
 from kb.entries.states import restore_entry, retire_entry
@@ -66,10 +61,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 
 
 def show_entry(
-    request: HttpRequest,
-    found: Entry,
-    status: int = 200,
-    **said: Any,
+    request: HttpRequest, found: Entry, status: int = 200, **said: Any
 ) -> HttpResponseBase:
     """Return an entry's page, or with HTMX what is below its header."""
     template = "qa/_entry.html" if is_live(request) else "qa/entry.html"

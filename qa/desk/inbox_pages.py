@@ -28,13 +28,7 @@ from kb.interface.choices import base_choices
 from qa.exceptions import InvalidInboxError
 from qa.inbox.models import Kind
 from qa.inbox.navigation import is_for, said_count, shown
-from qa.inbox.services import (
-    MAX_LISTED,
-    assign,
-    assignable,
-    read_inbox,
-    snooze,
-)
+from qa.inbox.services import MAX_LISTED, assign, assignable, read_inbox, snooze
 from qa.inbox.waiting import Scope
 
 from . import parts

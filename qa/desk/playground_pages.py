@@ -45,10 +45,7 @@ from . import parts
 _VERSIONS = 50  # that can be chosen, the newest ones
 _OFFERED = 200  # askers in the list of suggestions
 # The main thresholds, in the order of the gates.
-THRESHOLDS = (
-    "verbatim_distance",
-    *(row.threshold for row in THRESHOLDED.values()),
-)
+THRESHOLDS = ("verbatim_distance", *(row.threshold for row in THRESHOLDED.values()))
 _FATES: Mapping[str, str] = {
     "cited": "Cited",
     "read": "Read, not used",
@@ -78,12 +75,7 @@ class PlaygroundForm(forms.Form):
     gates_only = forms.BooleanField(required=False)
 
     def __init__(
-        self,
-        data: Any,
-        *,
-        reader: User,
-        versions: Sequence[Policy],
-        goes_back: bool,
+        self, data: Any, *, reader: User, versions: Sequence[Policy], goes_back: bool
     ) -> None:
         super().__init__(data)
         self._reader, self._active = reader, versions[0]

@@ -46,11 +46,7 @@ urlpatterns = [
         entry_pages.uncomment,
         name="comment-delete",
     ),
-    path(
-        "knowledge/entries/<int:entry_id>/flag",
-        entry_pages.flag,
-        name="entry-flag",
-    ),
+    path("knowledge/entries/<int:entry_id>/flag", entry_pages.flag, name="entry-flag"),
     path(
         "knowledge/entries/<int:entry_id>/still-true",
         entry_pages.still_true,

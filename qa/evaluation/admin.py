@@ -53,8 +53,7 @@ class EvaluationForm(StyledForm):
         help_text="For suites that are asked against a knowledge base that is there.",
     )
     policy = forms.CharField(
-        required=False,
-        help_text="NAME:VERSION; empty for the one that is active.",
+        required=False, help_text="NAME:VERSION; empty for the one that is active."
     )
     shadow = forms.BooleanField(
         required=False,

@@ -65,11 +65,7 @@ class Source:
 
 
 def ensure_knowledge(
-    slug: str,
-    name: str,
-    sources: Sequence[Source],
-    *,
-    loading: Loading | None = None,
+    slug: str, name: str, sources: Sequence[Source], *, loading: Loading | None = None
 ) -> KnowledgeBase:
     """Return the knowledge base `slug`, with what `sources` say; `slug` names a digest.
 

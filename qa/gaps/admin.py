@@ -111,11 +111,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
         return found
 
     def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: Any,
-        change: bool,
+        self, request: HttpRequest, obj: Any, form: Any, change: bool
     ) -> None:
         before = copy(obj)
         super().save_model(request, obj, form, change)

@@ -51,10 +51,7 @@ class GapForm(ExpertForm):
     linking = _LINK
 
     how = forms.ChoiceField(
-        label="How",
-        choices=[],
-        initial=_DRAFT,
-        widget=UnfoldAdminRadioSelectWidget,
+        label="How", choices=[], initial=_DRAFT, widget=UnfoldAdminRadioSelectWidget
     )
     asked = forms.CharField(
         label="Question",

@@ -20,12 +20,7 @@ from kb.upkeep.models import Flag
 from kb.upkeep.services import FLAG_NOTE_LIMIT
 from qa.inbox.items import Item
 from qa.inbox.models import Kind
-from qa.inbox.services import (
-    COUNTED,
-    MAX_LISTED,
-    flag_entry,
-    read_inbox,
-)
+from qa.inbox.services import COUNTED, MAX_LISTED, flag_entry, read_inbox
 from qa.inbox.waiting import Scope
 
 _PAGE_SIZE = 25

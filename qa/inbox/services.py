@@ -118,12 +118,7 @@ def assignable() -> list[User]:
 
 @transaction.atomic
 def assign(
-    kind: Kind,
-    subject: int,
-    *,
-    to: User | None,
-    by: User,
-    expected: str | None = None,
+    kind: Kind, subject: int, *, to: User | None, by: User, expected: str | None = None
 ) -> User | None:
     """Let one person deal with an item, or with None all of them; return who did before.
 

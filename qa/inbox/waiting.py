@@ -245,8 +245,7 @@ def _assignee(kind: Kind, source: _Source) -> Any:
         return marked
     own = Case(
         When(
-            **{f"{source.assignee}__is_active": True},
-            then=F(f"{source.assignee}_id"),
+            **{f"{source.assignee}__is_active": True}, then=F(f"{source.assignee}_id")
         ),
         output_field=IntegerField(),
     )

@@ -83,16 +83,12 @@ class ClosedBookForm:
         )
 
     def write_each(
-        self,
-        questions: Sequence[str],
-        notes: Sequence[Sequence[str]] | None = None,
+        self, questions: Sequence[str], notes: Sequence[Sequence[str]] | None = None
     ) -> list[str]:
         return [each.text.strip() for each in self.draft_each(questions, notes)]
 
     def draft_each(
-        self,
-        questions: Sequence[str],
-        notes: Sequence[Sequence[str]] | None = None,
+        self, questions: Sequence[str], notes: Sequence[Sequence[str]] | None = None
     ) -> tuple[Written, ...]:
         """Write an answer to each question, side by side, behind its notes."""
         if not questions:

@@ -164,10 +164,7 @@ class GuidedLanguageModel:
         )
         text = f" {flatten(piece.text)}"
         source, offsets = tokens.encode_with_offsets(text)
-        source, offsets = (
-            source[:MAX_ENTRY_TOKENS],
-            offsets[:MAX_ENTRY_TOKENS],
-        )
+        source, offsets = (source[:MAX_ENTRY_TOKENS], offsets[:MAX_ENTRY_TOKENS])
         spans = _sentences_within(text, offsets[-1][1])
         first = [_token_at(offsets, start) for start, _ in spans]
         last = [_token_before(offsets, end) for _, end in spans]

@@ -111,8 +111,5 @@ def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
         return BoundaryProbe(row.fingerprint, probe)
 
     return _loaded.get(
-        form.model.fingerprint,
-        load,
-        version=row.fingerprint,
-        fallback=unusable,
+        form.model.fingerprint, load, version=row.fingerprint, fallback=unusable
     )

@@ -161,11 +161,7 @@ def _train_verifier(command: base.Command, options: dict[str, Any]) -> None:
     about invented organisations; NESCIO_VERIFIER names its directory afterwards.
     """
     from probes.verifier.fitting import VerifierSettings  # noqa: PLC0415
-    from qa.training.verifier import (  # noqa: PLC0415
-        VerifierTraining,
-        read_public,
-        train_verifier,
-    )
+    from qa.training.verifier import VerifierTraining, read_public, train_verifier  # noqa: PLC0415
     from qa.training.verifier_desks import read_support_desks  # noqa: PLC0415
 
     fitted = ("epochs", "learning_rate", "upper_rate", "seed")

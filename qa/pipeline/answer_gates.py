@@ -113,7 +113,7 @@ def judge_agreement(
         if pieces.keys() >= set(each.entries) and set(each.entries) & set(used)
     )
     values: dict[str, float | None] = {
-        DISAGREEING: float(sum(each.entries in doubting for each in shown)),
+        DISAGREEING: float(sum(each.entries in doubting for each in shown))
     }
     if doubting:
         concerned = tuple({entry_id for pair in doubting for entry_id in pair})

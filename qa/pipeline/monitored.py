@@ -125,11 +125,7 @@ class Monitored:
 
 
 def answer_monitored(
-    question: Question,
-    *,
-    writer: SegmentWriter,
-    retriever: Retriever,
-    policy: Policy,
+    question: Question, *, writer: SegmentWriter, retriever: Retriever, policy: Policy
 ) -> Monitored:
     """Write an answer segment by segment until it is complete or refused."""
     segments: list[Segment] = []

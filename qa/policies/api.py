@@ -5,11 +5,7 @@ from functools import cache
 from typing import Any
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import (
-    extend_schema,
-    extend_schema_field,
-    extend_schema_view,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin

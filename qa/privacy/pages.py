@@ -18,12 +18,7 @@ from accounts.admin_parts import StyledForm
 from accounts.exceptions import NescioError
 from accounts.ids import row_at
 from accounts.roles import caller
-from qa.privacy.persons import (
-    counts_of,
-    export_person,
-    is_erased,
-    request_erasure,
-)
+from qa.privacy.persons import counts_of, export_person, is_erased, request_erasure
 
 
 class EraseForm(StyledForm):

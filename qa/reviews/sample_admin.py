@@ -27,9 +27,7 @@ _WINDOW = timedelta(days=7)
 
 class SampleForm(StyledForm):
     knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.none())
-    hours = forms.FloatField(
-        help_text="Hours that the experts have for it.",
-    )
+    hours = forms.FloatField(help_text="Hours that the experts have for it.")
     minutes_a_review = forms.FloatField(help_text="Minutes that a review takes.")
     second_share = forms.FloatField(
         label="Share that is judged twice",
@@ -37,12 +35,9 @@ class SampleForm(StyledForm):
     )
     since = forms.DateField(label="From", help_text="The first day.")
     until = forms.DateField(
-        label="Until",
-        help_text="The last day; today counts up to now.",
+        label="Until", help_text="The last day; today counts up to now."
     )
-    seed = forms.IntegerField(
-        help_text="The same seed draws the same answers.",
-    )
+    seed = forms.IntegerField(help_text="The same seed draws the same answers.")
 
     def __init__(self, data: QueryDict | None, *, drawer: User) -> None:
         today = timezone.localdate()

@@ -62,7 +62,7 @@ class ReviewSample(models.Model):
         indexes = [
             models.Index(
                 fields=["knowledge_base", "-drawn_at"], name="review_sample_newest"
-            ),
+            )
         ]
         constraints = [
             models.CheckConstraint(
@@ -131,7 +131,7 @@ class ReviewStratum(models.Model):
             models.CheckConstraint(
                 condition=Q(drawn__lte=F("population")),
                 name="review_stratum_drawn_of_population",
-            ),
+            )
         ]
 
     def __str__(self) -> str:

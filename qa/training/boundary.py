@@ -174,9 +174,7 @@ def _row(name: str, metrics: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def judge_questions(
-    files: Sequence[Path],
-    *,
-    on_progress: OnProgress = lambda _what, _done, _all: None,
+    files: Sequence[Path], *, on_progress: OnProgress = lambda _what, _done, _all: None
 ) -> tuple[list[float], list[bool], list[str], str]:
     """Ask the model and the active boundary probe about questions, without notes.
 

@@ -18,11 +18,7 @@ from qa.exceptions import EvaluationDataError, TrainingDataError
 from qa.reviews.labels import Part
 from qa.training import retraining as retrainings
 from qa.training.labelled_questions import LabelledQuestion, question_of
-from qa.training.labels import (
-    drafts_of_reviews,
-    judged_since,
-    weights_of_drafts,
-)
+from qa.training.labels import drafts_of_reviews, judged_since, weights_of_drafts
 from qa.training.models import Retraining
 
 if TYPE_CHECKING:
@@ -210,11 +206,7 @@ def _carry_out(
     # The same: torch.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
     from qa.inference.white_box import form_of  # noqa: PLC0415
-    from qa.training.compare_probes import (  # noqa: PLC0415
-        compare_probes,
-        is_enough,
-        require_golden,
-    )
+    from qa.training.compare_probes import compare_probes, is_enough, require_golden  # noqa: PLC0415
     from qa.training.request import carry_out, model_to_train_on  # noqa: PLC0415
 
     language_model = load_language_model()

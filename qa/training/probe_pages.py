@@ -57,8 +57,7 @@ class TrainingForm(StyledForm):
         "that every question has a draft.",
     )
     any_model = forms.BooleanField(
-        required=False,
-        help_text="Take runs that another language model answered, too.",
+        required=False, help_text="Take runs that another language model answered, too."
     )
     layer = forms.IntegerField(
         required=False,
@@ -70,7 +69,7 @@ class TrainingForm(StyledForm):
         choices=(
             ("block", "the block's output"),
             ("ffn", "inside its feed-forward part"),
-        ),
+        )
     )
     network = forms.ChoiceField(
         required=False,
@@ -85,8 +84,7 @@ class TrainingForm(StyledForm):
     seed = forms.IntegerField(initial=0, min_value=0)
     note = forms.CharField(required=False, max_length=300)
     promote = forms.BooleanField(
-        required=False,
-        help_text="Activate the probe at once, whatever its quality.",
+        required=False, help_text="Activate the probe at once, whatever its quality."
     )
 
     def parameters(self) -> dict[str, object]:
@@ -99,7 +97,7 @@ class TrainingForm(StyledForm):
 class UploadForm(StyledForm):
     card = forms.FileField(help_text="probe.json, as it was exported.")
     weights = forms.FileField(
-        help_text="probe.safetensors, or weights.json of a joint probe.",
+        help_text="probe.safetensors, or weights.json of a joint probe."
     )
     note = forms.CharField(required=False, max_length=300)
 

@@ -168,10 +168,7 @@ def reviews_until_due(kind: ProbeKind, reviewed: int) -> int | None:
 def enqueue_retraining(kind: ProbeKind, *, by: AbstractBaseUser | None = None) -> Job:
     """Enqueue a training of this kind on reviews, unless one is waiting."""
     return enqueue(
-        KIND,
-        {"kind": kind.value},
-        owner=by,
-        idempotency_key=f"{KIND} {kind.value}",
+        KIND, {"kind": kind.value}, owner=by, idempotency_key=f"{KIND} {kind.value}"
     )
 
 

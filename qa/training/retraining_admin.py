@@ -199,10 +199,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
         return table(("when", "what", "who", "note"), rows)
 
     def _carry_out(
-        self,
-        request: HttpRequest,
-        object_id: str,
-        decide: Callable[..., Retraining],
+        self, request: HttpRequest, object_id: str, decide: Callable[..., Retraining]
     ) -> HttpResponse:
         key = self.found(request, object_id).pk
 

@@ -22,11 +22,7 @@ from probes.verifier.fitting import (
 )
 from probes.verifier.network import Interaction, Members, Tuned
 from probes.verifier.reading import Reader, base_directory, upper_layers
-from probes.verifier.scoring import (
-    Verifier,
-    load_network,
-    save_verifier,
-)
+from probes.verifier.scoring import Verifier, load_network, save_verifier
 from qa.exceptions import TrainingDataError
 
 from .knowledge_sets import KnowledgeSet, find

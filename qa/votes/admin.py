@@ -121,9 +121,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
         self.message_user(request, f"{count} {noun} {done}.", messages.SUCCESS)
 
     @display(
-        description="thumb",
-        ordering="is_up",
-        label={"up": "success", "down": "danger"},
+        description="thumb", ordering="is_up", label={"up": "success", "down": "danger"}
     )
     def thumb(self, vote: Vote) -> str:
         return "up" if vote.is_up else "down"
@@ -184,8 +182,7 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
         return rows.filter(entry__in=visible.values("pk")).defer(*unread)
 
     @admin.action(
-        description="Undo: restore the confidence without votes",
-        permissions=["undo"],
+        description="Undo: restore the confidence without votes", permissions=["undo"]
     )
     def undo(self, request: HttpRequest, chosen: QuerySet[ConfidenceMove]) -> None:
         entries = Entry.objects.filter(pk__in=chosen.values("entry")).order_by("pk")

@@ -184,8 +184,7 @@ def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
 
 
 def _merged(
-    sheet: Any,
-    rows: Mapping[int, Sequence[Any]],
+    sheet: Any, rows: Mapping[int, Sequence[Any]]
 ) -> dict[int, dict[int, Cell]]:
     """Return by row and column which cell it is merged with, and what that says.
 
@@ -210,11 +209,7 @@ def _is_bold(cells: Sequence[Any]) -> bool:
 
 
 def _cells(
-    sheet: str,
-    rows: Iterable[tuple[int, Sequence[Any]]],
-    count: int,
-    *,
-    is_one: bool,
+    sheet: str, rows: Iterable[tuple[int, Sequence[Any]]], count: int, *, is_one: bool
 ) -> Iterator[tuple[str, list[str]] | BadRow]:
     """Yield the cells below headings; others are left out where the sheet is one table."""
     for number, cells in rows:

@@ -13,13 +13,7 @@ from typing import IO, Self
 
 from lxml import etree, html
 
-from .blocks import (
-    Block,
-    Cell,
-    Kind,
-    bullet,
-    table_rows,
-)
+from .blocks import Block, Cell, Kind, bullet, table_rows
 from .documents import as_document
 from .formats import ImportFileError, SourceDocument
 from .plain_text import open_text

@@ -40,9 +40,7 @@ def without_furniture(
     tables = contents_of(texts)
     contents = [
         Block(
-            Kind.FURNITURE,
-            tuple(row.text for row in rows),
-            f"page {rows[0].page + 1}",
+            Kind.FURNITURE, tuple(row.text for row in rows), f"page {rows[0].page + 1}"
         )
         for rows in tables
     ]

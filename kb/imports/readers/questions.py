@@ -18,8 +18,7 @@ _MAX_UNMARKED = 200
 # have one for a heading, and is cut into paragraphs as others are.
 _MAX_SAID = 1_500
 _ASKED = re.compile(
-    r"\A(?:(?:q|question|frage) ?\d{0,3} ?[:.)\u2013-]|f ?\d{0,3} ?:)\s+",
-    re.IGNORECASE,
+    r"\A(?:(?:q|question|frage) ?\d{0,3} ?[:.)\u2013-]|f ?\d{0,3} ?:)\s+", re.IGNORECASE
 )
 _ANSWERED = re.compile(r"\A(?:a|answer|antwort) ?\d{0,3} ?[:.)]\s+", re.IGNORECASE)
 _NUMBER = re.compile(r"\A(?:-|\d{1,3}[.)]|\d{1,3}(?:\.\d{1,3})+\.?)\s+")

@@ -66,12 +66,7 @@ def fact_of(row: Row) -> Fact | BadRow:
             text=clean_said("text", said),
             place=row.place,
             question=clean_said("question", question),
-            id=clean_line(
-                _key(cells),
-                field="id",
-                limit=KEY_LIMIT,
-                required=False,
-            ),
+            id=clean_line(_key(cells), field="id", limit=KEY_LIMIT, required=False),
             headings=row.headings,
             wordings=_wordings(cells.get("also_asked", "")),
             about=" > ".join(row.headings) if question else row.about,

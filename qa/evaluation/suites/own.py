@@ -13,12 +13,7 @@ from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.exceptions import KnowledgeBaseNotFoundError
 from qa.answers.questions import find_knowledge_base
-from qa.evaluation.cases import (
-    Case,
-    as_text,
-    read_cases,
-    read_lines,
-)
+from qa.evaluation.cases import Case, as_text, read_cases, read_lines
 from qa.evaluation.judging import Suite, by_expectation
 from qa.evaluation.knowledge import (
     Fact,
