@@ -226,9 +226,7 @@ class JobViewSet(RetrieveModelMixin, RowViewSet[Job]):
                 ),
                 "Events `progress` and, once, `end`; the data of each is a job.",
             ),
-            204: OpenApiResponse(
-                description="Finished, and its end was seen: go away."
-            ),
+            204: "Finished, and its end was seen: go away.",
         },
     )
     @action(detail=True, renderer_classes=[EventStreamRenderer, JSONRenderer])

@@ -16,7 +16,7 @@ from drf_spectacular.renderers import (
     OpenApiYamlRenderer2,
 )
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.permissions import AllowAny
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -148,6 +148,16 @@ class OperationSchema(AutoSchema):
         if operation and more:
             operation[_OWN_ERROR] = {"allOf": [_ERROR, more]}
         return operation
+
+    def _get_response_for_code(
+        self, serializer: Any, *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        """Take a text in a serializer's place: what is said of a status without a body."""
+        if isinstance(serializer, str):
+            serializer = OpenApiResponse(description=serializer)
+        found: dict[str, Any]
+        found = super()._get_response_for_code(serializer, *args, **kwargs)  # type: ignore[no-untyped-call]  # untyped in the library
+        return found
 
     def get_operation_id(self) -> str:
         action: str | None = getattr(self.view, "action", None)

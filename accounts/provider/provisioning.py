@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group, User
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.db import IntegrityError, transaction
 from django.db.models import Model, Prefetch, QuerySet
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.mixins import ListModelMixin, RetrieveModelMixin
 from rest_framework.request import Request
@@ -26,7 +26,7 @@ from accounts.people import group_names
 from accounts.roles import IsAdmin
 from accounts.services import end_access, set_groups, set_knowledge_roles, update_staff
 
-_TAKEN = OpenApiResponse(description="The name or the subject is another account's.")
+_TAKEN = "The name or the subject is another account's."
 
 
 class NoProviderError(NescioError):

@@ -5,7 +5,7 @@ https://docs.dify.ai/en/use-dify/knowledge/external-knowledge-api
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
@@ -121,10 +121,7 @@ class RetrievalView(KnownQueryView, GenericAPIView[Any]):
     @extend_schema(
         operation_id="dify_retrieval",
         request=RetrievalSerializer,
-        responses={
-            200: RecordsSerializer,
-            404: OpenApiResponse(description="There is no such knowledge base."),
-        },
+        responses={200: RecordsSerializer, 404: "There is no such knowledge base."},
     )
     def post(self, request: Request) -> Response:
         """Find what Dify's assistants answer from; none where nothing is near enough.

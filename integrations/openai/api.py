@@ -88,7 +88,7 @@ class ChatView(OpenAIView):
                 "Chunks of OpenAI's; the first one comes after the decision, and the one "
                 "with `finish_reason` has the whole answer below `nescio`.",
             ),
-            404: OpenApiResponse(description="There is no such model."),
+            404: "There is no such model.",
         },
     )
     def post(self, request: Request) -> HttpResponseBase:

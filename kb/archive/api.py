@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 from django.http import FileResponse, HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
@@ -81,10 +81,7 @@ class ExportViewSet(rest.RowViewSet[Job]):
     @extend_schema(
         summary="Export knowledge",
         request=NewExportSerializer,
-        responses={
-            202: JobSerializer,
-            403: OpenApiResponse(description="A complete one needs the role admin."),
-        },
+        responses={202: JobSerializer, 403: "A complete one needs the role admin."},
     )
     def create(self, request: Request) -> Response:
         """Have an archive made: follow the job, then fetch `/exports/{id}/file`."""
@@ -101,7 +98,7 @@ class ExportViewSet(rest.RowViewSet[Job]):
         summary="Fetch an export",
         responses={
             (200, "application/zip"): OpenApiTypes.BINARY,
-            409: OpenApiResponse(description="It is not made yet, or failed."),
+            409: "It is not made yet, or failed.",
         },
     )
     @action(detail=True, renderer_classes=[ZipRenderer, JSONRenderer])
@@ -142,7 +139,7 @@ class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
         request=None,
         responses={
             (200, "text/csv"): OpenApiTypes.STR,
-            404: OpenApiResponse(description="`format` is none of these."),
+            404: "`format` is none of these.",
         },
     )
     def get(self, request: Request) -> HttpResponseBase:

@@ -1,4 +1,4 @@
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
@@ -73,10 +73,7 @@ class AudienceViewSet(RetrieveModelMixin, rest.RowViewSet[Audience]):
     @extend_schema(
         summary="Make an audience",
         request=NewAudienceSerializer,
-        responses={
-            201: AudienceSerializer,
-            409: OpenApiResponse(description="The slug is taken."),
-        },
+        responses={201: AudienceSerializer, 409: "The slug is taken."},
     )
     def create(self, request: Request) -> Response:
         """Make an audience of everyone or of the members of groups."""

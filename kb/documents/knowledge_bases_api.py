@@ -1,11 +1,6 @@
 """Knowledge bases over REST."""
 
-from drf_spectacular.utils import (
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_field,
-    extend_schema_view,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
@@ -87,10 +82,7 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
     @extend_schema(
         summary="Make a knowledge base",
         request=NewKnowledgeBaseSerializer,
-        responses={
-            201: KnowledgeBaseSerializer,
-            409: OpenApiResponse(description="The slug is taken."),
-        },
+        responses={201: KnowledgeBaseSerializer, 409: "The slug is taken."},
     )
     def create(self, request: Request) -> Response:
         """Make an empty knowledge base, which is asked by its slug."""

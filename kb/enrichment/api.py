@@ -1,12 +1,7 @@
 from typing import Any, get_args
 
 from django.db import transaction
-from drf_spectacular.utils import (
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_field,
-    extend_schema_view,
-)
+from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
@@ -189,8 +184,8 @@ class ProposalViewSet(RetrieveModelMixin, RowViewSet[Proposal]):
         request=DecisionSerializer,
         responses={
             200: DecidedSerializer,
-            404: OpenApiResponse(description="One is not there, or not yours to see."),
-            409: OpenApiResponse(description="One was decided on before."),
+            404: "One is not there, or not yours to see.",
+            409: "One was decided on before.",
         },
     )
     @action(detail=False, methods=["post"])

@@ -11,12 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import (
-    OpenApiParameter,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_view,
-)
+from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import serializers, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -72,10 +67,8 @@ _LOCATION = OpenApiParameter(
     description="The address of the new entry.",
 )
 _STALE = {
-    409: OpenApiResponse(
-        description="It is retired, or at another revision than `revision`."
-    ),
-    412: OpenApiResponse(description="It is at another revision than `If-Match`."),
+    409: "It is retired, or at another revision than `revision`.",
+    412: "It is at another revision than `If-Match`.",
 }
 
 

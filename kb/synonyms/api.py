@@ -1,6 +1,6 @@
 """Synonyms over REST."""
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema, extend_schema_view
+from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -51,10 +51,7 @@ class SynonymViewSet(rest.RowViewSet[Synonym]):
     @extend_schema(
         summary="Add a synonym",
         request=NewSynonymSerializer,
-        responses={
-            201: SynonymSerializer,
-            409: OpenApiResponse(description="The word has a synonym already."),
-        },
+        responses={201: SynonymSerializer, 409: "The word has a synonym already."},
     )
     def create(self, request: Request) -> Response:
         """Let questions with a word be read with the one that the entries use."""

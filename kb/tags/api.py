@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.contrib.auth.models import User
 from django.core.validators import validate_slug
 from django.db import IntegrityError, transaction
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -119,10 +119,7 @@ class TagViewSet(rest.RowViewSet[Tag]):
 
     @extend_schema(
         request=NewTagSerializer,
-        responses={
-            201: TagSerializer,
-            409: OpenApiResponse(description="The slug is taken."),
-        },
+        responses={201: TagSerializer, 409: "The slug is taken."},
     )
     def create(self, request: Request) -> Response:
         """Make a tag."""

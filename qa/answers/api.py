@@ -171,11 +171,9 @@ _RESPONSES: dict[Any, Any] = {
         "Events `stage` as they pass, `decision` before any text, `message` "
         "with pieces of the text, `end` with the whole answer; or `error`.",
     ),
-    503: OpenApiResponse(
-        description="A model is down, or too many questions wait for it. The question is "
-        "kept; `detail` has its `id`, by "
-        "which it can be decided again (`POST /api/v1/answers/{id}/retry`)."
-    ),
+    503: "A model is down, or too many questions wait for it. The question is "
+    "kept; `detail` has its `id`, by "
+    "which it can be decided again (`POST /api/v1/answers/{id}/retry`).",
 }
 
 
@@ -204,13 +202,8 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
         ],
         responses={
             **_RESPONSES,
-            404: OpenApiResponse(
-                description="There is no such knowledge base, or no such conversation of "
-                "yours."
-            ),
-            409: OpenApiResponse(
-                description="What entries said as of then has to be embedded first."
-            ),
+            404: "There is no such knowledge base, or no such conversation of yours.",
+            409: "What entries said as of then has to be embedded first.",
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
@@ -263,26 +256,19 @@ class AnswerViewSet(RowViewSet[Answer]):
         answers = Answer.objects.visible_to(user).with_vote_of(user)
         return answers if self.action == "list" else answers.with_evidence(user)
 
-    @extend_schema(
-        operation_id="answers_list", responses=AnswerSummarySerializer(many=True)
-    )
+    @extend_schema(responses=AnswerSummarySerializer(many=True))
     def list(self, request: Request) -> Response:
         """List one's own questions, newest first; sme and above see everybody's."""
         self.serializer_class = AnswerSummarySerializer
         return super().list(request)
 
-    @extend_schema(operation_id="answers_read")
     def retrieve(self, request: Request, answer_id: UUID) -> Response:
         """Read an answer or refusal with its evidence and how it was decided."""
         return Response(as_json(self.get_object()))
 
     @extend_schema(
-        operation_id="answers_retry",
         request=None,
-        responses={
-            **_RESPONSES,
-            409: OpenApiResponse(description="It was decided, or is being decided."),
-        },
+        responses={**_RESPONSES, 409: "It was decided, or is being decided."},
     )
     @action(
         detail=True, methods=["post"], throttle_scope="ask", renderer_classes=_RENDERERS

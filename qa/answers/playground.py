@@ -5,12 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from drf_spectacular.utils import (
-    OpenApiExample,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_field,
-)
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -187,10 +182,8 @@ class SearchView(KnownQueryView):
         ],
         responses={
             200: PlaygroundSerializer,
-            404: OpenApiResponse(description="There is no such knowledge base."),
-            409: OpenApiResponse(
-                description="What entries said as of then has to be embedded first."
-            ),
+            404: "There is no such knowledge base.",
+            409: "What entries said as of then has to be embedded first.",
         },
     )
     def post(self, request: Request) -> Response:

@@ -164,7 +164,6 @@ class DriftListView(KnownQueryView, ListAPIView[DriftReading]):
     def get_queryset(self) -> QuerySet[DriftReading]:
         return DriftReading.objects.select_related("certificate")
 
-    @extend_schema(operation_id="drift_list")
     def get(self, request: Request) -> Response:
         """List the checks for drift, newest first; for the role admin."""
         return self.list(request)

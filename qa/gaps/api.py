@@ -6,7 +6,7 @@ import django_filters
 from django.contrib.auth.models import User
 from django.db.models import QuerySet
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.exceptions import ValidationError
 from rest_framework.request import Request
@@ -39,14 +39,8 @@ from qa.gaps.serializers import (
     TakeSerializer,
 )
 
-_GAP_OR_CLOSED = {
-    200: GapSerializer,
-    409: OpenApiResponse(description="It is filled or dismissed."),
-}
-_ESCALATION_OR_ENDED = {
-    200: EscalationSerializer,
-    409: OpenApiResponse(description="It has its reply already."),
-}
+_GAP_OR_CLOSED = {200: GapSerializer, 409: "It is filled or dismissed."}
+_ESCALATION_OR_ENDED = {200: EscalationSerializer, 409: "It has its reply already."}
 
 
 class MostMissedFirstPagination(NewestFirstPagination):
@@ -85,16 +79,14 @@ class GapViewSet(RowViewSet[Gap]):
         seen = Gap.objects.visible_to(self.request.user).with_trend(timezone.now())
         return seen.select_related("knowledge_base", "owner", "embedding_model")
 
-    @extend_schema(operation_id="gaps_read", responses=GapDetailSerializer)
+    @extend_schema(responses=GapDetailSerializer)
     def retrieve(self, request: Request, gap_id: int) -> Response:
         """Read one with its newest questions, before and after, and what is near."""
         found = self.get_object()
         services.fetch_shown(found, self.user)
         return Response(GapDetailSerializer(found).data)
 
-    @extend_schema(
-        operation_id="gaps_draft", request=DraftSerializer, responses=_GAP_OR_CLOSED
-    )
+    @extend_schema(request=DraftSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def draft(self, request: Request, gap_id: int) -> Response:
         """Write the answer as an entry; once verified, the questions are asked again."""
@@ -103,9 +95,7 @@ class GapViewSet(RowViewSet[Gap]):
         services.draft(gap_id, by=self.user, options=options, **given)
         return self.row_response()
 
-    @extend_schema(
-        operation_id="gaps_link", request=LinkSerializer, responses=_GAP_OR_CLOSED
-    )
+    @extend_schema(request=LinkSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def link(self, request: Request, gap_id: int) -> Response:
         """Say which existing entry fills it."""
@@ -113,25 +103,21 @@ class GapViewSet(RowViewSet[Gap]):
         services.link(gap_id, by=self.user, entry_id=entry_id)
         return self.row_response()
 
-    @extend_schema(
-        operation_id="gaps_propose", request=ProposeSerializer, responses=_GAP_OR_CLOSED
-    )
+    @extend_schema(request=ProposeSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def propose(self, request: Request, gap_id: int) -> Response:
         """Have a language model propose entries that fill it; for curators."""
         services.propose(gap_id, by=self.user, **self.validated(ProposeSerializer))
         return self.row_response()
 
-    @extend_schema(
-        operation_id="gaps_dismiss", request=DismissSerializer, responses=_GAP_OR_CLOSED
-    )
+    @extend_schema(request=DismissSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, gap_id: int) -> Response:
         """Dismiss it, and say why."""
         services.dismiss(gap_id, by=self.user, **self.validated(DismissSerializer))
         return self.row_response()
 
-    @extend_schema(operation_id="gaps_reopen", request=None)
+    @extend_schema(request=None)
     @action(detail=True, methods=["post"])
     def reopen(self, request: Request, gap_id: int) -> Response:
         """Open it again, whatever was drafted, filled or dismissed."""
@@ -143,10 +129,8 @@ class GapViewSet(RowViewSet[Gap]):
         request=OwnerSerializer,
         responses={
             200: GapSerializer,
-            409: OpenApiResponse(
-                description="You name yourself, and somebody else has it "
-                "(`assigned_elsewhere`): send `take_over`."
-            ),
+            409: "You name yourself, and somebody else has it "
+            "(`assigned_elsewhere`): send `take_over`.",
         },
     )
     @action(detail=True, methods=["put"])
@@ -177,12 +161,8 @@ class EscalationViewSet(RowViewSet[Escalation]):
         return seen.select_related("answer", "raised_by", "assignee", "replied_by")
 
     @extend_schema(
-        operation_id="answers_escalate",
         request=NoteSerializer,
-        responses={
-            201: EscalationSerializer,
-            409: OpenApiResponse(description="It was sent before."),
-        },
+        responses={201: EscalationSerializer, 409: "It was sent before."},
     )
     def escalate(self, request: Request, answer_id: UUID) -> Response:
         """Send a question of one's own to the experts: refused, or answered wrongly."""
@@ -190,18 +170,13 @@ class EscalationViewSet(RowViewSet[Escalation]):
         made = escalations.escalate(answer_id, user=self.user, note=note)
         return self.row_response(made, HTTP_201_CREATED)
 
-    @extend_schema(operation_id="escalations_read")
     def retrieve(self, request: Request, escalation_id: int) -> Response:
         """Read one; reading one's own reply marks it as read."""
         found = self.get_object()
         escalations.mark_read(found.answer, by=self.user)
         return self.row_response(found)
 
-    @extend_schema(
-        operation_id="escalations_reply",
-        request=ReplySerializer,
-        responses=_ESCALATION_OR_ENDED,
-    )
+    @extend_schema(request=ReplySerializer, responses=_ESCALATION_OR_ENDED)
     @action(detail=True, methods=["post"], permission_classes=[IsSMESomewhere])
     def reply(self, request: Request, escalation_id: int) -> Response:
         """Reply to the asker, and keep the reply as an entry if `keep` says how.
@@ -219,11 +194,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
         )
         return self.row_response()
 
-    @extend_schema(
-        operation_id="escalations_close",
-        request=ReasonSerializer,
-        responses=_ESCALATION_OR_ENDED,
-    )
+    @extend_schema(request=ReasonSerializer, responses=_ESCALATION_OR_ENDED)
     @action(detail=True, methods=["post"], permission_classes=[IsSMESomewhere])
     def close(self, request: Request, escalation_id: int) -> Response:
         """End it without an answer; the asker reads why."""
@@ -237,10 +208,8 @@ class EscalationViewSet(RowViewSet[Escalation]):
         request=TakeSerializer,
         responses={
             200: EscalationSerializer,
-            409: OpenApiResponse(
-                description="It has its reply already, or somebody else has it "
-                "(`assigned_elsewhere`): send `take_over`."
-            ),
+            409: "It has its reply already, or somebody else has it "
+            "(`assigned_elsewhere`): send `take_over`.",
         },
     )
     @action(detail=True, methods=["put"], permission_classes=[IsSMESomewhere])

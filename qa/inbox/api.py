@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -92,9 +92,7 @@ class FlagView(KnownQueryView):
         request=FlagSerializer,
         responses={
             200: FlagSerializer,
-            404: OpenApiResponse(
-                description="There is no such entry in use, or you may not see it."
-            ),
+            404: "There is no such entry in use, or you may not see it.",
         },
     )
     def post(self, request: Request, entry_id: int) -> Response:

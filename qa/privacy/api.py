@@ -24,9 +24,7 @@ class PersonViewSet(UserViewSet):
     """What is stored of an account's person; superusers are out of reach."""
 
     @extend_schema(
-        operation_id="users_export",
-        summary="Export what is stored of a person",
-        responses=OpenApiTypes.OBJECT,
+        summary="Export what is stored of a person", responses=OpenApiTypes.OBJECT
     )
     def export(self, request: Request, username: str) -> Response:
         """Return the account and all that it asked, wrote and changed, by kind.
@@ -37,7 +35,6 @@ class PersonViewSet(UserViewSet):
         return Response(export_person(self.get_object()))
 
     @extend_schema(
-        operation_id="users_erase",
         summary="Erase a person's words and names",
         request=ErasureSerializer,
         responses={202: JobSerializer},

@@ -6,7 +6,7 @@ import django_filters
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import extend_schema
 from rest_framework.decorators import action
 from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
@@ -14,12 +14,7 @@ from rest_framework.response import Response
 from rest_framework.status import HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
 
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import (
-    MomentFilter,
-    RowViewSet,
-    StrictFilterSet,
-    csv_download,
-)
+from accounts.rest import MomentFilter, RowViewSet, StrictFilterSet, csv_download
 from accounts.roles import (
     IsCuratorSomewhere,
     IsSME,
@@ -46,7 +41,7 @@ from qa.reviews.serializers import (
 )
 from qa.reviews.services import judge, release, skip, take, take_next, undo
 
-_HELD = {409: OpenApiResponse(description="Somebody else holds it, or it is done.")}
+_HELD = {409: "Somebody else holds it, or it is done."}
 _REVIEW_OR_HELD = {200: OneReviewSerializer, **_HELD}
 
 
@@ -78,17 +73,13 @@ class ReviewViewSet(RowViewSet[Review]):
         fetch_evidence(found.answer, self.request.user)
         return found
 
-    @extend_schema(operation_id="reviews_list", responses=ReviewSerializer(many=True))
+    @extend_schema(responses=ReviewSerializer(many=True))
     def list(self, request: Request) -> Response:
         """List reviews, newest first."""
         self.serializer_class = ReviewSerializer
         return super().list(request)
 
-    @extend_schema(
-        operation_id="reviews_export",
-        filters=True,
-        responses={(200, "text/csv"): OpenApiTypes.STR},
-    )
+    @extend_schema(filters=True, responses={(200, "text/csv"): OpenApiTypes.STR})
     @action(detail=False, pagination_class=None)
     def export(self, request: Request) -> StreamingHttpResponse:
         """Download judgements as CSV, newest first, each with what it weighs."""
@@ -98,12 +89,7 @@ class ReviewViewSet(RowViewSet[Review]):
         return csv_download(csv_lines(rows.select_related("stratum")), "reviews")
 
     @extend_schema(
-        operation_id="reviews_next",
-        request=None,
-        responses={
-            200: OneReviewSerializer,
-            204: OpenApiResponse(description="Nothing waits."),
-        },
+        request=None, responses={200: OneReviewSerializer, 204: "Nothing waits."}
     )
     @action(detail=False, methods=["post"])
     def next(self, request: Request) -> Response:
@@ -114,9 +100,7 @@ class ReviewViewSet(RowViewSet[Review]):
         self.kwargs[self.lookup_url_kwarg] = found.pk
         return self.row_response()
 
-    @extend_schema(
-        operation_id="reviews_agreement", responses=AgreementSerializer(many=True)
-    )
+    @extend_schema(responses=AgreementSerializer(many=True))
     @action(
         detail=False,
         filterset_class=None,
@@ -127,7 +111,6 @@ class ReviewViewSet(RowViewSet[Review]):
         """Read Cohen's kappa of first and second reviews, with its interval."""
         return Response(AgreementSerializer(agreement(), many=True).data)
 
-    @extend_schema(operation_id="reviews_read")
     def retrieve(self, request: Request, review_id: int) -> Response:
         """Read a review; the answer's own address has evidence and gates."""
         return self.row_response()
@@ -139,14 +122,14 @@ class ReviewViewSet(RowViewSet[Review]):
         take(review_id, by=self.user)
         return self.row_response()
 
-    @extend_schema(operation_id="reviews_release", responses=_REVIEW_OR_HELD)
+    @extend_schema(responses=_REVIEW_OR_HELD)
     @lock.mapping.delete
     def release(self, request: Request, review_id: int) -> Response:
         """Release it to all experts."""
         release(review_id, by=self.user)
         return self.row_response()
 
-    @extend_schema(operation_id="reviews_skip", request=None, responses=_REVIEW_OR_HELD)
+    @extend_schema(request=None, responses=_REVIEW_OR_HELD)
     @action(detail=True, methods=["post"])
     def skip(self, request: Request, review_id: int) -> Response:
         """Skip it: you are not asked again, others after what waits."""
@@ -167,7 +150,7 @@ class ReviewViewSet(RowViewSet[Review]):
         judge(review_id, Judgement(**given, knowledge=knowledge), by=self.user)
         return self.row_response()
 
-    @extend_schema(operation_id="reviews_undo", responses=_REVIEW_OR_HELD)
+    @extend_schema(responses=_REVIEW_OR_HELD)
     @judgement.mapping.delete
     def undo(self, request: Request, review_id: int) -> Response:
         """Undo one's own judgement, which stays as a draft, or one's skipping."""

@@ -7,12 +7,7 @@ import django_filters
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import (
-    OpenApiExample,
-    OpenApiResponse,
-    extend_schema,
-    extend_schema_field,
-)
+from drf_spectacular.utils import OpenApiExample, extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.decorators import action
 from rest_framework.generics import GenericAPIView
@@ -189,9 +184,7 @@ class VoteView(KnownQueryView, GenericAPIView[Answer]):
         ],
         responses={
             200: VoteSerializer,
-            409: OpenApiResponse(
-                description="The question is not decided yet, or the entry was not shown."
-            ),
+            409: "The question is not decided yet, or the entry was not shown.",
         },
     )
     def put(self, request: Request, answer_id: UUID) -> Response:
@@ -222,16 +215,11 @@ class VoteViewSet(RowViewSet[Vote]):
         votes = Vote.objects.visible_to(user).filter(mine)
         return votes.select_related("answer", "user", "handled_by")
 
-    @extend_schema(operation_id="votes_list")
     def list(self, request: Request) -> Response:
         """List votes with what they are on, newest first."""
         return super().list(request)
 
-    @extend_schema(
-        operation_id="votes_export",
-        filters=True,
-        responses={(200, "text/csv"): OpenApiTypes.STR},
-    )
+    @extend_schema(filters=True, responses={(200, "text/csv"): OpenApiTypes.STR})
     @action(detail=False, pagination_class=None)
     def export(self, request: Request) -> StreamingHttpResponse:
         """Download votes as CSV, newest first; filters as for the list."""
@@ -245,7 +233,7 @@ class VoteViewSet(RowViewSet[Vote]):
         handle_votes(self._row(), by=self.user)
         return self.row_response()
 
-    @extend_schema(operation_id="votes_reopen", responses={200: VoteSummarySerializer})
+    @extend_schema(responses={200: VoteSummarySerializer})
     @handled.mapping.delete
     def reopen(self, request: Request, vote_id: int) -> Response:
         """Open a vote again that was dealt with."""
