@@ -45,16 +45,11 @@ class JobAdmin(ReadOnlyAdmin):
     fieldsets = [
         (None, {"fields": ["kind", "state", "progress", "owner", "error"]}),
         ("Work", {"fields": ["parameters", "cursor", "result", "idempotency_key"]}),
-        (
-            "Runs",
-            {
-                "fields": [
-                    "attempts", "attempts_without_progress", "max_attempts", "worker",
-                    "lease_until", "notified_at", "not_before", "cancel_requested",
-                    "created_at", "started_at", "finished_at",
-                ]
-            },
-        ),
+        ("Runs", {"fields": [
+            "attempts", "attempts_without_progress", "max_attempts", "worker",
+            "lease_until", "notified_at", "not_before", "cancel_requested",
+            "created_at", "started_at", "finished_at",
+        ]}),
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:

@@ -230,15 +230,10 @@ class DeliveryAdmin(ReadOnlyAdmin):
     shown_state = badge("state", _STATE_COLOURS)
     fieldsets: ClassVar = [
         (None, {"fields": ["kind", "message_id", "endpoint", "state"]}),
-        (
-            "Last attempt",
-            {
-                "fields": [
-                    "last_attempt_at", "attempts", "status", "milliseconds", "error",
-                    "response", "next_attempt_at",
-                ]
-            },
-        ),
+        ("Last attempt", {"fields": [
+            "last_attempt_at", "attempts", "status", "milliseconds", "error",
+            "response", "next_attempt_at",
+        ]}),
         ("Sent", {"fields": ["body"]}),
     ]  # fmt: skip
 

@@ -165,16 +165,11 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
     shown_state = badge("state", _COLOURS)
     fieldsets = [
         (None, {"fields": ["state", "outcome"]}),
-        (
-            "File",
-            {
-                "fields": [
-                    "file_name", "format", "knowledge_base", "audience", "source",
-                    "document_title", "product_line", "line_of_business", "verify_as", "created_by", "created_at",
-                    "applied_at",
-                ]
-            },
-        ),
+        ("File", {"fields": [
+            "file_name", "format", "knowledge_base", "audience", "source",
+            "document_title", "product_line", "line_of_business", "verify_as", "created_by", "created_at",
+            "applied_at",
+        ]}),
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Import]:

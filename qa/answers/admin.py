@@ -180,18 +180,13 @@ class AnswerAdmin(ReadOnlyAdmin):
         ("How it was decided", {"fields": ["gates", "confidence_by_word", "times"]}),
         ("Evidence", {"fields": ["pieces"]}),
         ("Votes", {"fields": ["voters"]}),
-        (
-            "Record",
-            {
-                "fields": [
-                    "id", "typed_text", "conversation_id", "asker", "service", "channel", "knowledge_base",
-                    "language", "gate",
-                    "why_refused", "shown_reason", "policy", "calibration", "embedder",
-                    "language_model", "probes", "draft", "error", "created_at",
-                    "decided_at",
-                ]
-            },
-        ),
+        ("Record", {"fields": [
+            "id", "typed_text", "conversation_id", "asker", "service", "channel", "knowledge_base",
+            "language", "gate",
+            "why_refused", "shown_reason", "policy", "calibration", "embedder",
+            "language_model", "probes", "draft", "error", "created_at",
+            "decided_at",
+        ]}),
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Answer]:

@@ -119,16 +119,11 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         (None, {"fields": ["suite", "state", "progress", "protocol"]}),
         ("Report", {"fields": ["figures", "notes"]}),
         ("Curves", {"fields": ["try_thresholds", "curves"]}),
-        (
-            "Record",
-            {
-                "fields": [
-                    "knowledge_base", "policy", "asked_with", "embedder",
-                    "language_model", "retrieval", "started_by", "started_at",
-                    "finished_at",
-                ]
-            },
-        ),
+        ("Record", {"fields": [
+            "knowledge_base", "policy", "asked_with", "embedder",
+            "language_model", "retrieval", "started_by", "started_at",
+            "finished_at",
+        ]}),
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[EvaluationRun]:

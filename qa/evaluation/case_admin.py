@@ -159,15 +159,10 @@ class SavedCaseAdmin(UserFormAdmin):
     has_take_permission = holders_of("qa.view_savedcase")
     shown_expect = badge("expect", {"answered": "success", "refused": "info"})
     fieldsets: ClassVar = [
-        (
-            None,
-            {
-                "fields": [
-                    "knowledge_base", "question", "expect", "entries",
-                    "answer_contains", "groups",
-                ]
-            },
-        ),
+        (None, {"fields": [
+            "knowledge_base", "question", "expect", "entries",
+            "answer_contains", "groups",
+        ]}),
         (
             "Further claims",
             {

@@ -52,16 +52,11 @@ class ProbeAdmin(ProbePages):
         (None, {"fields": ["kind", "state", "reads", "note"]}),
         ("Quality", {"fields": ["figures", "curves"]}),
         ("History", {"fields": ["history"]}),
-        (
-            "Record",
-            {
-                "fields": [
-                    "fingerprint", "language_model", "language_model_name", "form",
-                    "temperature", "fitted_on", "data_sha256", "settings",
-                    "weighed", "created_by", "created_at",
-                ]
-            },
-        ),
+        ("Record", {"fields": [
+            "fingerprint", "language_model", "language_model_name", "form",
+            "temperature", "fitted_on", "data_sha256", "settings",
+            "weighed", "created_by", "created_at",
+        ]}),
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Probe]:

@@ -71,15 +71,10 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     actions: ClassVar = ["handle", "reopen", "export"]
     has_handle_permission = holders_somewhere(Role.SME)
     fieldsets: ClassVar = [
-        (
-            None,
-            {
-                "fields": [
-                    "thumb", "reasons_said", "answers_it", "says", "expects", "user",
-                    "created_at", "updated_at", "handled_at", "handled_by",
-                ]
-            },
-        ),
+        (None, {"fields": [
+            "thumb", "reasons_said", "answers_it", "says", "expects", "user",
+            "created_at", "updated_at", "handled_at", "handled_by",
+        ]}),
         ("On", {"fields": ["asked", "outcome", "reason", "text"]}),
         ("How it was decided", {"fields": ["gates"]}),
         ("Evidence", {"fields": ["pieces"]}),
