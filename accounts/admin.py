@@ -23,7 +23,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from accounts.account_forms import BY_LINK, NewAccountForm, PasswordForm
 from accounts.acting import SIGN_IN
 from accounts.admin_parts import ReadOnlyAdmin, confirmed, table
-from accounts.base_admin import BaseAdmin, action, nobody, superusers
+from accounts.base_admin import BaseAdmin, action, column, nobody, superusers
 from accounts.ids import number_in
 from accounts.invitations import days_of_links, invite
 from accounts.models import (
@@ -295,9 +295,7 @@ class ProviderGroupAdmin(GroupBoxes, BaseAdmin):
         rows: QuerySet[ProviderGroup] = super().get_queryset(request)
         return rows.prefetch_related("groups__audiences")
 
-    @admin.display(description="opens")
-    def opens(self, row: ProviderGroup) -> str:
-        return ", ".join(group_names(row.groups.all()))
+    opens = column("opens", lambda row: ", ".join(group_names(row.groups.all())))
 
     @admin.display(description="audiences")
     def audiences(self, row: ProviderGroup) -> str:
@@ -361,9 +359,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
             return "the identity provider, at a sign-in"
         return entry.actor or "no user: a job or a command"
 
-    @admin.display(description="fields")
-    def what(self, entry: AuditEntry) -> str:
-        return ", ".join(sorted(entry.changes))[:100]
+    what = column("fields", lambda entry: ", ".join(sorted(entry.changes))[:100])
 
     @admin.display(description="values")
     def values(self, entry: AuditEntry) -> SafeString:

@@ -7,7 +7,7 @@ field, any id of a row, any first value of a form.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
-from django.contrib import messages
+from django.contrib import admin, messages
 from django.contrib.admin import ChoicesFieldListFilter
 from django.contrib.admin.exceptions import DisallowedModelAdminLookup
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -89,8 +89,19 @@ def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, st
     def shown(model_admin: object, row: Model) -> tuple[str, str]:
         return getattr(row, field), getattr(row, f"get_{field}_display")()
 
-    column: Callable[..., tuple[str, str]] = shown
-    return column
+    return shown
+
+
+def column(
+    description: str, shown: Callable[[Any], object], *, ordering: str | None = None
+) -> Callable[[object, Any], object]:
+    """Return a column that shows what `shown` makes of a row."""
+
+    @admin.display(description=description, ordering=ordering)
+    def of_row(model_admin: object, row: Any) -> object:
+        return shown(row)
+
+    return of_row
 
 
 class _IdsOnly:

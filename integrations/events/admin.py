@@ -21,7 +21,15 @@ from accounts.admin_parts import (
     change_each,
     confirmed,
 )
-from accounts.base_admin import BaseAdmin, Fieldsets, action, badge, display, holders_of
+from accounts.base_admin import (
+    BaseAdmin,
+    Fieldsets,
+    action,
+    badge,
+    column,
+    display,
+    holders_of,
+)
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller
 from integrations.events import services
@@ -242,13 +250,8 @@ class DeliveryAdmin(ReadOnlyAdmin):
         visible: QuerySet[Delivery] = rows.visible_to(request.user)
         return visible.select_related("event__knowledge_base", "endpoint__owner")
 
-    @admin.display(description="event", ordering="event__type")
-    def kind(self, delivery: Delivery) -> str:
-        return delivery.event.type
-
-    @admin.display(description="webhook-id")
-    def message_id(self, delivery: Delivery) -> str:
-        return delivery.event.message_id
+    kind = column("event", lambda delivery: delivery.event.type, ordering="event__type")
+    message_id = column("webhook-id", lambda delivery: delivery.event.message_id)
 
     @admin.display(description="about")
     def about(self, delivery: Delivery) -> str:

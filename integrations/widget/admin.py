@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextareaWidget
 
 from accounts.admin_parts import confirmed
-from accounts.base_admin import UserFormAdmin, action, holders_of, superusers
+from accounts.base_admin import UserFormAdmin, action, column, holders_of, superusers
 from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role_somewhere
 from integrations.widget.models import Widget, new_seed
@@ -84,9 +84,7 @@ class WidgetAdmin(UserFormAdmin):
         fixed = ["tag"] if caller(request).is_superuser else ["tag", "names_users"]
         return [*super().get_readonly_fields(request, obj), *fixed]
 
-    @admin.display(description="origins")
-    def allowed(self, widget: Widget) -> str:
-        return ", ".join(widget.origins)
+    allowed = column("origins", lambda widget: ", ".join(widget.origins))
 
     @admin.display(description="script tag")
     def tag(self, widget: Widget) -> SafeString:

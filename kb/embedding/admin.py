@@ -3,7 +3,7 @@ from django.db.models import Count, Q, QuerySet
 from django.http import HttpRequest
 
 from accounts.admin_parts import ReadOnlyAdmin
-from accounts.base_admin import badge, holders_of
+from accounts.base_admin import badge, column, holders_of
 from accounts.roles import caller
 from jobs.services import enqueue
 from kb.audiences.models import Audience
@@ -37,9 +37,7 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         )
         return models.annotate(entry_count=embedded).order_by("-created_at")
 
-    @admin.display(description="fingerprint")
-    def short_fingerprint(self, model: EmbeddingModel) -> str:
-        return model.fingerprint[:12]
+    short_fingerprint = column("fingerprint", lambda model: model.fingerprint[:12])
 
     @admin.display(description="entries embedded")
     def number_of_entries(self, model: EmbeddingModel) -> int:

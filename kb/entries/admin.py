@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from accounts.admin_parts import EstimatingPaginator, confirmed
-from accounts.base_admin import action, badge, display, holders_somewhere
+from accounts.base_admin import action, badge, column, display, holders_somewhere
 from accounts.people import person_name
 from accounts.roles import Role, caller, refuse_elsewhere
 from kb.archive.exports import csv_response
@@ -197,9 +197,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         for entry_id in list(queryset.values_list("pk", flat=True)):
             erase_entry(entry_id=entry_id)
 
-    @admin.display(description="entry", ordering="text")
-    def shown_said(self, entry: Entry) -> str:
-        return entry.said
+    shown_said = column("entry", lambda entry: entry.said, ordering="text")
 
     @display(description="origin", ordering="origin", label=_ORIGIN_COLOURS)
     def shown_origin(self, entry: Entry) -> tuple[str, str]:

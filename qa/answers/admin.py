@@ -10,7 +10,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from accounts.admin_parts import EstimatingPaginator, ListFilter, ReadOnlyAdmin, table
-from accounts.base_admin import display, holders_of
+from accounts.base_admin import column, display, holders_of
 from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
@@ -105,9 +105,7 @@ class AnswerColumns:
     def question(self, row: HasAnswer) -> str:
         return shortened(row.answer.question)
 
-    @admin.display(description="question")
-    def asked(self, row: HasAnswer) -> SafeString:
-        return link_to(row.answer)
+    asked = column("question", lambda row: link_to(row.answer))
 
     @display(
         description="outcome",
@@ -121,21 +119,10 @@ class AnswerColumns:
     def gate(self, row: HasAnswer) -> str:
         return row.answer.gate.replace("_", " ")
 
-    @admin.display(description="reason")
-    def reason(self, row: HasAnswer) -> str:
-        return row.answer.readable_reason.replace("_", " ")
-
-    @admin.display(description="text")
-    def text(self, row: HasAnswer) -> str:
-        return row.answer.shown_text
-
-    @admin.display(description="signals")
-    def gates(self, row: HasAnswer) -> SafeString:
-        return gates_table(row.answer)
-
-    @admin.display(description="what was found")
-    def pieces(self, row: HasAnswer) -> SafeString:
-        return evidence_table(row.answer)
+    reason = column("reason", lambda row: row.answer.readable_reason.replace("_", " "))
+    text = column("text", lambda row: row.answer.shown_text)
+    gates = column("signals", lambda row: gates_table(row.answer))
+    pieces = column("what was found", lambda row: evidence_table(row.answer))
 
 
 def _readable(names: Sequence[Any], request: HttpRequest) -> list[Any]:
@@ -237,25 +224,11 @@ class AnswerAdmin(ReadOnlyAdmin):
             fetch_evidence(answer, request.user)
         return answer
 
-    @admin.display(description="typed")
-    def typed_text(self, answer: Answer) -> str:
-        return answer.typed_text
-
-    @admin.display(description="conversation")
-    def conversation_id(self, answer: Answer) -> str:
-        return str(answer.conversation_id)
-
-    @admin.display(description="reason")
-    def why_refused(self, answer: Answer) -> str:
-        return answer.readable_reason
-
-    @admin.display(description="text")
-    def words(self, answer: Answer) -> str:
-        return answer.shown_text
-
-    @admin.display(description="reasoning")
-    def reasons(self, answer: Answer) -> str:
-        return answer.shown_reasoning
+    typed_text = column("typed", lambda answer: answer.typed_text)
+    conversation_id = column("conversation", lambda answer: str(answer.conversation_id))
+    why_refused = column("reason", lambda answer: answer.readable_reason)
+    words = column("text", lambda answer: answer.shown_text)
+    reasons = column("reasoning", lambda answer: answer.shown_reasoning)
 
     @admin.display(description="generation")
     def draft(self, answer: Answer) -> str:
@@ -281,9 +254,7 @@ class AnswerAdmin(ReadOnlyAdmin):
         ups = [vote.is_up for vote in answer.votes.all()]
         return f"{ups.count(True)} up, {ups.count(False)} down" if ups else ""
 
-    @admin.display(description="signals")
-    def gates(self, answer: Answer) -> SafeString:
-        return gates_table(answer)
+    gates = column("signals", lambda answer: gates_table(answer))
 
     @admin.display(description="confidence along the draft")
     def confidence_by_word(self, answer: Answer) -> str:
@@ -309,9 +280,7 @@ class AnswerAdmin(ReadOnlyAdmin):
             rows.append((line.name, line.time, bar))
         return table(("stage", "time", "from begin to end"), rows)
 
-    @admin.display(description="what was found")
-    def pieces(self, answer: Answer) -> SafeString:
-        return evidence_table(answer)
+    pieces = column("what was found", lambda answer: evidence_table(answer))
 
     @admin.display(description="votes")
     def voters(self, answer: Answer) -> SafeString:

@@ -14,7 +14,7 @@ from django.utils.cache import add_never_cache_headers, patch_cache_control
 from django.views.decorators.http import require_GET, require_POST
 
 from accounts.admin_parts import ReadOnlyAdmin
-from accounts.base_admin import display
+from accounts.base_admin import column, display
 from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
 from qa.calibration.models import DriftReading
@@ -325,9 +325,7 @@ class DriftReadingAdmin(ReadOnlyAdmin):
         found = [name for name, each in reading.signals.items() if each["has_drifted"]]
         return ", ".join(found) or "-"
 
-    @admin.display(description="policy")
-    def policy(self, reading: DriftReading) -> Policy:
-        return reading.certificate.policy
+    policy = column("policy", lambda reading: reading.certificate.policy)
 
     def get_readonly_fields(
         self, request: HttpRequest, obj: DriftReading | None = None

@@ -20,7 +20,7 @@ from accounts.admin_parts import (
     table,
     tell_of_job,
 )
-from accounts.base_admin import action, badge, holders_of
+from accounts.base_admin import action, badge, column, holders_of
 from accounts.exceptions import NescioError
 from accounts.ids import row_at
 from accounts.roles import caller
@@ -190,9 +190,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
         )
         return format_html_join("", "<h3>{}</h3>{}", parts)
 
-    @admin.display(description="notes")
-    def notes(self, run: EvaluationRun) -> str:
-        return "\n".join(run.report.get("notes", ()))
+    notes = column("notes", lambda run: "\n".join(run.report.get("notes", ())))
 
     @admin.display(description="thresholds")
     def try_thresholds(self, run: EvaluationRun) -> SafeString | str:

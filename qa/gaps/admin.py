@@ -14,7 +14,13 @@ from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 
 from accounts.admin_parts import change_each, confirmed, table
-from accounts.base_admin import OPEN_OR_ALL, Fieldsets, OpenFirstAdmin, action, display
+from accounts.base_admin import (
+    OPEN_OR_ALL,
+    Fieldsets,
+    OpenFirstAdmin,
+    action,
+    badge,
+)
 from accounts.exceptions import NescioError
 from accounts.people import person_name
 from accounts.queue_admin import QueueFormAdmin
@@ -60,6 +66,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     when_empty = (
         "Refused questions are gathered here every ten minutes, alike ones as one."
     )
+    shown_state = badge("state", _STATES)
     list_display: ClassVar = [
         "shown_question", "shown_state", "impact_now", "times", "trend", "knowledge_base",
         "last_seen", "owner",
@@ -207,10 +214,6 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     @admin.display(description="question", ordering="question")
     def shown_question(self, gap: Gap) -> str:
         return shortened(gap.question)
-
-    @display(description="state", ordering="state", label=_STATES)
-    def shown_state(self, gap: Gap) -> tuple[str, str]:
-        return gap.state, gap.get_state_display()
 
     @admin.display(description="impact", ordering="impact_score")
     def impact_now(self, gap: Gap) -> str:

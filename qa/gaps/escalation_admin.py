@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 
 from accounts.admin_parts import EstimatingPaginator
-from accounts.base_admin import Fieldsets, display
+from accounts.base_admin import Fieldsets, badge
 from accounts.people import person_name
 from accounts.queue_admin import QueueFormAdmin
 from accounts.roles import Role, where_role
@@ -32,6 +32,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
 
     form = ReplyForm
     when_empty = "Refused questions that agents send to experts are listed here."
+    shown_state = badge("state", _STATES)
     list_display: ClassVar = [
         "question", "shown_state", "asked_by", "note", "waiting", "assignee",
         "created_at",
@@ -94,10 +95,6 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     @admin.display(description="asked by", ordering="raised_by__username")
     def asked_by(self, escalation: Escalation) -> str:
         return person_name(escalation.raised_by)
-
-    @display(description="state", ordering="state", label=_STATES)
-    def shown_state(self, escalation: Escalation) -> tuple[str, str]:
-        return escalation.state, escalation.get_state_display()
 
     @admin.display(description="waiting", ordering="-created_at")
     def waiting(self, escalation: Escalation) -> str:

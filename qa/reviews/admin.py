@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from accounts.admin_parts import EstimatingPaginator, ListFilter, written
-from accounts.base_admin import display
+from accounts.base_admin import badge, display
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.people import person_name
@@ -84,6 +84,7 @@ class ReviewAdmin(QueueAdmin):
     when_empty = (
         "Answers that experts are to judge are listed here, once a sample is drawn."
     )
+    shown_state = badge("state", _STATES)
     list_display: ClassVar = [
         "question", "outcome", "tag", "shown_state", "shown_round", "whose", "verdict",
         "created_at",
@@ -246,10 +247,6 @@ class ReviewAdmin(QueueAdmin):
     @display(description="outcome", ordering="answer__outcome", label=_OUTCOMES)
     def outcome(self, review: Review) -> str:
         return review.answer.outcome
-
-    @display(description="state", ordering="state", label=_STATES)
-    def shown_state(self, review: Review) -> tuple[str, str]:
-        return review.state, review.get_state_display()
 
     @admin.display(description="round", ordering="round")
     def shown_round(self, review: Review) -> str:

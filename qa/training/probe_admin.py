@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from unfold.dataclasses import UnfoldAction
 
 from accounts.admin_parts import act_on_row, confirmed, images, table
-from accounts.base_admin import action, badge
+from accounts.base_admin import action, badge, column
 from accounts.ids import number_in, row_at
 from accounts.roles import caller
 from probes.cards import ProbeKind
@@ -124,13 +124,8 @@ class ProbeAdmin(ProbePages):
         place = "" if probe.layer is None else f", {probe.part} {probe.layer}"
         return f"{probe.language_model_name or probe.language_model[:12]}{place}"
 
-    @admin.display(description="AUROC")
-    def auroc(self, probe: Probe) -> str:
-        return as_text(probe.metrics.get("auroc"))
-
-    @admin.display(description="ECE")
-    def ece(self, probe: Probe) -> str:
-        return as_text(probe.metrics.get("ece"))
+    auroc = column("AUROC", lambda probe: as_text(probe.metrics.get("auroc")))
+    ece = column("ECE", lambda probe: as_text(probe.metrics.get("ece")))
 
     @admin.display(description="answers")
     def answers(self, probe: Probe) -> str:

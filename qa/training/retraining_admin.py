@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 from unfold.dataclasses import UnfoldAction
 
 from accounts.admin_parts import ReadOnlyAdmin, act_on_row, confirmed, table
-from accounts.base_admin import action, badge, holders_of
+from accounts.base_admin import action, badge, column, holders_of
 from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND
@@ -127,9 +127,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def before(self, retraining: Retraining) -> str:
         return _number(retraining.champion_auroc)
 
-    @admin.display(description="after")
-    def after(self, retraining: Retraining) -> str:
-        return _number(retraining.challenger_auroc)
+    after = column("after", lambda retraining: _number(retraining.challenger_auroc))
 
     @admin.display(description="difference [95 %]")
     def gain(self, retraining: Retraining) -> str:

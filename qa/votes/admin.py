@@ -12,7 +12,7 @@ from accounts.admin_parts import (
     ReadOnlyAdmin,
     change_each,
 )
-from accounts.base_admin import display, holders_of, holders_somewhere
+from accounts.base_admin import column, display, holders_of, holders_somewhere
 from accounts.people import person_name
 from accounts.rest import csv_download
 from accounts.roles import Role, caller, where_role
@@ -121,9 +121,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     def thumb(self, vote: Vote) -> str:
         return "up" if vote.is_up else "down"
 
-    @admin.display(description="what is wrong")
-    def reasons_said(self, vote: Vote) -> str:
-        return ", ".join(vote.reason_words)
+    reasons_said = column("what is wrong", lambda vote: ", ".join(vote.reason_words))
 
     @admin.display(description="comment")
     def says(self, vote: Vote) -> str:
@@ -186,9 +184,7 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
             self, request, entries, undo, "restored to the confidence without votes"
         )
 
-    @admin.display(description="when", ordering="at")
-    def when(self, move: ConfidenceMove) -> str:
-        return f"{move.at:%Y-%m-%d %H:%M}"
+    when = column("when", lambda move: f"{move.at:%Y-%m-%d %H:%M}", ordering="at")
 
     @admin.display(description="entry")
     def entry_said(self, move: ConfidenceMove) -> SafeString:
@@ -214,10 +210,5 @@ class ConfidenceMoveAdmin(ReadOnlyAdmin):
             " ", "\N{NO-BREAK SPACE}"
         )
 
-    @admin.display(description="weight for")
-    def up_shown(self, move: ConfidenceMove) -> str:
-        return f"{move.up:.1f}"
-
-    @admin.display(description="weight against")
-    def down_shown(self, move: ConfidenceMove) -> str:
-        return f"{move.down:.1f}"
+    up_shown = column("weight for", lambda move: f"{move.up:.1f}")
+    down_shown = column("weight against", lambda move: f"{move.down:.1f}")
