@@ -8,6 +8,9 @@ leave held, and no signal that could break a step off.
 import ctypes
 import logging
 import mmap
+from collections.abc import Callable
+from contextlib import nullcontext
+from functools import partial
 from uuid import UUID
 
 from celery import Task, shared_task
@@ -64,14 +67,29 @@ def _begin(**_: object) -> None:
 logger = logging.getLogger(__name__)
 
 
+def _calling(
+    name: str, act: Callable[[], object], *, said: str = "", reading: str = ""
+) -> Task[[], None]:
+    """Return a task that calls a service, and logs by `said` how much it did, if anything.
+
+    `reading` is why it reads all rows, whoever may see them.
+    """
+
+    @shared_task(name=f"workers.{name}")
+    def call() -> None:
+        with unrestricted(reading) if reading else nullcontext():
+            done = act()
+        if said and done:
+            logger.info(said, done)
+
+    return call
+
+
 def _enqueuing(kind: str) -> Task[[], None]:
     """Return a task that enqueues a job of this kind, unless one is unfinished."""
-
-    @shared_task(name=f"workers.{kind.partition('.')[2]}")
-    def enqueue_job() -> None:
-        enqueue(kind, {}, idempotency_key=kind)
-
-    return enqueue_job
+    return _calling(
+        kind.partition(".")[2], partial(enqueue, kind, {}, idempotency_key=kind)
+    )
 
 
 calibrate_where_due = _enqueuing("qa.calibrate_where_due")
@@ -80,6 +98,36 @@ find_gaps = _enqueuing("qa.find_gaps")
 keep_past_questions = _enqueuing("qa.keep_past_questions")
 watch_drift = _enqueuing("qa.watch_drift")
 weigh_votes = _enqueuing("qa.weigh_votes")
+
+ask_again = _calling("ask_again", repeats.start_asking_again, reading="filled gaps")
+check_sources = _calling(
+    "check_sources", followed.check_due, said="%d followed sources are due.",
+    reading="followed sources",
+)  # fmt: skip
+count_days = _calling("count_days", counting.count_days)
+count_uses = _calling(
+    "count_uses", entry_uses.count_uses,
+    said="Counted %d pieces of evidence and changes of votes.",
+)  # fmt: skip
+deliver_events = _calling(
+    "deliver_events", delivery.deliver_due,
+    said="Posted %d events to webhook endpoints.",
+)  # fmt: skip
+doubt_entries = _calling(
+    "doubt_entries", partial(doubts.doubt_entries, notices.notify_doubted),
+    said="%d verified entries are due: they were voted down.",
+    reading="entries that were voted down",
+)  # fmt: skip
+draw_reviews = _calling("draw_reviews", review_sampling.draw_weekly)
+erase_old_texts = _calling("erase_old_texts", scrubbing.enqueue_where_wanted)
+keep_upkeep = _calling("keep_upkeep", upkeep.enqueue_round)
+mail_alerts = _calling("mail_alerts", partial(alerts.enqueue_mails, alerts.SOON))
+mail_new_gaps = _calling("mail_new_gaps", partial(alerts.enqueue_mails, alerts.DAILY))
+note_expired_entries = _calling("note_expired_entries", events.note_expired)
+propose_for_gaps = _calling("propose_for_gaps", gaps.propose_due)
+retrain = _calling("retrain", retrainings.enqueue_due)
+send_notices = _calling("send_notices", notices.send_late)
+sweep = _calling("sweep", notify_overdue, said="Notified again of %d jobs.")
 
 
 @shared_task(name=RUN_TASK)
@@ -98,13 +146,6 @@ def give_memory_back() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other libraries have none
     if trim is not None:
         trim(0)
-
-
-@shared_task(name="workers.sweep")
-def sweep() -> None:
-    notified = notify_overdue()
-    if notified:
-        logger.info("Notified again of %d jobs.", notified)
 
 
 @shared_task(name="workers.prune")
@@ -137,105 +178,6 @@ def fail_abandoned_questions() -> None:
         failed = fail_abandoned()
     if failed:
         logger.warning("Marked %d abandoned questions as failed.", failed)
-
-
-@shared_task(name="workers.check_sources")
-def check_sources() -> None:
-    """Let the imports' worker read the followed sources whose time has come."""
-    with unrestricted("followed sources"):
-        due = followed.check_due()
-    if due:
-        logger.info("%d followed sources are due.", due)
-
-
-@shared_task(name="workers.count_uses")
-def count_uses() -> None:
-    """Add what was answered and voted since to the entries' counts."""
-    read = entry_uses.count_uses()
-    if read:
-        logger.info("Counted %d pieces of evidence and changes of votes.", read)
-
-
-@shared_task(name="workers.doubt_entries")
-def doubt_entries() -> None:
-    """Let verified entries be due that were voted down since."""
-    with unrestricted("entries that were voted down"):
-        doubted = doubts.doubt_entries(notices.notify_doubted)
-    if doubted:
-        logger.info("%d verified entries are due: they were voted down.", doubted)
-
-
-@shared_task(name="workers.count_days")
-def count_days() -> None:
-    """Bring what dashboards read up to date: today's counts, and what changed since."""
-    counting.count_days()
-
-
-@shared_task(name="workers.ask_again")
-def ask_again() -> None:
-    """Have questions asked again whose answer was verified since."""
-    with unrestricted("filled gaps"):
-        repeats.start_asking_again()
-
-
-@shared_task(name="workers.send_notices")
-def send_notices() -> None:
-    notices.send_late()
-
-
-@shared_task(name="workers.deliver_events")
-def deliver_events() -> None:
-    """Post to webhook endpoints what happened since, and what failed and is due."""
-    posted = delivery.deliver_due()
-    if posted:
-        logger.info("Posted %d events to webhook endpoints.", posted)
-
-
-@shared_task(name="workers.mail_alerts")
-def mail_alerts() -> None:
-    """Have what failed, drifted or waits mailed to who wants to know, together."""
-    alerts.enqueue_mails(alerts.SOON)
-
-
-@shared_task(name="workers.mail_new_gaps")
-def mail_new_gaps() -> None:
-    """Have the day's new gaps mailed to who wants to know."""
-    alerts.enqueue_mails(alerts.DAILY)
-
-
-@shared_task(name="workers.note_expired_entries")
-def note_expired_entries() -> None:
-    """Write the events that time alone brings."""
-    events.note_expired()
-
-
-@shared_task(name="workers.draw_reviews")
-def draw_reviews() -> None:
-    """Have answers drawn for review, as many as experts have time for."""
-    review_sampling.draw_weekly()
-
-
-@shared_task(name="workers.propose_for_gaps")
-def propose_for_gaps() -> None:
-    """Have the language model propose entries for gaps, where that is wanted."""
-    gaps.propose_due()
-
-
-@shared_task(name="workers.erase_old_texts")
-def erase_old_texts() -> None:
-    """Have the words erased that knowledge bases want kept no longer."""
-    scrubbing.enqueue_where_wanted()
-
-
-@shared_task(name="workers.retrain")
-def retrain() -> None:
-    retrainings.enqueue_due()
-
-
-@shared_task(name="workers.keep_upkeep")
-def keep_upkeep() -> None:
-    """Have the dates of reviews checked, and what is overdue for too long doubted."""
-    upkeep.enqueue_round()
 
 
 @shared_task(name="workers.remind_owners")
