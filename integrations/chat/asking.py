@@ -61,10 +61,6 @@ def keep(
 
     Args:
         knowledge_base: Its slug; empty is the first one.
-
-    Raises:
-        InvalidQuestionError: The text is no question.
-        KnowledgeBaseNotFoundError: There is no such knowledge base.
     """
     with acting_for(asker):
         base = find_knowledge_base(knowledge_base, asker=asker)

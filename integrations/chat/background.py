@@ -28,12 +28,7 @@ KIND = "chat.slack"
 
 
 def answer_in_slack(run: JobRun) -> dict[str, object]:
-    """Decide a question and post the answer, or post what there is to `say`.
-
-    Raises:
-        RetryableJobError: Slack, or somebody else who decides it, is not done yet.
-        SlackError: Slack does not take the answer.
-    """
+    """Decide a question and post the answer, or post what there is to `say`."""
     said = run.parameters.get("say")
     slack.post(run.parameters["place"], {"text": said} if said else _message(run))
     return {"posted": True}

@@ -126,9 +126,6 @@ def mail_of(user: str) -> str:
 
     In a channel that is shared with another organisation its administrators say what mail
     its members have, and `is_stranger` is false for them.
-
-    Raises:
-        RetryableJobError: Slack can't be asked now.
     """
     own = _call("auth.test", {}).get("team_id")
     said = _call("users.info", {"user": user}, as_form=True)

@@ -27,12 +27,7 @@ _LOOKED_BACK = timedelta(days=1)  # for entries that expired while no worker ran
 
 
 def create_endpoint(*, by: User, **fields: Any) -> Endpoint:
-    """Make an endpoint that gets what `by` may see.
-
-    Raises:
-        ConflictError: The name is another endpoint's.
-        WebhookAddressError, PrivateAddressError: Nothing may be posted to the address.
-    """
+    """Make an endpoint that gets what `by` may see."""
     return _saved(Endpoint(owner=by, **fields), fields)
 
 

@@ -60,11 +60,7 @@ def lock(
     by: User | None,
     least: Role = Role.CURATOR,
 ) -> tuple[Entry, int]:
-    """Return the entry, locked until the transaction ends, and its revision number.
-
-    Raises:
-        RoleElsewhereError: The roles of `by` are in other knowledge bases.
-    """
+    """Return the entry, locked until the transaction ends, and its revision number."""
     entry = (
         Entry.objects.locked()
         .select_related("knowledge_base", "document", "section", "audience")

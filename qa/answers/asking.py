@@ -149,10 +149,6 @@ def decide_alone(answer: Answer) -> None:
     """Decide a kept question to its end, unless it was decided before: for jobs.
 
     One run of a job works at a time: what an earlier one claimed, it left undone.
-
-    Raises:
-        AnswerPendingError: Somebody else claimed it just now.
-        UnavailableError: A model is down; the row is kept as failed.
     """
     if answer.outcome not in OPEN:
         return

@@ -51,11 +51,6 @@ def ask_as_of(
     """Return what would have been said at `at`: a row with its evidence, never stored.
 
     Nothing is shown that the asker may not see today. Models and probes are today's.
-
-    Raises:
-        InvalidQuestionError: The text is no question.
-        NescioError: One of `prepare`'s.
-        UnavailableError: A model is down, or too many ask as of a moment.
     """
     base = knowledge_base or find_knowledge_base()
     answer = new_question(

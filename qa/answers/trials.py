@@ -89,11 +89,6 @@ def try_question(
     Args:
         asks_model: Whether a language model may be asked; else what reaches it ends there.
         at: A moment gone by, of which knowledge is taken; curators alone may name one.
-
-    Raises:
-        InvalidQuestionError: The text is no question.
-        NescioError: One of `past.prepare`'s.
-        UnavailableError: A model is down, or too many questions wait for it.
     """
     answer = new_question(
         text,

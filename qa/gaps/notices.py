@@ -144,9 +144,6 @@ def mail_notice(run: JobRun) -> dict[str, object]:
     """Mail one notice; the handler of jobs of the kind "qa.mail_notice".
 
     One whose address is refused for good counts as mailed: it is not tried again.
-
-    Raises:
-        RetryableJobError: The mail server did not take it.
     """
     with run.step():
         rows = Notice.objects.filter(

@@ -116,9 +116,6 @@ def choose_entry(answer_id: UUID, *, user: User, entry_id: int | None) -> Vote |
 
     It is part of the user's vote, of which a thumb down and what it says are kept. A vote
     that said nothing else goes with the choice.
-
-    Raises:
-        As `vote` does.
     """
     kept = _thumb_down(answer_id, user)
     reasons = _reasons_beside_entry(kept)
@@ -136,11 +133,7 @@ def choose_entry(answer_id: UUID, *, user: User, entry_id: int | None) -> Vote |
 
 @transaction.atomic
 def set_thumb(answer_id: UUID, *, user: User, is_up: bool | None) -> Vote | None:
-    """Set the thumb alone: what else a thumb down says, such as a chosen entry, is kept.
-
-    Raises:
-        As `vote` does.
-    """
+    """Set the thumb alone: what else a thumb down says, such as a chosen entry, is kept."""
     kept = _thumb_down(answer_id, user) if is_up is False else Vote()
     return vote(
         answer_id,
