@@ -305,10 +305,9 @@ class BooleanFilter(django_filters.TypedChoiceFilter):
 
 
 class IsSetFilter(BooleanFilter):
-    def __init__(self, field_name: str) -> None:
-        super().__init__(
-            field_name, lookup_expr="isnull", coerce=lambda value: value != "true"
-        )
+    def __init__(self, field_name: str, **options: Any) -> None:  # the library's
+        options |= {"lookup_expr": "isnull", "coerce": lambda value: value != "true"}
+        super().__init__(field_name, **options)
 
 
 class _MomentField(IsoDateTimeField):

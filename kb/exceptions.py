@@ -43,6 +43,12 @@ class KnowledgeBaseExistsError(ConflictError):
     code = "knowledge_base_exists"
 
 
+class KnowledgeBaseArchivedError(ConflictError):
+    """It is only read until somebody unarchives it."""
+
+    code = "knowledge_base_archived"
+
+
 class SynonymNotFoundError(NotFoundError):
     code = "synonym_not_found"
 

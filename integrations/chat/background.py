@@ -19,7 +19,7 @@ from integrations.chat.asking import (
 from jobs.exceptions import RetryableJobError
 from jobs.models import Job
 from jobs.run import JobRun
-from kb.exceptions import KnowledgeBaseNotFoundError
+from kb.exceptions import KnowledgeBaseArchivedError, KnowledgeBaseNotFoundError
 from qa.answers.asking import decide_alone
 from qa.answers.models import Answer
 from qa.exceptions import AnswerPendingError, InvalidQuestionError
@@ -39,7 +39,11 @@ def _message(run: JobRun) -> dict[str, Any]:
         answer, asker = _kept(run)
         decide_alone(answer)
         shown = as_its_asker_sees_it(answer, asker)
-    except (InvalidQuestionError, KnowledgeBaseNotFoundError) as error:
+    except (
+        InvalidQuestionError,
+        KnowledgeBaseArchivedError,
+        KnowledgeBaseNotFoundError,
+    ) as error:
         _forget_words(run)
         return {"text": str(error)}
     except ChatAccountError:

@@ -30,6 +30,7 @@ from jobs.mail import mail_to
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
+from kb.documents.models import of_base_in_use
 from kb.sources.models import FollowedSource
 from qa.calibration.models import DriftReading
 from qa.gaps.escalation_models import Escalation
@@ -85,7 +86,8 @@ def _waiting_escalations(user: User) -> QuerySet[Escalation]:
     mine = where_role(user, Role.SME, "answer__knowledge_base")
     free = Q(assignee__isnull=True) | Q(assignee=user)
     waiting = Escalation.objects.visible_to(user).waiting()
-    return waiting.filter(mine, free).exclude(raised_by=user)
+    used = of_base_in_use("answer__knowledge_base")
+    return waiting.filter(mine, free, used).exclude(raised_by=user)
 
 
 _SOURCES: Final[Mapping[str, _Source]] = {
@@ -122,7 +124,7 @@ _SOURCES: Final[Mapping[str, _Source]] = {
         "inbox", {"kind": InboxKind.ESCALATION},
     ),
     EventType.GAP_OPENED: _Source(
-        Chosen.GAPS, "gap", lambda user: Gap.objects.visible_to(user).open(),
+        Chosen.GAPS, "gap", lambda user: Gap.objects.visible_to(user).open().filter(of_base_in_use()),
         "{} new gap", "{} new gaps",
         "inbox", {"kind": InboxKind.GAP},
     ),

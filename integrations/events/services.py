@@ -21,6 +21,7 @@ from integrations.events.models import (
     new_seed,
 )
 from integrations.events.posting import EndpointStateError, checked_url, post
+from kb.documents.models import of_base_in_use
 from kb.entries.models import Entry
 
 _LOOKED_BACK = timedelta(days=1)  # for entries that expired while no worker ran
@@ -122,7 +123,8 @@ def note_expired() -> int:
         return 0
     since = max(first, now - _LOOKED_BACK)
     with unrestricted("expired entries"):
-        expired = Entry.objects.servable().expired(now).filter(valid_until__gt=since)
+        expired = Entry.objects.servable().expired(now)
+        expired = expired.filter(of_base_in_use(), valid_until__gt=since)
         rows = list(expired.values_list("pk", "knowledge_base_id", "valid_until"))
     events = [
         Event(

@@ -37,7 +37,7 @@ def chat_models() -> list[ChatModel]:
         row.knowledge_base_id: row for row in Policy.objects.filter(is_active=True)
     }
     models = []
-    for base in KnowledgeBase.objects.order_by("pk"):
+    for base in KnowledgeBase.objects.in_use().order_by("pk"):
         policy = active.get(base.pk)  # None before the first question
         models.append(ChatModel(base.slug, base, policy))
         if policy:

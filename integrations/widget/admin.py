@@ -1,6 +1,6 @@
 """Widgets: made, switched off and given new secrets."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -22,6 +22,7 @@ from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role_somewhere
 from integrations.widget.models import Widget, new_seed
 from integrations.widget.tokens import as_origin
+from kb.documents.models import KnowledgeBase
 from qa.answers.trials import askers_seen_by
 
 
@@ -43,6 +44,12 @@ class WidgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         help_text="Of the pages that may embed it, one a line: "
         "https://intranet.example.org. No other site's pages can use it.",
     )
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:  # Django's
+        super().__init__(*arguments, **options)
+        bases: Any = self.fields["knowledge_base"]
+        own = KnowledgeBase.objects.filter(pk=self.instance.knowledge_base_id)
+        bases.queryset = KnowledgeBase.objects.in_use() | own
 
     def clean_account(self) -> User:
         account: User = self.cleaned_data["account"]

@@ -93,7 +93,7 @@ _SINCE = (
         for facet in Tag.Facet.values
     }
     | {("wordings", name): 4 for name in ("answers", "is_imported")}
-    | {("entries", "own_key"): 6}
+    | {("entries", "own_key"): 6, ("knowledge_bases", "archived_at"): 7}
 )
 """The version of the format that brought a column, where its table is older."""
 _NUMBERED: Mapping[Any, str] = {
@@ -123,7 +123,7 @@ TABLES = (
 
 FILE = "manifest.json"
 FORMAT: Final = "nescio-knowledge"
-VERSION = 6
+VERSION = 7
 
 
 _Count = Annotated[int, Checked(ge=0, strict=True)]

@@ -18,7 +18,6 @@ from accounts.roles import Role, caller, has_role, has_role_somewhere
 from kb.archive.exports import exported_file, get_exports, request_export
 from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
-from kb.interface.admin import bases_curated_by
 
 _SHOWN = 20
 
@@ -37,7 +36,8 @@ class ExportForm(forms.Form):
     def __init__(self, data: QueryDict | None, *, reader: User) -> None:
         super().__init__(data)
         field: Any = self.fields["knowledge_base"]
-        field.queryset = bases_curated_by(reader)
+        curated = KnowledgeBase.objects.of_role(reader, Role.CURATOR)
+        field.queryset = curated.order_by("name")
 
 
 def exports_page(admin: "ModelAdmin[Entry]", request: HttpRequest) -> HttpResponse:

@@ -54,6 +54,7 @@ WHERE v.model_id = %(model)s AND v.part = 1 AND v.entry_id = ANY(%(known)s)
 """
 _IS_PENDING = """
 FROM kb_entry e
+JOIN kb_knowledgebase b ON b.id = e.knowledge_base_id AND b.archived_at IS NULL
 LEFT JOIN kb_judgedentry j ON j.entry_id = e.id
 WHERE e.id > %(after)s AND e.state <> 'draft' AND (
     j.entry_id IS NULL

@@ -1,4 +1,5 @@
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any, cast
 
 from django import forms
@@ -6,16 +7,24 @@ from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from unfold.admin import TabularInline
+from unfold.dataclasses import UnfoldAction
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
 from accounts.admin import KnowledgeRoleInline
-from accounts.base_admin import BaseAdmin, holders_of
+from accounts.admin_parts import confirmed
+from accounts.base_admin import BaseAdmin, Fieldsets, action, holders_of
+from accounts.ids import number_in
 from accounts.models import KnowledgeRole, count_of
 from accounts.roles import caller
 from accounts.services import holding_roles, keeping_staff
 from kb.audiences.models import Audience
 from kb.audiences.services import ensure_audience
+from kb.documents.knowledge_bases import (
+    archive_knowledge_base,
+    unarchive_knowledge_base,
+)
 from kb.documents.models import Document, KnowledgeBase, Section
 from kb.documents.services import (
     SectionNode,
@@ -238,9 +247,33 @@ class RolesHereInline(KnowledgeRoleInline):
     fields = ["user", "group", "role"]
 
 
+class ArchivedFilter(admin.SimpleListFilter):
+    """Lists what is in use, or what is archived."""
+
+    title = "state"
+    parameter_name = "archived"
+
+    def lookups(self, *_: object) -> list[tuple[str, str]]:
+        return [("yes", "Archived")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:  # Django's
+        in_use, archived = super().choices(changelist)
+        yield {**in_use, "display": "In use"}
+        yield archived
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:  # Django's
+        rows = KnowledgeBase.objects
+        wanted = rows.archived() if self.value() == "yes" else rows.in_use()
+        return queryset.filter(pk__in=wanted)
+
+
 @admin.register(KnowledgeBase)
 class KnowledgeBaseAdmin(BaseAdmin):
     inlines = [RolesHereInline]
+    actions_detail = ["archive_this", "unarchive_this"]
+    has_archive_permission = holders_of("kb.change_knowledgebase")
+    list_filter = [ArchivedFilter]
+    readonly_fields = ["archived_at"]
     list_display = ["name", "slug", "language", "created_at"]
     search_fields = ["name", "slug"]
     prepopulated_fields = {"slug": ["name"]}
@@ -253,6 +286,47 @@ class KnowledgeBaseAdmin(BaseAdmin):
         ),
         ("Data protection", {"fields": ["keep_texts_days"]}),
     ]
+
+    def get_changelist_instance(self, request: HttpRequest) -> Any:  # unfold ships no types
+        """Offer no "Show all", which would show what is in use."""
+        found = super().get_changelist_instance(request)
+        found.full_result_count = found.result_count
+        return found
+
+    def get_fieldsets(
+        self, request: HttpRequest, obj: KnowledgeBase | None = None
+    ) -> Fieldsets:
+        found: Fieldsets = super().get_fieldsets(request, obj)
+        if obj is None or obj.archived_at is None:
+            return found
+        return [("Archived", {"fields": ["archived_at"]}), *found]
+
+    def get_actions_detail(
+        self, request: HttpRequest, object_id: int | str
+    ) -> list[UnfoldAction]:
+        # The address's id as it came, before Django looked at it.
+        rows = KnowledgeBase.objects.filter(pk=number_in(str(object_id)) or 0)
+        useless = "archive_this" if not rows.in_use().exists() else "unarchive_this"
+        found = super().get_actions_detail(request, object_id)
+        return [each for each in found if each.path != useless]
+
+    @action(description="Archive", icon="archive", permissions=["archive"])
+    @confirmed(
+        "Archive this knowledge base? Until it is unarchived it is only read, neither asked "
+        "nor changed."
+    )
+    def archive_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        base = archive_knowledge_base(knowledge_base_id=int(object_id))
+        said = f"{base} is archived. It is listed under the state Archived."
+        self.message_user(request, said, messages.SUCCESS)
+        return redirect("admin:kb_knowledgebase_change", object_id)
+
+    @action(description="Unarchive", icon="unarchive", permissions=["archive"])
+    @confirmed("Let this knowledge base be asked and written again, as it was before?")
+    def unarchive_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        base = unarchive_knowledge_base(knowledge_base_id=int(object_id))
+        self.message_user(request, f"{base} is in use again.", messages.SUCCESS)
+        return redirect("admin:kb_knowledgebase_change", object_id)
 
     def save_model(
         self,

@@ -1,8 +1,10 @@
 """Writing knowledge bases: each function is one transaction."""
 
+from datetime import datetime
 from typing import TypedDict, Unpack
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from kb.audiences.services import ensure_audience
 from kb.documents.models import KnowledgeBase
@@ -44,17 +46,44 @@ def edit_knowledge_base(
     *, knowledge_base_id: int, **changes: Unpack[KnowledgeBaseChanges]
 ) -> KnowledgeBase:
     """Change a knowledge base; a new interval of reviews reaches its entries by a job."""
-    base = (
-        KnowledgeBase.objects.select_for_update().filter(pk=knowledge_base_id).first()
-    )
-    if base is None:
-        raise KnowledgeBaseNotFoundError(
-            f"There is no knowledge base {knowledge_base_id}."
-        )
+    base = _locked(knowledge_base_id)
     had = base.review_interval_days
     _changed(base, changes).save()
     if base.review_interval_days != had:
         enqueue_round()
+    return base
+
+
+def archive_knowledge_base(*, knowledge_base_id: int) -> KnowledgeBase:
+    """Let a knowledge base only be read; what is archived stays as it is.
+
+    It is not asked, takes no knowledge, and nothing of it waits for anybody. Who did it is
+    in the audit.
+    """
+    return _archived(knowledge_base_id, timezone.now())
+
+
+def unarchive_knowledge_base(*, knowledge_base_id: int) -> KnowledgeBase:
+    """Let a knowledge base be as it was before it was archived."""
+    return _archived(knowledge_base_id, None)
+
+
+@transaction.atomic
+def _archived(knowledge_base_id: int, at: datetime | None) -> KnowledgeBase:
+    base = _locked(knowledge_base_id)
+    if (base.archived_at is None) != (at is None):
+        base.archived_at = at
+        base.save(update_fields=["archived_at"])
+    return base
+
+
+def _locked(knowledge_base_id: int) -> KnowledgeBase:
+    rows = KnowledgeBase.objects.select_for_update().filter(pk=knowledge_base_id)
+    base = rows.first()
+    if base is None:
+        raise KnowledgeBaseNotFoundError(
+            f"There is no knowledge base {knowledge_base_id}."
+        )
     return base
 
 

@@ -2,13 +2,19 @@
 
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
+from rest_framework.decorators import action
 from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts import rest
 from accounts.roles import Role, caller, has_role_in
-from kb.documents.knowledge_bases import create_knowledge_base, edit_knowledge_base
+from kb.documents.knowledge_bases import (
+    archive_knowledge_base,
+    create_knowledge_base,
+    edit_knowledge_base,
+    unarchive_knowledge_base,
+)
 from kb.documents.models import KnowledgeBase, KnowledgeBaseQuerySet
 from kb.exceptions import KnowledgeBaseNotFoundError
 from kb.interface import api
@@ -32,7 +38,9 @@ class KnowledgeBaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
 
     class Meta:
         model = KnowledgeBase
-        fields = ["slug", "name", "language", "is_default", "role", *_REVIEW]
+        fields = [
+            "slug", "name", "language", "is_default", "role", *_REVIEW, "archived_at",
+        ]  # fmt: skip
         read_only_fields = fields
 
     @extend_schema_field(serializers.ChoiceField(choices=[*Role]))
@@ -60,23 +68,31 @@ class NewKnowledgeBaseSerializer(KnowledgeBaseChangesSerializer):
         fields = ["slug", *KnowledgeBaseChangesSerializer.Meta.fields]
 
 
+class KnowledgeBaseListFilter(rest.StrictFilterSet):
+    archived = rest.IsSetFilter(
+        "archived_at", label="true: those that are archived; by default those in use."
+    )
+
+
 @extend_schema_view(
     list=extend_schema(summary="List knowledge bases"),
     retrieve=extend_schema(summary="Read a knowledge base"),
 )
 class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
-    """The knowledge bases that the caller may ask, by slug."""
+    """The knowledge bases that the caller may ask, or if archived only read, by slug."""
 
     permission_classes = [api.AgentReadsAdminWrites]
     serializer_class = KnowledgeBaseSerializer
     ordering = ("slug",)
-    filter_backends = []
+    filterset_class = KnowledgeBaseListFilter
     lookup_field = "slug"
     lookup_value_converter = "slug"
     not_found = KnowledgeBaseNotFoundError
 
     def get_queryset(self) -> KnowledgeBaseQuerySet:
         mine = KnowledgeBase.objects.of_role(self.request.user, Role.AGENT)
+        if self.action == "list" and "archived" not in self.request.query_params:
+            mine = mine.in_use()
         return mine.with_default()
 
     @extend_schema(
@@ -99,4 +115,18 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
             knowledge_base_id=self.get_object().pk,
             **self.validated(KnowledgeBaseChangesSerializer),
         )
+        return self.row_response()
+
+    @extend_schema(summary="Archive a knowledge base", request=None)
+    @action(detail=True, methods=["post"])
+    def archive(self, request: Request, slug: str) -> Response:
+        """Let it only be read: neither asked nor written, with nothing to be done for it."""
+        archive_knowledge_base(knowledge_base_id=self.get_object().pk)
+        return self.row_response()
+
+    @extend_schema(summary="Bring a knowledge base back from the archive", request=None)
+    @action(detail=True, methods=["post"])
+    def unarchive(self, request: Request, slug: str) -> Response:
+        """Let it be as it was before it was archived."""
+        unarchive_knowledge_base(knowledge_base_id=self.get_object().pk)
         return self.row_response()

@@ -1,6 +1,7 @@
 from typing import Self
 
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Exists, F, OuterRef, Q, Subquery, Value
@@ -9,8 +10,9 @@ from django.db.models.lookups import Exact
 
 from accounts.models import optional_user
 from accounts.people import AnyUser
-from accounts.roles import Role, where_role
+from accounts.roles import Role, refuse_elsewhere, where_role
 from kb.audiences.models import Audience
+from kb.exceptions import KnowledgeBaseArchivedError
 
 MAX_REVIEW_INTERVAL = 3_650  # days; the longest interval between two reviews, ten years
 NO_DEFAULT = "none"  # the setting by which one of several knowledge bases must be named
@@ -22,6 +24,13 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
         """Return those in which a user has a role or one above it."""
         return self.filter(where_role(user, least, "pk"))
 
+    def in_use(self) -> Self:
+        """Leave out what is archived: it is only read."""
+        return self.filter(archived_at=None)
+
+    def archived(self) -> Self:
+        return self.exclude(archived_at=None)
+
     def with_default(self) -> Self:
         """Say as `is_default` which one is asked where none is named."""
         asked = KnowledgeBase.objects.asked_by_default().values("pk")[:1]
@@ -30,11 +39,11 @@ class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
 
     def asked_by_default(self) -> Self:
         """Return the one that is asked where none is named, first; or none."""
-        by = settings.DEFAULT_KNOWLEDGE_BASE
+        by, rows = settings.DEFAULT_KNOWLEDGE_BASE, self.in_use()
         if by == NO_DEFAULT:
-            others = KnowledgeBase.objects.exclude(pk=OuterRef("pk"))
-            return self.filter(~Exists(others))
-        return self.filter(slug=by) if by else self.order_by("pk")
+            others = KnowledgeBase.objects.in_use().exclude(pk=OuterRef("pk"))
+            return rows.filter(~Exists(others))
+        return rows.filter(slug=by) if by else rows.order_by("pk")
 
 
 class KnowledgeBase(models.Model):
@@ -77,6 +86,11 @@ class KnowledgeBase(models.Model):
         help_text="Days after which the words of questions, answers and comments on them are erased each night; empty: never. Counts and grades stay.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    archived_at = models.DateTimeField(
+        null=True,
+        editable=False,
+        help_text="Since when it is only read, neither asked nor changed.",
+    )
 
     objects = KnowledgeBaseQuerySet.as_manager()
 
@@ -86,6 +100,33 @@ class KnowledgeBase(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def check_in_use(self) -> None:
+        """Raise `KnowledgeBaseArchivedError` where it is archived."""
+        if self.archived_at is not None:
+            raise KnowledgeBaseArchivedError(
+                f"The knowledge base {self.name} is archived and only read; unarchive it "
+                "first, which an admin does, or take another one."
+            )
+
+
+def of_base_in_use(path: str = "knowledge_base") -> Q:
+    """Return the condition that a row is of a knowledge base that is in use.
+
+    Args:
+        path: From the row to its knowledge base, as in a lookup.
+    """
+    # By the few that are archived: those in use would be joined, and what an index
+    # orders be sorted again.
+    return ~Q(**{f"{path}__in": KnowledgeBase.objects.archived()})
+
+
+def check_writable(
+    user: User | None, knowledge_base_id: int, least: Role = Role.CURATOR
+) -> None:
+    """Raise for knowledge that is written outside of a user's reach, or is archived."""
+    refuse_elsewhere(user, knowledge_base_id, least)
+    KnowledgeBase.objects.get(pk=knowledge_base_id).check_in_use()
 
 
 class DocumentQuerySet(models.QuerySet["Document"]):

@@ -9,9 +9,8 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from accounts.acting import unrestricted
-from accounts.roles import refuse_elsewhere
 from kb.audiences.models import Audience
-from kb.documents.models import Document, KnowledgeBase, Section
+from kb.documents.models import Document, KnowledgeBase, Section, check_writable
 from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
 from kb.entries.models import Entry
 from kb.entries.revisions import record
@@ -53,7 +52,7 @@ def create_document(
     source: str = "",
     sections: Sequence[SectionNode] = (),
 ) -> Document:
-    refuse_elsewhere(author, knowledge_base.pk)
+    check_writable(author, knowledge_base.pk)
     document = Document.objects.create(
         knowledge_base=knowledge_base,
         title=clean_line(title, field="title", limit=TITLE_LIMIT),
@@ -86,7 +85,7 @@ def edit_document(
     document = Document.objects.select_for_update().filter(pk=document_id).first()
     if document is None:
         raise DocumentNotFoundError(f"There is no document {document_id}.")
-    refuse_elsewhere(author, document.knowledge_base_id)
+    check_writable(author, document.knowledge_base_id)
     if "title" in changes:
         document.title = clean_line(changes["title"], field="title", limit=TITLE_LIMIT)
     if "source" in changes:

@@ -8,12 +8,12 @@ from typing import Final
 
 from django.contrib.auth.models import User
 
-from accounts.roles import Role, has_role_in, refuse_elsewhere
+from accounts.roles import Role, has_role_in
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
-from kb.documents.models import KnowledgeBase
+from kb.documents.models import KnowledgeBase, check_writable
 from kb.enrichment.forms import Writer
 from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import clean_line
@@ -56,7 +56,7 @@ _PARAMETERS: Final = ("seeds", "per_seed", "count", "samples", "seed")
 
 
 def start_enrichment(plan: Plan, *, by: User | None) -> Job:
-    refuse_elsewhere(by, plan.knowledge_base.pk)
+    check_writable(by, plan.knowledge_base.pk)
     parameters = {
         "knowledge_base": plan.knowledge_base.slug,
         "audience": plan.audience.slug,
@@ -103,6 +103,7 @@ def _plan(run: JobRun) -> Plan:
         raise InvalidKnowledgeError(
             "knowledge_base", f"There is no knowledge base {slug!r}."
         )
+    found.check_in_use()
     seen_by = Audience.objects.filter(slug=audience).first()
     if seen_by is None:
         raise InvalidKnowledgeError("audience", f"There is no audience {audience!r}.")

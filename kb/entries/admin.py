@@ -15,11 +15,12 @@ from django.utils.text import Truncator
 from accounts.admin_parts import EstimatingPaginator, confirmed
 from accounts.base_admin import action, badge, column, display, holders_somewhere
 from accounts.people import person_name
-from accounts.roles import Role, caller, refuse_elsewhere
+from accounts.roles import Role, caller
 from kb.archive.exports import csv_response
 from kb.archive.pages import export_file, exports_page
 from kb.conflicts.admin import being_compared
 from kb.conflicts.background import enqueue_entries
+from kb.documents.models import check_writable
 from kb.entries.finding import related_to
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.states import erase_entry
@@ -256,7 +257,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     @confirmed("Compare this entry with the ones that are nearest to it?")
     def check_conflicts(self, request: HttpRequest, object_id: str) -> HttpResponse:
         entry = self.found(request, object_id)
-        refuse_elsewhere(caller(request), entry.knowledge_base_id)
+        check_writable(caller(request), entry.knowledge_base_id)
         job = enqueue_entries([entry.pk])
         self.message_user(request, being_compared(request, job), messages.SUCCESS)
         return redirect("admin:kb_entry_change", object_id)

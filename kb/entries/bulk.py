@@ -131,6 +131,7 @@ def change_entries(
     for entry in locked:
         try:
             check_reach(reach, entry.knowledge_base_id, Role.CURATOR)
+            entry.knowledge_base.check_in_use()
             done[turn.apply(entry)].append(entry)
         except NescioError as error:
             failures.append(Failure(entry.pk, str(error), error.code))

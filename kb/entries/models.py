@@ -23,7 +23,13 @@ from accounts.models import optional_row, optional_user
 from accounts.people import AnyUser
 from accounts.roles import Role, bases_of_role
 from kb.audiences.models import Audience
-from kb.documents.models import REVIEW_INTERVAL_LIMITS, Document, KnowledgeBase, Section
+from kb.documents.models import (
+    REVIEW_INTERVAL_LIMITS,
+    Document,
+    KnowledgeBase,
+    Section,
+    of_base_in_use,
+)
 from kb.entries.due import EXPIRY_NOTICE, Place, Reason
 from kb.tags.models import Tag, tag_of
 
@@ -98,7 +104,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.annotate(revision_number=Subquery(newest.values("number")[:1]))
 
     def due(self, at: datetime) -> Self:
-        return self.filter(upkeep__due_at__lte=at)
+        return self.filter(of_base_in_use(), upkeep__due_at__lte=at)
 
     def due_for(self, reason: Reason, at: datetime) -> Self:
         expired_before = at - EXPIRY_NOTICE

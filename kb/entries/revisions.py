@@ -50,7 +50,8 @@ def update_proposal(entry: Entry, *, by: User | None, reason: str) -> None:
 
 
 def lock_all(entry_ids: Collection[int]) -> tuple[Entry, ...]:
-    return tuple(Entry.objects.locked().filter(pk__in=entry_ids).order_by("pk"))
+    rows = Entry.objects.locked().select_related("knowledge_base")
+    return tuple(rows.filter(pk__in=entry_ids).order_by("pk"))
 
 
 def lock(
@@ -70,6 +71,7 @@ def lock(
     if entry is None:
         raise EntryNotFoundError(f"There is no entry {entry_id}.")
     refuse_elsewhere(by, entry.knowledge_base_id, least)
+    entry.knowledge_base.check_in_use()
     number = (
         entry.revisions.order_by("-number").values_list("number", flat=True).first()
     ) or 0

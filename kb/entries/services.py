@@ -10,8 +10,9 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.roles import Role, refuse_elsewhere
+from accounts.roles import Role
 from kb.conflicts.finding import APART, outdate_conflicts, refresh_conflicts
+from kb.documents.models import check_writable
 from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry, Revision
 from kb.exceptions import InvalidKnowledgeError
@@ -47,7 +48,7 @@ def create_entries(
 ) -> tuple[Entry, ...]:
     """Write many entries as `create_entry` does, in one transaction and in bulk."""
     for base in {new["knowledge_base"].pk for new in new_entries}:
-        refuse_elsewhere(author, base, least)
+        check_writable(author, base, least)
     entries = [_build(new, author=author) for new in new_entries]
     reasons = [clean_reason(new.get("reason", "")) for new in new_entries]
     model = active_model(for_share=True)

@@ -10,7 +10,11 @@ from accounts.acting import unrestricted
 from kb.conflicts.finding import outdate_conflicts
 from kb.embedding.services import active_model, write_vectors
 from kb.entries.models import Entry, Revision
-from kb.exceptions import RevisionNotFoundError, RevisionOfOthersError
+from kb.exceptions import (
+    EntryNotFoundError,
+    RevisionNotFoundError,
+    RevisionOfOthersError,
+)
 
 from .revisions import lock, mark, restore, retire, save, verify
 from .services import edit_entry
@@ -80,9 +84,12 @@ def restore_entry(
 def erase_entry(*, entry_id: int) -> None:
     """Delete an entry with its revisions, its vectors and its mention in answers.
 
-    For what must not be kept (a person's data); knowledge that is out of date is retired.
+    For what must not be kept (a person's data), archived or not; knowledge that is out of
+    date is retired.
     """
-    entry, _ = lock(entry_id, None, by=None)
+    entry = Entry.objects.locked().filter(pk=entry_id).first()
+    if entry is None:
+        raise EntryNotFoundError(f"There is no entry {entry_id}.")
     with unrestricted("an erased entry's history"):
         entry.delete()
 

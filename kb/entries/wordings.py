@@ -13,6 +13,7 @@ from django.db import models, transaction
 from accounts.exceptions import ForbiddenError
 from accounts.models import optional_user
 from accounts.roles import Role, has_role_in
+from kb.documents.models import check_writable
 from kb.embedding.models import EmbeddingModel, EntryEmbedding
 from kb.embedding.services import PreparedVectors, active_model, write_vectors
 from kb.entries.models import Entry
@@ -64,6 +65,7 @@ def add_wordings(
     Of more than `MAX_WORDINGS` the newest are kept.
     """
     _check_expert(entry, by)
+    check_writable(by, entry.knowledge_base_id, Role.SME)
     model = active_model(for_share=True)
     own = Entry.objects.select_for_update(of=("self",)).get(pk=entry.pk)
     said = dict.fromkeys(map(_clean, texts))

@@ -15,12 +15,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.exceptions import ConflictError, NotFoundError
-from accounts.roles import Role, has_role_in, refuse_elsewhere
+from accounts.roles import Role, has_role_in
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
 from kb.audiences.models import Audience
-from kb.documents.models import KnowledgeBase
+from kb.documents.models import KnowledgeBase, check_writable
 from kb.entries.values import check_tag
 from kb.exceptions import InvalidKnowledgeError
 from kb.imports.models import Import
@@ -52,7 +52,7 @@ class Upload:
 @transaction.atomic
 def start_import(upload: Upload, *, by: User | None) -> Import:
     """Keep a file that is to be planned or applied; nothing of it is read yet."""
-    refuse_elsewhere(by, upload.knowledge_base.pk)
+    check_writable(by, upload.knowledge_base.pk)
     if upload.verify and by is None:
         raise InvalidKnowledgeError(
             "verify", "verify needs an author: only a person verifies."
@@ -107,7 +107,7 @@ KIND = "kb.import"
 @transaction.atomic
 def enqueue_import(row: Import, *, apply: bool, by: User | None) -> Job:
     """Let a worker plan or apply an import; a second request returns the same job."""
-    refuse_elsewhere(by, row.knowledge_base_id)
+    check_writable(by, row.knowledge_base_id)
     if apply:
         _check_appliable(row)
     job = enqueue(
@@ -186,6 +186,7 @@ def import_in_background(run: JobRun) -> dict[str, object]:
             f"The owner of import {row.pk} is gone, or is no curator of "
             f"{row.knowledge_base} any more; let somebody else upload the file.",
         )
+    row.knowledge_base.check_in_use()
 
     @contextmanager
     def writing(done: int, total: int | None) -> Iterator[None]:

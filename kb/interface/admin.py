@@ -82,7 +82,9 @@ class InBaseAdmin(BaseAdmin):
 
 
 def bases_curated_by(user: AnyUser) -> QuerySet[KnowledgeBase]:
-    return KnowledgeBase.objects.of_role(user, Role.CURATOR).order_by("name")
+    """Return those that a user may write to."""
+    curated = KnowledgeBase.objects.in_use().of_role(user, Role.CURATOR)
+    return curated.order_by("name")
 
 
 class ServiceAdmin(UserFormAdmin):

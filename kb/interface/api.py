@@ -144,7 +144,7 @@ def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
     document = attrs.get("document") or (section.document if section else None)
     if document is not None:
         return document.knowledge_base  # type: ignore[no-any-return]  # a Document's
-    bases = KnowledgeBase.objects.all()
+    bases = KnowledgeBase.objects.in_use()
     found = list(bases[:2])
     if len(found) != 1:
         slugs = listed_slugs(bases, "slug")

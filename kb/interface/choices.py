@@ -16,7 +16,7 @@ def base_choices(
     Each with its name, the query that chooses it by its slug, and whether it is chosen.
     """
     own = bases_of_role(user, Role.SME)
-    rows = KnowledgeBase.objects.order_by("name")
+    rows = KnowledgeBase.objects.in_use().order_by("name")
     found = list(rows if own is None else rows.filter(pk__in=own))
     if len(found) < 2:
         return []

@@ -59,6 +59,7 @@ def follow_in_background(run: JobRun) -> dict[str, object]:
     )
     if source is None:
         raise SourceNotFoundError(f"There is no source {key}.")
+    source.knowledge_base.check_in_use()
     try:
         return _Check(run, source).result()
     except (JobInterruptedError, JobCancelledError, LeaseLostError):

@@ -9,7 +9,7 @@ from accounts.models import optional_user
 from accounts.people import AnyUser
 from accounts.roles import where_not_elsewhere
 from kb.audiences.models import Audience
-from kb.documents.models import Document, KnowledgeBase
+from kb.documents.models import Document, KnowledgeBase, of_base_in_use
 
 MAX_HOURS = 24 * 90
 
@@ -28,7 +28,7 @@ class FollowedSourceQuerySet(models.QuerySet["FollowedSource"]):
     def due(self, now: datetime) -> Self:
         """Those whose time to be read has come."""
         waiting = Q(next_check_at__isnull=True) | Q(next_check_at__lte=now)
-        return self.filter(waiting, is_active=True)
+        return self.filter(waiting, of_base_in_use(), is_active=True)
 
 
 class FollowedSource(models.Model):

@@ -11,11 +11,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts.exceptions import ConflictError
-from accounts.roles import refuse_elsewhere
 from jobs.models import Job
 from jobs.services import enqueue
 from kb.audiences.models import Audience
-from kb.documents.models import KnowledgeBase
+from kb.documents.models import KnowledgeBase, check_writable
 from kb.exceptions import (
     AudienceNotFoundError,
     InvalidKnowledgeError,
@@ -65,7 +64,7 @@ def check_following(
         InvalidKnowledgeError: Something of it may not be; its `field` says what.
         RoleElsewhereError: The roles of `by` are in other knowledge bases.
     """
-    refuse_elsewhere(by, said.knowledge_base.pk)
+    check_writable(by, said.knowledge_base.pk)
     address = clean_line(said.address, field="address", limit=ADDRESS_LIMIT)
     # What is followed may be switched off although its address may not be followed by now.
     same = FollowedSource.objects.filter(kind=said.kind, address=address)
@@ -196,7 +195,7 @@ def _locked(source_id: int, by: User) -> FollowedSource:
     source = rows.filter(pk=source_id).first()
     if source is None:
         raise SourceNotFoundError(f"There is no source {source_id} that you may see.")
-    refuse_elsewhere(by, source.knowledge_base_id)
+    check_writable(by, source.knowledge_base_id)
     return source
 
 

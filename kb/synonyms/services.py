@@ -7,8 +7,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.prepared import execute
-from accounts.roles import refuse_elsewhere
-from kb.documents.models import KnowledgeBase
+from kb.documents.models import KnowledgeBase, check_writable
 from kb.entries.models import SEARCH_CONFIGURATIONS
 from kb.exceptions import InvalidKnowledgeError, SynonymExistsError
 from kb.synonyms.models import WORD_LIMIT, Synonym
@@ -40,7 +39,7 @@ def add_synonym(
             question, or is one too many.
         SynonymExistsError: The word has one already.
     """
-    refuse_elsewhere(by, knowledge_base.pk)
+    check_writable(by, knowledge_base.pk)
     made = Synonym(
         knowledge_base=knowledge_base,
         word=_clean("word", word),
@@ -61,7 +60,7 @@ def add_synonym(
 
 def remove_synonym(synonym: Synonym, *, by: User) -> None:
     """Let the word be read as it is again."""
-    refuse_elsewhere(by, synonym.knowledge_base_id)
+    check_writable(by, synonym.knowledge_base_id)
     synonym.delete()
 
 

@@ -10,11 +10,12 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from django.utils import timezone
 
-from accounts.roles import Role, has_role_in, refuse_elsewhere
+from accounts.roles import Role, has_role_in
 from kb.audiences.models import Audience
 from kb.conflicts.background import enqueue_entries
 from kb.conflicts.finding import contradicted, find_entry_conflicts, other_entry
 from kb.conflicts.models import Conflict
+from kb.documents.models import check_writable
 from kb.embedding.services import active_model
 from kb.entries.models import Entry
 from kb.entries.revisions import lock_all
@@ -246,7 +247,7 @@ def _lock(conflict_id: int, by: User) -> Conflict:
             "nothing to resolve."
         )
     for side in (conflict.first, conflict.second):
-        refuse_elsewhere(by, side.knowledge_base_id)
+        check_writable(by, side.knowledge_base_id)
     return conflict
 
 

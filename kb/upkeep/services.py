@@ -10,13 +10,13 @@ from django.db.models import Prefetch, Q
 from django.utils import timezone
 
 from accounts.prepared import execute
-from accounts.roles import refuse_elsewhere, where_not_elsewhere
+from accounts.roles import where_not_elsewhere
 from jobs.run import JobRun
 from jobs.services import enqueue
-from kb.documents.models import KnowledgeBase
+from kb.documents.models import KnowledgeBase, check_writable
 from kb.entries.bulk import BATCH, Action, BulkChange, change_entries
 from kb.entries.due import Place, Reason
-from kb.entries.models import SERVED_STATES, Entry, EntryQuerySet
+from kb.entries.models import Entry, EntryQuerySet
 from kb.exceptions import EntryNotFoundError, InvalidKnowledgeError, NeverDueError
 from kb.text.cleaning import clean_text
 from kb.upkeep.models import Flag, Upkeep
@@ -69,7 +69,7 @@ def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
     row = rows.select_related("entry").filter(entry=entry_id).first()
     if row is None:
         raise EntryNotFoundError(f"There is no entry {entry_id}.")
-    refuse_elsewhere(by, row.entry.knowledge_base_id)
+    check_writable(by, row.entry.knowledge_base_id)
     if row.due_at is None:
         raise NeverDueError(
             f"Entry {entry_id} is never due; there is nothing to postpone."
@@ -100,7 +100,7 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
             moved += count
             step.advance(done=moved, cursor={"after": after, "moved": moved})
     doubted: int = run.cursor.get("doubted", 0)
-    for knowledge_base in KnowledgeBase.objects.filter(
+    for knowledge_base in KnowledgeBase.objects.in_use().filter(
         when_overdue=KnowledgeBase.Overdue.DOUBT
     ):
         while True:
@@ -180,11 +180,13 @@ def flag_outdated(
         )
     given = [reason.value for reason in Flag.Reason if reason in reasons]
     kept = clean_text(note, field="note", limit=FLAG_NOTE_LIMIT, required=False)
-    rows = Entry.objects.readable_by(by).filter(state__in=SERVED_STATES)
-    if not rows.filter(pk=entry_id).exists():
+    rows = Entry.objects.readable_by(by).servable().defer("search_vector")
+    entry = rows.select_related("knowledge_base").filter(pk=entry_id).first()
+    if entry is None:
         raise EntryNotFoundError(
             f"There is no entry {entry_id} in use that you may see."
         )
+    entry.knowledge_base.check_in_use()
     row = Upkeep.objects.select_for_update(no_key=True).get(pk=entry_id)
     mine = Flag.objects.open().filter(entry=entry_id, user=by).first()
     if mine is not None:

@@ -31,7 +31,7 @@ from kb.enrichment.models import Proposal
 from kb.entries.models import Entry, Revision
 from kb.entries.revisions import KEPT, lock_all, record
 from kb.entries.values import REASON_LIMIT
-from kb.exceptions import EntryNotFoundError
+from kb.exceptions import EntryNotFoundError, KnowledgeBaseArchivedError
 from kb.upkeep.models import Upkeep
 
 KIND = "kb.entries"
@@ -175,6 +175,10 @@ class _Turn:
                 )
             elif bases is not None and there[key].knowledge_base_id not in bases:
                 refused[key] = ForbiddenError("Only a curator can change an entry")
+            elif there[key].knowledge_base.archived_at is not None:
+                refused[key] = KnowledgeBaseArchivedError(
+                    f"The knowledge base {there[key].knowledge_base} is archived"
+                )
             elif key in changed:
                 refused[key] = ChangedSinceError(
                     f"Entry {key} was changed since{_said(newest.get(key))}"

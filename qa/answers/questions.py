@@ -55,12 +55,13 @@ def find_knowledge_base(
     else:
         found = prefetch(slug, asker)
     if found is None:
-        known = ", ".join(rows.values_list("slug", flat=True)[:10])
+        known = ", ".join(rows.in_use().values_list("slug", flat=True)[:10])
         named = (
             f"no knowledge base {slug[:80]!r}" if slug else "no default knowledge base"
         )
         remedy = f"available: {known}." if known else "create one in the admin first."
         raise KnowledgeBaseNotFoundError(f"There is {named}; {remedy}")
+    found.check_in_use()
     return found
 
 
@@ -92,6 +93,7 @@ def new_question(
     """
     typed = _validated(text)
     base = knowledge_base or find_knowledge_base()
+    base.check_in_use()
     question = standalone_question(
         typed, earlier, asker=asker, knowledge_base=base, asked_back=asked_back
     )

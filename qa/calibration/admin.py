@@ -78,7 +78,7 @@ class CalibrationPages:
 
     def index(self, request: HttpRequest) -> HttpResponse:
         self._require_view(request)
-        rows = list(KnowledgeBase.objects.order_by("name"))
+        rows = list(KnowledgeBase.objects.in_use().order_by("name"))
         if len(rows) == 1:
             return redirect("admin:qa_policy_calibrate", rows[0].pk)
         context = {"title": "Calibration", "knowledge_bases": rows}

@@ -11,6 +11,7 @@ from django.utils import timezone
 from scipy.special import chdtrc, kolmogorov
 
 from jobs.run import JobRun
+from kb.documents.models import of_base_in_use
 from qa.answers.models import Answer
 from qa.calibration.models import Certificate, DriftReading
 from qa.calibration.thresholds.values import FloatArray
@@ -255,8 +256,9 @@ WITHIN = timedelta(days=30)
 
 def watch_drift(run: JobRun) -> dict[str, object]:
     """Check the certificate of every active policy that has one, each in a step."""
-    active = Certificate.objects.filter(policy__is_active=True).order_by("pk")
-    certificates = list(active.select_related("policy"))
+    used = of_base_in_use("policy__knowledge_base")
+    active = Certificate.objects.filter(used, policy__is_active=True)
+    certificates = list(active.order_by("pk").select_related("policy"))
     readings: dict[str, bool] = run.cursor.get("readings", {})
     for certificate in certificates:
         if str(certificate.pk) in readings:

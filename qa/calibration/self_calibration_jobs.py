@@ -78,7 +78,8 @@ def _calibrates_itself(knowledge_base: KnowledgeBase) -> bool:
 
 def calibrate_where_due(_run: JobRun) -> dict[str, object]:
     """Let each knowledge base calibrate itself that is due; the handler of `CHECK_KIND`."""
-    due = [each for each in KnowledgeBase.objects.order_by("pk") if is_due(each)]
+    bases = KnowledgeBase.objects.in_use().order_by("pk")
+    due = [each for each in bases if is_due(each)]
     for each in due:
         enqueue_calibration(each)
     return {"due": [each.slug for each in due]}
@@ -97,6 +98,7 @@ def enqueue_calibration(
     knowledge_base: KnowledgeBase, *, by: AbstractBaseUser | None = None
 ) -> Job:
     """Enqueue it, unless one of this knowledge base is waiting or at work."""
+    knowledge_base.check_in_use()
     return enqueue(
         KIND,
         {
@@ -119,9 +121,9 @@ def calibrate_in_background(
     is not asked.
     """
     number = run.parameters.get("knowledge_base") or 0
-    found = KnowledgeBase.objects.filter(pk=number).first()
+    found = KnowledgeBase.objects.in_use().filter(pk=number).first()
     if found is None:
-        return {"calibrated": False, "why": "The knowledge base is not there any more."}
+        return {"calibrated": False, "why": "The knowledge base is archived or gone."}
     try:
         kept = calibrate_itself(
             found,

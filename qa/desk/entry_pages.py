@@ -84,9 +84,10 @@ def find_entry(request: HttpRequest, entry_id: int) -> Entry:
 def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
     revisions = Revision.objects.visible_to(request.user).filter(entry=found)
     at = timezone.now()
-    due = found.upkeep.reasons(at)
+    is_in_use = found.knowledge_base.archived_at is None
+    due = found.upkeep.reasons(at) if is_in_use else ()
     base = found.knowledge_base_id
-    is_curator = has_role_in(request.user, Role.CURATOR, base)
+    is_curator = is_in_use and has_role_in(request.user, Role.CURATOR, base)
     may_curate = parts.may_curate(request, base)
     is_expert = has_role_in(request.user, Role.SME, base)
     citing = _newest_citing(found) if is_expert else []
@@ -96,7 +97,7 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "due": due,
         "flags": Flag.objects.open().filter(entry=found).select_related("user"),
         "votes": _votes_against(request, citing) if is_expert else [],
-        "may_flag": found.state in SERVED_STATES,
+        "may_flag": is_in_use and found.state in SERVED_STATES,
         **parts.flag_part(),
         # Verifying what has expired would leave it expired: it needs another date.
         "is_to_confirm": is_curator

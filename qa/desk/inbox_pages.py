@@ -53,7 +53,7 @@ class InboxForm(forms.Form):
     )
     kind = forms.ChoiceField(required=False, choices=Kind.choices)
     base = forms.ModelChoiceField(
-        KnowledgeBase.objects.all(), required=False, to_field_name="slug"
+        KnowledgeBase.objects.in_use(), required=False, to_field_name="slug"
     )
     page = forms.IntegerField(
         required=False, min_value=1, max_value=MAX_LISTED // PAGE_SIZE

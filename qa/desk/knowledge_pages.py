@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 from django.core.paginator import Page, Paginator
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,7 +18,7 @@ from django.views.decorators.http import require_safe
 from accounts.models import count_of
 from accounts.replica import reads_replica
 from accounts.roles import is_live
-from kb.documents.models import Document, KnowledgeBase
+from kb.documents.models import Document, KnowledgeBase, of_base_in_use
 from kb.documents.services import SectionNode, section_tree
 from kb.entries.finding import AT_MOST, found_by
 from kb.entries.models import Entry, EntryQuerySet
@@ -40,7 +40,9 @@ class KnowledgeForm(forms.Form):
 
     q = forms.CharField(required=False, max_length=500)
     knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.all(), required=False, to_field_name="slug"
+        KnowledgeBase.objects.order_by(F("archived_at").asc(nulls_first=True), "slug"),
+        required=False,
+        to_field_name="slug",
     )
     document = forms.ModelChoiceField(Document.objects.none(), required=False)
     product_line = forms.ModelChoiceField(
@@ -109,7 +111,7 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
     form = KnowledgeForm(request)
     form.is_valid()  # what is not valid filters nothing
     chosen = form.cleaned_data.get("knowledge_base")
-    bases = list(KnowledgeBase.objects.all())
+    bases = list(KnowledgeBase.objects.in_use())
     words = form.cleaned_data.get("q", "").replace("\0", " ").strip()
     # Words from elsewhere (a link with `q` alone) are looked for wherever one may read.
     is_open = len(bases) > 1 and bool(words or "knowledge_base" in request.GET)
@@ -121,13 +123,15 @@ def knowledge(request: HttpRequest) -> HttpResponseBase:
         "at": timezone.now(),
         "is_live": is_part,
     }
-    if not bases:
+    if not (bases or base):
         return render(request, "qa/knowledge.html", context)
     context["base"] = base
     entries = Entry.objects.readable_by(request.user)
     if base is not None:
         entries = entries.filter(knowledge_base=base)
         form.narrow_documents(base)
+    else:
+        entries = entries.filter(of_base_in_use())
     entries = form.narrow(entries).select_related(*SHOWN).defer("search_vector")
     if any(map(str.isalnum, words)):
         found = found_by(words, entries, reader=request.user, knowledge_base=base)
@@ -158,8 +162,8 @@ def _page(request: HttpRequest, rows: QuerySet[Any]) -> Page[Any]:
 def _documents(request: HttpRequest, base: KnowledgeBase | None) -> QuerySet[Document]:
     entries = Entry.objects.readable_by(request.user)
     documents = Document.objects.visible_to(request.user)
-    if base is not None:
-        documents = documents.filter(knowledge_base=base)
+    wanted = Q(knowledge_base=base) if base else of_base_in_use()
+    documents = documents.filter(wanted)
     return (
         documents.select_related("knowledge_base")
         .annotate(readable=count_of(entries, "document"))
@@ -182,6 +186,7 @@ class Chapter:
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
     """Show a document from the first heading to the last, with the entries of each."""
     documents = Document.objects.visible_to(request.user)
+    documents = documents.select_related("knowledge_base")
     found = documents.filter(pk=document_id).first()
     if found is None:
         raise Http404("This document does not exist, or you may not see it.")

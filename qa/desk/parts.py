@@ -97,7 +97,7 @@ def box_part(
     error: str = "",
     base: KnowledgeBase | None = None,
 ) -> dict[str, Any]:
-    bases = list(KnowledgeBase.objects.all())
+    bases = list(KnowledgeBase.objects.in_use())
     chosen = request.POST.get("knowledge_base", "")
     if not chosen and len(bases) > 1:
         base = base or chosen_base(request, bases)

@@ -223,7 +223,7 @@ def _response(
 
 def _form_part(request: HttpRequest, sent: Any) -> dict[str, Any]:
     user = caller(request)
-    judged = KnowledgeBase.objects.of_role(user, Role.SME)
+    judged = KnowledgeBase.objects.in_use().of_role(user, Role.SME)
     bases = list(judged.order_by("name"))
     slug = sent.get("knowledge_base", "")
     base = (

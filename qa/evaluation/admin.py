@@ -47,7 +47,7 @@ class EvaluationForm(StyledForm):
         help_text="A seeded sample of so many questions; empty for all.",
     )
     knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.order_by("name"),
+        KnowledgeBase.objects.in_use().order_by("name"),
         required=False,
         to_field_name="slug",
         help_text="For suites that are asked against a knowledge base that is there.",

@@ -35,7 +35,9 @@ _MAX_BYTES = 2_000_000
 
 
 class BringCasesForm(StyledForm):
-    knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
+    knowledge_base = forms.ModelChoiceField(
+        KnowledgeBase.objects.in_use().order_by("name")
+    )
     file = forms.FileField(
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".jsonl"}),
         help_text="JSON Lines as for manage.py evaluate own; evidence holds ids of "

@@ -49,6 +49,7 @@ def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
             f"Question {answer_id} is {answer.outcome}, neither refused nor answered; ask "
             "it again."
         )
+    answer.knowledge_base.check_in_use()
     if Escalation.objects.filter(answer=answer).exists():
         raise EscalationExistsError(
             f"Question {answer_id} was sent to the experts before; wait for the reply."

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from jobs.run import JobRun
 from jobs.services import enqueue
+from kb.documents.models import of_base_in_use
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
 from qa.answers.asking import decide_alone
@@ -58,7 +59,7 @@ def start_asking_again() -> None:
 def due_gaps() -> QuerySet[Gap]:
     """Gaps whose entry is verified and whose questions were not asked again since."""
     return Gap.objects.filter(
-        state=Gap.State.DRAFTED, entry__state=Entry.State.VERIFIED
+        of_base_in_use(), state=Gap.State.DRAFTED, entry__state=Entry.State.VERIFIED
     )
 
 
@@ -69,7 +70,8 @@ def overtaken_gaps(at: datetime) -> list[tuple[Gap, datetime]]:
     thumbs down are left out, as nothing says which entry would be better.
     """
     # Where nothing is open, a million entries are not looked through.
-    asked_of = Gap.objects.filter(state=Gap.State.OPEN).values("knowledge_base")
+    open_gaps = Gap.objects.filter(of_base_in_use(), state=Gap.State.OPEN)
+    asked_of = open_gaps.values("knowledge_base")
     verified = Entry.objects.filter(
         state=Entry.State.VERIFIED, knowledge_base__in=asked_of
     ).order_by()
@@ -104,6 +106,7 @@ def due_escalations() -> QuerySet[Escalation]:
     )
     return Escalation.objects.filter(
         ~Exists(tried),
+        of_base_in_use("answer__knowledge_base"),
         state=Escalation.State.ANSWERED,
         entry__state=Entry.State.VERIFIED,
         answer__asker__is_active=True,
@@ -160,7 +163,11 @@ _ANSWER_RELATIONS = ("answer__asker", "answer__knowledge_base")
 
 def _broken_off() -> QuerySet[Repeat]:
     since = timezone.now() - _TRIED_FOR
-    rows = Repeat.objects.filter(is_better__isnull=True, created_at__gte=since)
+    rows = Repeat.objects.filter(
+        of_base_in_use("after__knowledge_base"),
+        is_better__isnull=True,
+        created_at__gte=since,
+    )
     return rows.select_related("before", "after__asker", "after__knowledge_base")
 
 

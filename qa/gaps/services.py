@@ -146,7 +146,7 @@ def propose_due() -> int:
             )
         return 0
     begun = 0
-    for knowledge_base in KnowledgeBase.objects.order_by("pk"):
+    for knowledge_base in KnowledgeBase.objects.in_use().order_by("pk"):
         free = Gap.objects.filter(
             knowledge_base=knowledge_base, state=Gap.State.OPEN, owner=None
         )

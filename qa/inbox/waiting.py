@@ -28,6 +28,7 @@ from django.db.models.functions import Coalesce
 
 from accounts.roles import Role, bases_of_role
 from kb.conflicts.models import Conflict
+from kb.documents.models import of_base_in_use
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
 from kb.imports.models import Import
@@ -193,7 +194,7 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
     source = _SOURCES[kind]
     order = Value(_ORDER[kind], output_field=IntegerField())
     bases = reader.curates if source.curators else reader.judges
-    rows: QuerySet[Any] = source.rows(reader)
+    rows: QuerySet[Any] = source.rows(reader).filter(of_base_in_use(source.base))
     if bases is not None:
         rows = rows.filter(**{f"{source.base}__in": bases})
     rows = rows.annotate(

@@ -32,7 +32,7 @@ from accounts.roles import refuse_elsewhere
 from jobs.models import Job
 from jobs.run import JobRun
 from jobs.services import enqueue
-from kb.documents.models import KnowledgeBase
+from kb.documents.models import KnowledgeBase, check_writable
 from kb.tags.models import Tag
 from qa.answers.models import Answer
 from qa.exceptions import InvalidSampleError
@@ -173,7 +173,7 @@ def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
 def enqueue_draw(order: SampleOrder, *, by: User | None) -> Job:
     """Let a worker draw; a large table takes seconds."""
     check_order(order)
-    refuse_elsewhere(by, order.knowledge_base)
+    check_writable(by, order.knowledge_base)
     base = KnowledgeBase.objects.get(pk=order.knowledge_base)
     parameters = {
         **asdict(order),
@@ -217,7 +217,7 @@ def draw_weekly() -> int:
     hours = settings.REVIEW_HOURS_A_WEEK
     minutes = settings.REVIEW_MINUTES
     drawn = 0
-    for knowledge_base in KnowledgeBase.objects.order_by("pk"):
+    for knowledge_base in KnowledgeBase.objects.in_use().order_by("pk"):
         waiting = Review.objects.open().filter(
             answer__knowledge_base=knowledge_base, created_at__gte=until - _LATELY
         )

@@ -65,7 +65,7 @@ def read_outlook(
     a_week, is_planned = _pace()
     waits = [reviews_until_due(kind, reviewed) for kind in ANSWER_KINDS]
     until = min((wait for wait in waits if wait is not None), default=None)
-    bases = KnowledgeBase.objects.order_by("name")
+    bases = KnowledgeBase.objects.in_use().order_by("name")
     waiting = ((base.name, reviews_until_calibration(base)) for base in bases)
     return Outlook(
         reviewed=reviewed,

@@ -132,7 +132,7 @@ _MAX_BYTES: Final = 2 << 20
 class MethodForm(StyledForm):
     kind = forms.ChoiceField(choices=_METHOD_KINDS)
     knowledge_base = forms.ModelChoiceField(
-        KnowledgeBase.objects.order_by("name"),
+        KnowledgeBase.objects.in_use().order_by("name"),
         required=False,
         help_text="Boundary and reranker learn from its reviewed questions, with the "
         "evidence that reviewers marked; directions from its verified entries, as true "

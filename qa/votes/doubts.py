@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+from kb.documents.models import of_base_in_use
 from kb.entries.models import Entry
 from kb.upkeep.models import Upkeep
 from kb.upkeep.services import doubt, end_doubts
@@ -67,7 +68,7 @@ def doubt_entries(
         answer__votes__updated_at__gte=now - _LOOKED_BACK,
     )
     voted = Q(pk__in=cited.values("entry")) | Q(upkeep__doubted_since__isnull=False)
-    rows = Entry.objects.filter(voted, state=Entry.State.VERIFIED)
+    rows = Entry.objects.filter(voted, of_base_in_use(), state=Entry.State.VERIFIED)
     ids = list(rows.order_by("pk").values_list("pk", flat=True))
     made = 0
     for first in range(0, len(ids), _AT_ONCE):

@@ -28,6 +28,7 @@ from django.db.models import Q
 from django.utils import timezone
 
 from jobs.run import JobRun
+from kb.documents.models import of_base_in_use
 from kb.entries.models import Entry, EntryQuerySet
 from kb.entries.services import edit_entry
 from kb.exceptions import EntryNotFoundError, RevisionConflictError
@@ -257,9 +258,9 @@ def undo_moves(entry_id: int, *, by: User, reason: str = "") -> ConfidenceMove:
 
 
 def _movable() -> EntryQuerySet:
-    return Entry.objects.filter(origin=Entry.Origin.ENRICHED, state__in=_MOVABLE).defer(
-        "search_vector"
-    )
+    return Entry.objects.filter(
+        of_base_in_use(), origin=Entry.Origin.ENRICHED, state__in=_MOVABLE
+    ).defer("search_vector")
 
 
 def _voters(entry: Entry, at: datetime) -> int:

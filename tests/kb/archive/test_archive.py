@@ -277,13 +277,13 @@ def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
     refused(rewritten(archive, manifest__json=b"nothing"), "no JSON")
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 7}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 8}'
         ),
-        "version 7",
+        "version 8",
     )
     refused(
         rewritten(
-            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 6}'
+            archive, manifest__json=b'{"format": "nescio-knowledge", "version": 7}'
         ),
         "lacks",
     )

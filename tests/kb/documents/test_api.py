@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 BASES = "/api/v1/knowledge-bases"
 DOCUMENTS = "/api/v1/documents"
 AUDIENCES = "/api/v1/audiences"
-RULES = {"review_interval_days": 180, "when_overdue": "mark", "overdue_grace_days": 30, "keep_texts_days": None}  # fmt: skip
+RULES = {"review_interval_days": 180, "when_overdue": "mark", "overdue_grace_days": 30, "keep_texts_days": None, "archived_at": None}  # fmt: skip
 
 
 def _without_ids(sections):
