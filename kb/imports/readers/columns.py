@@ -8,7 +8,7 @@ from statistics import fmean
 from kb.text.cleaning import original
 
 from .formats import ImportFileError, UnreadColumns
-from .header import NAME_LIMIT, OWN_KEY, TITLE, WITHDRAWN, Header, plain
+from .header import NAME_LIMIT, OWN_KEY, TITLE, Header, marks_withdrawn, plain
 
 COLUMNS = ("id", "key", OWN_KEY, "question", "answer", "text", "also_asked")
 """What is read of every row; `key` is another name for `id`.
@@ -70,7 +70,8 @@ def header_of(
         ImportFileError: Nothing in it can be read as facts.
     """
     written = [*cells]
-    header = [name.strip().lower() for name in written]
+    # Salesforce's own fields end so.
+    header = [name.strip().lower().removesuffix("__c") for name in written]
     if len(header) > MAX_COLUMNS:
         raise ImportFileError(
             f"The header has {len(header):,} columns and may have {MAX_COLUMNS}; only "
@@ -112,7 +113,7 @@ def _of_entries(
     """Return how rows are read that are questions, texts or articles."""
     is_exported = OWN_KEY in columns
     sections = () if is_exported else tuple(_sections(columns, rows))
-    states = () if is_exported else (x for x in columns if plain(x) in WITHDRAWN)
+    states = () if is_exported else filter(marks_withdrawn, columns)
     is_titled = TITLE in columns and not {"question", "answer"} & {*columns}
     # A text that its source has given an id is one entry, which keeps it.
     has_keys = {"id", "key", OWN_KEY} & {*columns} and "text" not in read_as.values()

@@ -17,19 +17,25 @@ NAME_LIMIT = 60
 _MAX_ABOVE = 10  # rows above a table's headings
 _MIN_GROUPED = 2  # columns; a row of two may lack its second cell
 # By column, the values that mark a row as a draft or as withdrawn.
-WITHDRAWN = {
+_FLAGS = {
     **dict.fromkeys(("draft", "is draft", "archived", "is archived"), ("true", "yes", "1")),
     **dict.fromkeys(
         ("published", "is published", "active", "is active"), ("false", "no", "0")
     ),
-    **dict.fromkeys(
-        ("status", "state", "publication status", "article status"),
-        (
-            "draft", "archived", "unpublished", "deleted", "withdrawn", "retired",
-            "obsolete", "entwurf", "archiviert", "zurückgezogen",
-        ),
-    ),
 }  # fmt: skip
+_STATE = re.compile(
+    r"(?:.*\b)?(?:publish(?:ing|ed)?|article|record|post)?(?:status|state)"
+)
+_NOT_PUBLISHED = (
+    "draft", "archived", "unpublished", "deleted", "withdrawn", "retired", "obsolete",
+    "entwurf", "archiviert", "zurückgezogen", "trash",
+)  # fmt: skip
+
+
+def marks_withdrawn(name: str) -> tuple[str, ...]:
+    """Return by what a column of this name marks a row as withdrawn: "PublishStatus"."""
+    said = plain(name.lower())
+    return _NOT_PUBLISHED if _STATE.fullmatch(said) else _FLAGS.get(said, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +159,7 @@ class Header:
 
 def _is_withdrawn(cells: Mapping[str, str]) -> bool:
     return any(
-        cell.strip().lower() in WITHDRAWN.get(plain(name.lower()), ())
-        for name, cell in cells.items()
+        cell.strip().lower() in marks_withdrawn(name) for name, cell in cells.items()
     )
 
 

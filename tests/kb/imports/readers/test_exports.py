@@ -90,9 +90,18 @@ def test_a_macro_is_read_without_its_salutation(reply, kept):
     assert (question, text) == ("Lost PIN", kept)
 
 
-def test_a_macro_that_is_not_active_is_left_out():
-    rows = "title,macro,active\nLost PIN,By post.,true\nOld PIN,By fax.,false\n"
-    _, fact, withdrawn = items("a.csv", rows.encode())
+@pytest.mark.parametrize(
+    ("heading", "used", "unused"),
+    [
+        ("title,macro,active", "true", "false"),
+        ("Title,Answer__c,PublishStatus", "Online", "Draft"),
+        ("question,answer,post_status", "publish", "trash"),
+        ("Question,Answer,Article State", "published", "Archived"),
+    ],
+)
+def test_what_is_not_active_or_not_published_is_left_out(heading, used, unused):
+    rows = f"{heading}\nLost PIN,By post.,{used}\nOld PIN,By fax.,{unused}\n"
+    *_, fact, withdrawn = items("a.csv", rows.encode())
     assert isinstance(fact, Fact)
     assert isinstance(withdrawn, Withdrawn)
 
