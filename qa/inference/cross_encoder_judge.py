@@ -19,6 +19,7 @@ from scipy.special import softmax
 import probes
 from accounts.ids import digest
 from kb.conflicts.values import Kind, Opinion, Statement, Unsure
+from kb.text.words import tokens
 from probes.exceptions import VerifierFileError
 from probes.verifier.scoring import Verifier
 
@@ -28,6 +29,7 @@ HEAD: Final = (
     Path(probes.__file__).parent / "shipped" / "conflicts" / "head.safetensors"
 )
 _KINDS: Final = tuple(Kind)  # in the order of the head's rows
+_SAME: Final = [float(kind is Kind.DUPLICATE) for kind in _KINDS]
 _PAIRS_AT_ONCE: Final = 16
 
 
@@ -96,14 +98,21 @@ class CrossEncoderJudge:
     def weigh(self, pairs: Sequence[tuple[Statement, Statement]]) -> list[Opinion]:
         found: list[Opinion] = []
         for at in range(0, len(pairs), _PAIRS_AT_ONCE):
-            states = states_of(self._verifier, pairs[at : at + _PAIRS_AT_ONCE])
+            own = pairs[at : at + _PAIRS_AT_ONCE]
+            states = states_of(self._verifier, own)
             shares = softmax(states @ self._head.weight.T + self._head.bias, axis=1)
+            # The head was fitted on pairs of which none says the same word for word.
+            shares[[_words(one) == _words(other) for one, other in own]] = _SAME
             for each in shares.tolist():
                 said = {k.value: share for k, share in zip(_KINDS, each, strict=True)}
                 found.append(
                     Opinion(**said, name=self.name, fingerprint=self.fingerprint)
                 )
         return found
+
+
+def _words(statement: Statement) -> list[str]:
+    return [said for said, _ in tokens(line_of(statement))]
 
 
 def states_of(

@@ -24,7 +24,7 @@ _AT_THE_EDGES = re.compile(
     rf"|(?:last |zuletzt )?(?:updated|revised|modified|edited|reviewed|changed|geändert|"
     rf"aktualisiert)(?: on| in| am)?:? {_DATE}"
     rf"|stand: {_DATE}"
-    rf"|(?:document )?(?:owner|author|editor|version|revision|autor): {_NAME}",
+    rf"|(?:(?:document|page|content) )?(?:owner|author|editor|version|revision|autor): {_NAME}",
     re.IGNORECASE,
 )
 _ANYWHERE = re.compile(
@@ -33,6 +33,7 @@ _ANYWHERE = re.compile(
     r"|(?:©|\(c\)|copyright (?:©|\(c\)|\d{4})).{0,100}|all rights reserved",
     re.IGNORECASE,
 )
+_BETWEEN = re.compile(r"\s[|\u00b7\u2022]\s")
 
 
 def is_of_its_page(line: str) -> bool:
@@ -58,4 +59,6 @@ def _leading(said: Iterable[str]) -> Iterator[str]:
 
 
 def _tells_of_itself(said: str) -> bool:
-    return is_of_its_page(said) or bool(_AT_THE_EDGES.fullmatch(said.strip(" .")))
+    # Also several in a line: who owns a page, behind when it was changed.
+    parts = [part.strip(" .") for part in _BETWEEN.split(said)]
+    return all(is_of_its_page(p) or _AT_THE_EDGES.fullmatch(p) for p in parts)

@@ -58,6 +58,17 @@ def test_it_finds_what_is_said_in_other_words_whichever_comes_first():
     assert found.weigh([]) == []
 
 
+def test_the_same_words_are_a_duplicate_without_being_read():
+    found = configured_judge()
+    assert isinstance(found, CrossEncoderJudge)
+    one = Statement("Open Monday to Friday | Closed on Sundays.")
+    other = Statement("open monday to friday | closed on sundays")
+
+    (opinion,) = found.weigh([(one, other)])
+
+    assert opinion.duplicate == 1
+
+
 def test_a_head_of_another_verifier_or_a_damaged_one_is_told(tmp_path):
     verifier = load_verifier()
     other = replace(load_head(), verifier="0" * 64)

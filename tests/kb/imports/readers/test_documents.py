@@ -248,7 +248,7 @@ def test_what_stands_beside_the_text_of_a_page_is_no_fact():
 <aside class="note">The PIN letter is free of charge.</aside><p hidden>Soon it costs 13.</p>
 <section id="feedback"><h2>Feedback</h2><p>Tell us at the desk what you think.</p></section>
 <aside><h3>Related</h3><ul><li>Prices</li></ul></aside>
-<p>Last updated: 3 February 2026</p></main>
+<p>Last updated: 3 February 2026 | Page owner: Web team</p></main>
 <div class="panel"><p>Was this page helpful?</p></div><footer>Imprint</footer></body>"""
 
     read = document("fees.html", page)
@@ -263,7 +263,7 @@ def test_what_stands_beside_the_text_of_a_page_is_no_fact():
         "Card bank",
         "Home",
         "- Prices",
-        "Last updated: 3 February 2026",
+        "Last updated: 3 February 2026 | Page owner: Web team",
         "Was this page helpful?",
     ]
 
