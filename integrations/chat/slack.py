@@ -121,6 +121,19 @@ def _escaped(text: str) -> str:
 # What is sent to Slack.
 
 
+def workspace() -> str:
+    """Return the name of the workspace that the app's token opens.
+
+    Raises:
+        RetryableJobError: Slack can't be reached now.
+        SlackError: The token opens none.
+    """
+    said = _call("auth.test", {})
+    if not said.get("ok"):
+        raise SlackError(f"Slack refused NESCIO_SLACK_BOT_TOKEN: {said.get('error')}.")
+    return str(said.get("team"))
+
+
 def mail_of(user: str) -> str:
     """Return the mail of a member of the app's own workspace; empty for all others.
 

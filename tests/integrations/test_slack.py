@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from io import StringIO
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -15,6 +16,7 @@ from uuid import UUID
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from rest_framework.test import APIClient
 
 from accounts.models import AuditEntry
@@ -432,3 +434,20 @@ def test_bodies_that_are_not_slacks_are_400(chat):
     for fields in ({"payload": "x"}, {"payload": "[]"}, {}):
         assert send_form("/slack/actions", fields).status_code == 400
     assert send_form("/slack/commands", {"text": "x"}).status_code == 400
+
+
+def test_doctor_says_which_workspace_the_token_opens_or_that_it_opens_none(
+    chat, monkeypatch
+):
+    def said() -> str:
+        out = StringIO()
+        call_command("doctor", "--no-models", stdout=out, no_color=True)
+        return next(each for each in out.getvalue().splitlines() if " slack " in each)
+
+    assert said().startswith("ok")
+    assert "channels ask as slack" in said()
+
+    refused = {"ok": False, "error": "invalid_auth"}
+    monkeypatch.setattr(payloads, "OWN_WORKSPACE", refused)
+    assert said().startswith("warn")
+    assert "refused NESCIO_SLACK_BOT_TOKEN: invalid_auth" in said()

@@ -1,5 +1,6 @@
 """manage.py doctor, on a deployment that is fit and on one that lacks something."""
 
+import socket
 from io import StringIO
 
 import pytest
@@ -7,7 +8,7 @@ from django.core.management import call_command
 
 from kb.embedding.models import EntryEmbedding
 from qa.policies.services import activate, active_policy, new_version
-from tests.factories import make_entry, make_knowledge_base
+from tests.factories import make_entry, make_knowledge_base, make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -72,3 +73,27 @@ def test_knowledge_bases_in_which_unverified_entries_answer_are_named():
     said = line(look(no_models=True), "unverified")
     assert said.startswith("ok")
     assert said.endswith("answers by unverified_floor in cards")
+
+
+def test_a_mail_server_that_does_not_answer_warns_with_its_address(settings):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    settings.MAIL_URL = f"smtp://127.0.0.1:{port}"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", port
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+
+    said = look(no_models=True)
+
+    assert line(said, "mail").startswith("warn")
+    assert f"127.0.0.1:{port}: " in line(said, "mail")
+    assert "Correct NESCIO_MAIL_URL" in said
+
+
+def test_a_chat_whose_account_is_missing_warns(settings):
+    settings.TEAMS_SECRETS, settings.TEAMS_ACCOUNT = ["c2VjcmV0"], "teams"
+    assert "'teams' of this chat is a superuser's, or there is no" in line(
+        look(no_models=True), "teams"
+    )
+
+    make_user(username="teams")
+    assert line(look(no_models=True), "teams").startswith("ok")

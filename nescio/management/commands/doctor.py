@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
+from smtplib import SMTPException
 
 from django.conf import settings
 from django.core import checks
+from django.core.mail import get_connection
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 
@@ -29,6 +31,9 @@ _REMEDIES = {
     "sign-in": "docs/how-to/sign-in-with-your-identity-provider.md",
     "languages": "docs/how-to/use-another-language.md",
     "vectors": "Start workers; what is not embedded is not found.",
+    "mail": "Correct NESCIO_MAIL_URL; reminders, invitations and alerts wait.",
+    "slack": "docs/how-to/connect-slack.md",
+    "teams": "docs/how-to/connect-teams.md",
 }
 
 
@@ -89,6 +94,12 @@ def _findings(*, with_models: bool) -> Iterator[Finding]:
         # Who is signed in stays so, and a password may do too.
         is_vital = not settings.LOCAL_SIGN_IN
         yield replace(_tried("sign-in", _identity_provider), is_vital=is_vital)
+    if settings.MAIL_URL:
+        yield replace(_tried("mail", _mail), is_vital=False)
+    if settings.SLACK_SIGNING_SECRET:
+        yield replace(_tried("slack", _slack), is_vital=False)
+    if settings.TEAMS_SECRETS:
+        yield replace(_tried("teams", _teams), is_vital=False)
     yield _tried("vectors", _vectors)
     yield _tried("vector index", _vector_index)
     yield replace(_tried("languages", _languages), is_vital=False)
@@ -139,6 +150,32 @@ def _identity_provider() -> tuple[bool, str]:
     if settings.OIDC_GROUPS_CLAIM and not ProviderGroup.objects.exists():
         return False, "no provider group opens anything yet: admin, Provider groups"
     return True, f"{said['issuer']}, {wanted}"
+
+
+def _mail() -> tuple[bool, str]:
+    """Open a connection to the mail server, signed in as the settings say; send nothing."""
+    connection = get_connection()
+    try:
+        connection.open()
+    except (OSError, SMTPException) as error:
+        return False, f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}: {error}"
+    connection.close()
+    return True, f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT} takes mail"
+
+
+def _slack() -> tuple[bool, str]:
+    from integrations.chat.asking import chat_account  # noqa: PLC0415
+    from integrations.chat.slack import workspace  # noqa: PLC0415
+
+    account = chat_account(settings.SLACK_ACCOUNT)
+    return True, f"workspace {workspace()}, channels ask as {account}"
+
+
+def _teams() -> tuple[bool, str]:
+    from integrations.chat.asking import chat_account  # noqa: PLC0415
+
+    account = chat_account(settings.TEAMS_ACCOUNT)
+    return True, f"{len(settings.TEAMS_SECRETS)} channels, which ask as {account}"
 
 
 def _vectors() -> tuple[bool, str]:
