@@ -9,7 +9,7 @@ import ctypes
 import logging
 import mmap
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from uuid import UUID
 
@@ -68,16 +68,20 @@ logger = logging.getLogger(__name__)
 
 
 def _calling(
-    name: str, act: Callable[[], object], *, said: str = "", reading: str = ""
+    name: str,
+    act: Callable[[], object],
+    *,
+    said: str = "",
+    reading: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Task[[], None]:
     """Return a task that calls a service, and logs by `said` how much it did, if anything.
 
-    `reading` is why it reads all rows, whoever may see them.
+    `reading` opens what it may read, where that is all rows.
     """
 
     @shared_task(name=f"workers.{name}")
     def call() -> None:
-        with unrestricted(reading) if reading else nullcontext():
+        with reading():
             done = act()
         if said and done:
             logger.info(said, done)
@@ -99,10 +103,12 @@ keep_past_questions = _enqueuing("qa.keep_past_questions")
 watch_drift = _enqueuing("qa.watch_drift")
 weigh_votes = _enqueuing("qa.weigh_votes")
 
-ask_again = _calling("ask_again", repeats.start_asking_again, reading="filled gaps")
+ask_again = _calling(
+    "ask_again", repeats.start_asking_again, reading=lambda: unrestricted("filled gaps")
+)
 check_sources = _calling(
     "check_sources", followed.check_due, said="%d followed sources are due.",
-    reading="followed sources",
+    reading=lambda: unrestricted("followed sources"),
 )  # fmt: skip
 count_days = _calling("count_days", counting.count_days)
 count_uses = _calling(
@@ -116,7 +122,7 @@ deliver_events = _calling(
 doubt_entries = _calling(
     "doubt_entries", partial(doubts.doubt_entries, notices.notify_doubted),
     said="%d verified entries are due: they were voted down.",
-    reading="entries that were voted down",
+    reading=lambda: unrestricted("entries that were voted down"),
 )  # fmt: skip
 draw_reviews = _calling("draw_reviews", review_sampling.draw_weekly)
 erase_old_texts = _calling("erase_old_texts", scrubbing.enqueue_where_wanted)
