@@ -35,7 +35,7 @@ def match_verbatim(
     asked = [(text, _stems(text)) for text in texts]
     pairs = sorted(
         (
-            (_distance(asked, piece), piece)
+            (_distance(asked, piece, policy), piece)
             for piece in retrieval.evidence
             if piece.questions and piece.is_verified
         ),
@@ -85,13 +85,20 @@ def _may_match(
     )
 
 
-def _distance(asked: Sequence[tuple[str, Sequence[str]]], piece: Evidence) -> float:
+def _distance(
+    asked: Sequence[tuple[str, Sequence[str]]], piece: Evidence, policy: Policy
+) -> float:
     """Return a piece's distance; 0 where nothing but endings and a slip is apart.
+
+    What hard refusal would not let pass is as far as it is: by its logged distance a replay
+    tells that it did not match.
 
     Args:
         asked: The question, as it is and without its frame, with its stems, small words
             included.
     """
+    if piece.ratio >= policy.alpha:
+        return piece.distance
     is_same = any(
         len(known) == len(stems)
         and all(a == b or is_slip(a, b) for a, b in zip(stems, known, strict=True))

@@ -130,6 +130,17 @@ def test_what_an_enforced_gate_left_unmeasured_is_never_made_up(
         assert (played.outcome is Played.ANSWERED) == really.answered
 
 
+def test_the_same_words_beyond_alpha_are_no_match_in_a_replay_either() -> None:
+    far = make_evidence(distance=1.0, question="What does a card cost?")
+    generation = make_generation(can_answer=False, verdict_probability=None)
+    shadow = make_policy(alpha=1.0, hard_refusal=False, verbatim_distance=0.35)
+
+    outcome = _outcome(make_retrieval(far), generation, shadow)
+
+    assert not outcome.answered
+    assert replay(_flat(outcome), shadow).outcome is not Played.ANSWERED
+
+
 def test_of_an_answer_that_was_ended_early_the_rest_is_unknown() -> None:
     found = make_retrieval(make_evidence(distance=0.4))
     unsure = Confidence(answer=0.9, early=0.2, joint=0.9)
