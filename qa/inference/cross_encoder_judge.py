@@ -96,19 +96,21 @@ class CrossEncoderJudge:
         self.fingerprint = digest(head.verifier, head.weight.tobytes().hex())
 
     def weigh(self, pairs: Sequence[tuple[Statement, Statement]]) -> list[Opinion]:
-        found: list[Opinion] = []
-        for at in range(0, len(pairs), _PAIRS_AT_ONCE):
-            own = pairs[at : at + _PAIRS_AT_ONCE]
-            states = states_of(self._verifier, own)
-            shares = softmax(states @ self._head.weight.T + self._head.bias, axis=1)
-            # The head was fitted on pairs of which none says the same word for word.
-            shares[[_words(one) == _words(other) for one, other in own]] = _SAME
-            for each in shares.tolist():
-                said = {k.value: share for k, share in zip(_KINDS, each, strict=True)}
-                found.append(
-                    Opinion(**said, name=self.name, fingerprint=self.fingerprint)
-                )
-        return found
+        # The head was fitted on pairs of which none says the same word for word.
+        apart = [
+            at for at, pair in enumerate(pairs) if _words(pair[0]) != _words(pair[1])
+        ]
+        shares = np.tile(_SAME, (len(pairs), 1))
+        for at in range(0, len(apart), _PAIRS_AT_ONCE):
+            places = apart[at : at + _PAIRS_AT_ONCE]
+            states = states_of(self._verifier, [pairs[place] for place in places])
+            logits = states @ self._head.weight.T + self._head.bias
+            shares[places] = softmax(logits, axis=1)
+        return [self._opinion(each) for each in shares.tolist()]
+
+    def _opinion(self, shares: Sequence[float]) -> Opinion:
+        said = {k.value: share for k, share in zip(_KINDS, shares, strict=True)}
+        return Opinion(**said, name=self.name, fingerprint=self.fingerprint)
 
 
 def _words(statement: Statement) -> list[str]:
