@@ -287,9 +287,7 @@ class KnowledgeBaseAdmin(BaseAdmin):
         ("Data protection", {"fields": ["keep_texts_days"]}),
     ]
 
-    def get_changelist_instance(
-        self, request: HttpRequest
-    ) -> Any:  # unfold ships no types
+    def get_changelist_instance(self, request: HttpRequest) -> Any:
         """Offer no "Show all", which would show what is in use."""
         found = super().get_changelist_instance(request)
         found.full_result_count = found.result_count

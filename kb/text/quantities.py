@@ -227,7 +227,7 @@ def _frequency(words: Sequence[Word], at: int) -> Quantity | None:
     said = words[at].said
     if said in {"every", "alle"}:
         step = _word_at(words, at + 1)
-        every = 2.0 if step in {"other", "second"} else step and parse_number(step)
+        every = 2.0 if step in {"other", "second"} else parse_number(step)
         last, times = at + 2, 1.0
     else:
         number = vocabulary.REPETITIONS.get(said) or parse_number(said)
