@@ -19,10 +19,10 @@ from openpyxl.xml.constants import ARC_STYLE
 from .blocks import Cell
 from .columns import MAX_COLUMNS, SAMPLE, header_of
 from .formats import BadRow, FileItem, ImportFileError, Limits, check_archive
-from .header import Row
+from .header import Row, says_more
 from .notes import noted, with_notes
 from .rows import items_of
-from .stacked import MAX_HEADS, Line, Table, only_table, tables_of
+from .stacked import Line, Table, only_table, tables_of
 
 _MAX_STACKED = 2_000
 """Rows of a sheet that may be several tables, and are read before any of them is."""
@@ -128,14 +128,18 @@ def _rows(sheet: Any, called: str) -> Iterator[Row | FileItem | _Refused]:
     else:
         found = tables_of(lines, lambda line: _is_bold(first[line.number]))
         tables = [*with_notes(found)]
+    # The name of the sheet leads its rows; what says more than a name is an entry.
+    above = tables[0][0].above
+    apart = [each for each in above if called and says_more(each.filled[0])]
+    title = " ".join(each.filled[0] for each in above if each not in apart)
     for table, notes in tables:
         place = f"{sheet.title}, row {table.number}"
         try:
             header = header_of(
                 table.headings[: MAX_COLUMNS + 1],
-                [line.said for line in table.rows[:SAMPLE]],
+                [line.spread for line in table.rows[:SAMPLE]],
                 takes_tables=True,
-                title=table.title,
+                title=title,
                 sheet=called,
                 heads=table.heads,
             )
@@ -144,17 +148,28 @@ def _rows(sheet: Any, called: str) -> Iterator[Row | FileItem | _Refused]:
             continue
         header = replace(header, name=table.name)
         yield from header.notes
-        below = ((line.number, first[line.number]) for line in table.rows)
+        if header.headings:
+            yield from (noted(_alone(sheet.title, line), notes) for line in apart)
+            apart = []
+        below = ((line, first[line.number]) for line in table.rows)
+        behind = (
+            (Line(number, [*map(_said, cells)]), cells)
+            for number, cells in chain(rest, rows)
+        )
         named = _cells(
             sheet.title,
-            chain(below, rest, rows),
+            chain(below, behind),
             len(header.columns),
             is_one=len(tables) == 1,
         )
         for row in header.named(named):
             yield noted(row, notes) if isinstance(row, Row) else row
         for line in table.foot:
-            yield Row(f"{sheet.title}, row {line.number}", {"text": line.filled[0]})
+            yield _alone(sheet.title, line)
+
+
+def _alone(sheet: str, line: Line) -> Row:
+    return Row(f"{sheet}, row {line.number}", {"text": line.filled[0]})
 
 
 def _why(table: Table, error: ImportFileError, *, is_one: bool) -> str:
@@ -191,13 +206,19 @@ def _merged(
     The library reads merged cells only where it has a whole sheet in memory.
     """
     found: dict[int, dict[int, Cell]] = {}
+    last = max(rows)
+    left_over = len(rows) * MAX_COLUMNS  # areas do not overlap in a file that Excel wrote
     part = sheet.parent._archive.read(sheet._worksheet_path)
     for match in islice(_MERGED.finditer(part), _MAX_STACKED):
         area = match[1].decode("ascii")
         left, top, right, bottom = range_boundaries(area)
         if top in rows and right <= MAX_COLUMNS and left <= len(rows[top]):
             cell = area, _said(rows[top][left - 1])
-            for number in range(top, min(bottom, top + MAX_HEADS - 1) + 1):
+            numbers = range(top, min(bottom, last) + 1)
+            left_over -= len(numbers) * (right - left + 1)
+            if left_over < 0:
+                break
+            for number in numbers:
                 found.setdefault(number, {}).update(
                     dict.fromkeys(range(left - 1, right), cell)
                 )
@@ -209,11 +230,11 @@ def _is_bold(cells: Sequence[Any]) -> bool:
 
 
 def _cells(
-    sheet: str, rows: Iterable[tuple[int, Sequence[Any]]], count: int, *, is_one: bool
+    sheet: str, rows: Iterable[tuple[Line, Sequence[Any]]], count: int, *, is_one: bool
 ) -> Iterator[tuple[str, list[str]] | BadRow]:
     """Yield the cells below headings; others are left out where the sheet is one table."""
-    for number, cells in rows:
-        place = f"{sheet}, row {number}"
+    for line, cells in rows:
+        place = f"{sheet}, row {line.number}"
         read = cells[:count]
         if any(cell.data_type == "e" for cell in read):
             yield BadRow(place, "A formula in it has an error; correct it in Excel.")
@@ -224,7 +245,7 @@ def _cells(
                 'columns of another, put a title ("Table 2") above it.',
             )
         else:
-            yield place, [*map(_said, read)]
+            yield place, line.spread[:count]
 
 
 def _said(cell: Any) -> str:

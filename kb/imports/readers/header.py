@@ -136,7 +136,7 @@ class Header:
             place, said = each
             about = ""
             alone = said[0].strip() if not any(said[1:]) else ""
-            if alone and (len(alone) > NAME_LIMIT or alone.endswith((".", "!"))):
+            if says_more(alone):
                 text, last = alone, ""
             elif alone and len(self.headings) > _MIN_GROUPED:
                 group, last = alone, place
@@ -163,18 +163,23 @@ def _is_withdrawn(cells: Mapping[str, str]) -> bool:
     )
 
 
-def rows_above(rows: Sequence[Sequence[str]]) -> tuple[int, str]:
-    """Return how many rows stand above a table's headings, and the words in them.
+def says_more(alone: str) -> bool:
+    """Tell whether a cell that stands alone says more than what something is called."""
+    return len(alone) > NAME_LIMIT or alone.endswith((".", "!"))
+
+
+def rows_above(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return what each row above a table's headings says; "" of an empty one.
 
     These have a single cell each, and the headings two or more, with a row below them.
     """
     words: list[str] = []
-    for at, row in enumerate(rows[: _MAX_ABOVE + 1][:-1]):
+    for row in rows[: _MAX_ABOVE + 1][:-1]:
         said = [cell.strip() for cell in row if cell.strip()]
         if len(said) > 1:
-            return at, " ".join(words)
-        words += said
-    return 0, ""
+            return words
+        words.append("".join(said))
+    return []
 
 
 def plain(name: str) -> str:

@@ -95,7 +95,8 @@ def _read(line: Line) -> list[tuple[str, str]]:
 def _marks_in(table: Table, able: set[str]) -> set[str]:
     rows = (line for line in table.rows if not _read(line))
     cells = (cell for line in rows for cell in line.said)
-    return _marks((table.title, table.name, *table.headings, *cells), able)
+    above = (said for line in table.above for said in line.filled)
+    return _marks((*above, table.name, *table.headings, *cells), able)
 
 
 def _marks(cells: Iterable[str], able: set[str]) -> set[str]:

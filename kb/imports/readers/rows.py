@@ -143,7 +143,8 @@ def read_tsv(stream: IO[bytes], language: str) -> Iterator[FileItem]:
 
 def _rows(text: IO[str], delimiter: str, language: str) -> Iterator[FileItem]:
     first = _first_rows(text, delimiter)
-    above, title = rows_above(first)
+    lines = rows_above(first)
+    above, title = len(lines), " ".join(filter(None, lines))
     reader = csv.reader(chain(text, [_END_OF_FILE]), delimiter=delimiter)
     names = [_header(reader) for _ in range(above + 1)][-1]
     header = header_of(names, first[above + 1 :], takes_tables=True, title=title)

@@ -1,9 +1,9 @@
 """The tables that stand below each other on a sheet, each with its title and headings."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, takewhile
+from itertools import chain, pairwise, takewhile
 
 from .blocks import Cell, joined_headings
 from .columns import SAMPLE
@@ -40,6 +40,22 @@ class Line:
         return self.said[column].strip() if column < len(self.said) else ""
 
     @property
+    def spread(self) -> list[str]:
+        """What is in each cell; of a merged one, in every column and row that it covers.
+
+        A row that is merged as a whole heads others, or is a note: it has one cell.
+        """
+        said = [*self.said]
+        if not any(
+            text.strip() for at, text in enumerate(said) if at not in self.merged
+        ):
+            return said
+        said += [""] * (max(self.merged, default=0) + 1 - len(said))
+        for at, (_, text) in self.merged.items():
+            said[at] = text
+        return said
+
+    @property
     def filled(self) -> list[str]:
         return [cell.strip() for cell in self.said if cell.strip()]
 
@@ -56,7 +72,7 @@ class Table:
     Attributes:
         number: The row at which its headings begin.
         heads: How many rows of headings it has.
-        title: What stands above all tables of the sheet, or above its only one.
+        above: The lines above all tables of the sheet, or above its only one.
         name: What it is called beside other tables.
         rows: The lines below its headings.
         foot: Lines below these, after an empty row.
@@ -65,7 +81,7 @@ class Table:
     number: int
     heads: int
     headings: Sequence[str]
-    title: str
+    above: Sequence[Line]
     rows: Sequence[Line]
     name: str = ""
     foot: Sequence[Line] = ()
@@ -110,7 +126,7 @@ def tables_of(
     tables: list[Table] = []
     for begin, end in zip(found, [*ends, len(lines)], strict=True):
         rows, foot = _without_foot(lines[begin.below : end])
-        called = " ".join(begin.titles) if tables else name
+        called = " ".join(begin.titles) if tables else _words(name)
         number = lines[begin.at].number
         tables.append(
             Table(number, begin.heads, begin.headings, above, rows, called, foot)
@@ -120,27 +136,33 @@ def tables_of(
 
 def only_table(lines: Sequence[Line]) -> tuple[Table, int]:
     """Return all lines as one table, and at which of them its headings begin."""
-    at, title = rows_above([line.said for line in lines[:SAMPLE]])
+    at = len(rows_above([line.said for line in lines[:SAMPLE]]))
     heads, headings = _headings(lines, at)
     rows = lines[at + heads :]
-    return Table(lines[at].number, heads, headings, title, rows), at
+    return Table(lines[at].number, heads, headings, lines[:at], rows), at
 
 
-def _titles(lines: Sequence[Line], *, is_named: bool) -> tuple[str, str]:
-    """Return what is said above the first headings, of all tables and of the first.
+def _titles(
+    lines: Sequence[Line], *, is_named: bool
+) -> tuple[Sequence[Line], Sequence[Line]]:
+    """Return the lines above the first headings that are of all tables, and of the first.
 
     Args:
         lines: The last is the headings.
         is_named: The other tables have titles.
     """
-    said = [" ".join(line.filled) for line in lines[:-1]]
+    said = lines[:-1]
     gaps = [at for at, two in enumerate(pairwise(lines), 1) if not _touch(*two)]
     if len(gaps) > 1 and gaps[-1] == len(said):
         gaps.pop()  # the first table's title has an empty row below it too
     cut = gaps[-1] if gaps else min(len(said), 1)
     if len(said) == 1 and not gaps and is_named:
         cut = 0
-    return " ".join(said[:cut]), " ".join(said[cut:])
+    return said[:cut], said[cut:]
+
+
+def _words(lines: Iterable[Line]) -> str:
+    return " ".join(chain.from_iterable(line.filled for line in lines))
 
 
 def _touch(upper: Line, lower: Line) -> bool:

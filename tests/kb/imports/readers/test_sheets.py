@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Sequence
+from zipfile import ZipFile
 
 import openpyxl
 import pytest
@@ -226,3 +227,72 @@ def test_a_long_sheet_is_one_table():
 
     assert len(found) == 2_002
     assert found[-1].text == "Product | Rate\n--- | ---\nLast | 1%"
+
+
+RATES: Rows = [
+    ["Region", "Tariff", "Domestic", "Business", "When it applies"],
+    ["North", "Standard", "28.4p", "30.1p", "always"],
+    [None, "Night saver", "14p", None, "midnight to seven"],
+    ["SOUTH AND ISLANDS"],
+    ["South", "Standard", "none", None, "never"],
+    [None, None, "12p", "13p", "in a pilot"],
+]
+
+
+def test_what_a_merged_cell_says_stands_in_every_row_and_column_that_it_covers():
+    areas = ("A2:A3", "C3:D3", "A4:E4", "A5:A6", "B5:B6", "C5:D5")
+
+    found = facts("a.xlsx", make_merged(RATES, *areas))
+
+    assert [fact.text.splitlines()[0].rpartition(":")[0] for fact in found[2:]] == [
+        "SOUTH AND ISLANDS",
+        "SOUTH AND ISLANDS",
+    ]
+    assert [fact.text.splitlines()[-1] for fact in found] == [
+        "North | Standard | 28.4p | 30.1p | always",
+        "North | Night saver | 14p | 14p | midnight to seven",
+        "South | Standard | none | none | never",
+        "South | Standard | 12p | 13p | in a pilot",
+    ]
+
+
+def test_an_area_that_reaches_over_all_rows_of_excel_costs_no_more_than_the_sheet():
+    made = make_merged(RATES[:3], "A2:A3", "E2:E3")
+    out = io.BytesIO()
+    with ZipFile(io.BytesIO(made)) as read, ZipFile(out, "w") as written:
+        for name in read.namelist():
+            part = read.read(name).replace(b":A3\"", b":A1048576\"")
+            written.writestr(name, part.replace(b":E3\"", b":E900000\""))
+
+    found = facts("a.xlsx", out.getvalue())
+
+    assert [fact.text.splitlines()[-1] for fact in found] == [
+        "North | Standard | 28.4p | 30.1p | always",
+        "North | Night saver | 14p |  | always",
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_stands_above_a_named_sheets_table_leads_it_if_it_is_a_name(count):
+    title = "Fees 2026/27"
+    more = "Charges of all services of the town, valid from 1 April 2026 (VAT included)"
+    rule = "Bins at the kerb by 6:30."
+    sheets: dict[str, Rows] = {"Fees": [[title], [more], [rule], [], *SAVINGS]}
+    if count > 1:
+        sheets["Loans"] = LOANS
+
+    found = [fact.text for fact in facts("a.xlsx", make_excel(**sheets))]
+
+    assert found[: 4 if count > 1 else 2] == (
+        [
+            more,
+            rule,
+            f"Fees: {title}:\nProduct | Rate\n--- | ---\nInstant | 1.5%",
+            f"Fees: {title}:\nProduct | Rate\n--- | ---\nFixed | 3%",
+        ]
+        if count > 1
+        else [
+            f"{title} {more} {rule.rstrip('.')}:\nProduct | Rate\n--- | ---\nInstant | 1.5%",
+            f"{title} {more} {rule.rstrip('.')}:\nProduct | Rate\n--- | ---\nFixed | 3%",
+        ]
+    )
