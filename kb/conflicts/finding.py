@@ -228,7 +228,9 @@ def _judged(
 
 
 def to_statement(entry: Entry) -> values.Statement:
-    return values.Statement(entry.text, entry.question, entry.language)
+    return values.Statement(
+        entry.text, entry.question, entry.language, entry.document_id
+    )
 
 
 def other_entry(conflict: Conflict, entry_id: int) -> int:

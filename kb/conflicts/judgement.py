@@ -14,6 +14,7 @@ from kb.text.vocabulary import LEADS
 from kb.text.words import sentence_spans
 
 from .signals import Measured, measure
+from .table_rows import are_of_other_things
 from .values import Clash, Judgement, Kind, Statement, likely_kind
 
 # What tells whether two questions ask the same, where both entries answer one.
@@ -253,9 +254,11 @@ def judge(
         found = judge(second, first, distance=distance, model=model)
         clashes = (replace(c, first=c.second, second=c.first) for c in found.clashes)
         return replace(found, clashes=tuple(clashes))
-    measured = measure_signals(
-        first, second, distance=distance, ignored_signals=model.ignored_signals
-    )
+    measured: Sequence[Measured] = ()
+    if not are_of_other_things(first, second):
+        measured = measure_signals(
+            first, second, distance=distance, ignored_signals=model.ignored_signals
+        )
     if not measured:
         certain = {Kind.DIFFERENT: 1.0}
         return Judgement(Kind.DIFFERENT, 1.0, 0.0, (), {"distance": distance}, certain)

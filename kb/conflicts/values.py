@@ -24,11 +24,15 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What an entry says: its text, and the question that it answers, "" for none."""
+    """What an entry says: its text, and the question that it answers, "" for none.
+
+    `document` is the id of the one that it stands in.
+    """
 
     text: str
     question: str = ""
     language: str = "en"
+    document: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,6 +100,42 @@ def test_rows_of_a_price_list_are_of_other_things(first, second):
     assert judged(first, second).kind is Kind.DIFFERENT
 
 
+_BINS = "Bins:\nArea | Black bin | Blue bin\n--- | ---\n"
+_FEES = "Fees:\nService | Item | Fee | Unit\n--- | ---\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "unlike", "documents", "kind"),
+    [
+        # Of other areas, whatever the other cells say.
+        (_BINS, "{} | Tuesday, week A | Monday", ("East", "West"), (1, 1), "different"),
+        (_BINS, "{} | Tuesday, week A | Monday", ("East", "West"), (1, 2), "different"),
+        (_FEES, "Pests | {} | per visit", ("Mice | £45", "Rats | £60"), (1, 1), "different"),
+        (_FEES, "Pests | Mice | {} | per visit", ("£45", "£60"), (1, 1), "contradiction"),
+        (_FEES, "Pests | Mice | {} | per visit", ("£45", "£60"), (1, 2), "contradiction"),
+        (_FEES, "Pests | Mice | {} | per visit", ("£45", "£45"), (1, 2), "duplicate"),
+    ],
+)  # fmt: skip
+def test_rows_of_a_table_are_of_the_same_thing_or_not(
+    head, row, unlike, documents, kind
+):
+    one, other = (
+        Statement(head + row.format(said), document=document)
+        for said, document in zip(unlike, documents, strict=True)
+    )
+
+    assert judge(one, other, distance=0.1).kind == kind
+
+
+def test_rows_of_two_groups_of_one_table_are_of_other_things():
+    row = "Size | Rent\n--- | ---\nSmall | {}"
+    north, south = f"Boxes: North:\n{row}", f"Boxes: South:\n{row}"
+    apart = (Statement(north.format("£5"), document=1),
+             Statement(south.format("£7"), document=1))  # fmt: skip
+
+    assert judge(*apart, distance=0.1).kind is Kind.DIFFERENT
+
+
 @pytest.mark.parametrize(
     ("first", "second"),
     [
