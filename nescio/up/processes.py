@@ -215,7 +215,7 @@ class Supervisor:
     def _launch(self, run: _Run) -> bool:
         make_private(run.child.log.parent)
         process = multiprocessing.get_context("forkserver").Process(
-            target=_become, args=(run.child,)
+            target=become, args=(run.child,)
         )
         try:
             self._ensure_forker()
@@ -250,7 +250,7 @@ def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _become(child: Child) -> None:
+def become(child: Child) -> None:
     """Be what `python -m` would start, in a process that was forked for it."""
     os.setsid()
     with child.log.open("ab") as log, open(os.devnull, "rb") as nothing:

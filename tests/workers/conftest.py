@@ -7,42 +7,64 @@ import pytest
 from django.db import connection
 
 from tests.workers.brokers import celery_broker
-from tests.workers.processes import BEAT, WORKER, Process, Redis, celery, environment_of
+from tests.workers.processes import (
+    BEAT,
+    WORKER,
+    Forked,
+    Forker,
+    Process,
+    Redis,
+    environment_of,
+)
 
 __all__ = ["celery_broker"]
+
 
 needs_redis = pytest.mark.skipif(
     shutil.which("redis-server") is None, reason="redis-server is not installed"
 )
 
 
+class Forkers:
+    """A forker for each environment that was wanted."""
+
+    def __init__(self) -> None:
+        self._forkers: dict[frozenset[tuple[str, str]], Forker] = {}
+
+    def of(self, environment: dict[str, str]) -> Forker:
+        """Return the one of this environment."""
+        key = frozenset(environment.items())
+        if key not in self._forkers:
+            self._forkers[key] = Forker(environment)
+        return self._forkers[key]
+
+    def end(self) -> None:
+        """End them all."""
+        for forker in self._forkers.values():
+            forker.end()
+
+
 class System:
     """Workers and a beat over one broker and the test's database."""
 
-    def __init__(self, directory: Path, broker: Redis | None) -> None:
+    def __init__(self, directory: Path, broker: Redis | None, forkers: Forkers) -> None:
         self.directory = directory
         self.broker = broker
+        self._forkers = forkers
         self._ends = ExitStack()
-        if broker:
-            self._ends.callback(broker.end)
         self.broker_url = broker.url if broker else "filesystem://"
 
     def start(self, command: tuple[str, ...] = WORKER, **environment: str) -> Process:
         """Start a worker, or another Celery command."""
         settings = environment_of(self.directory, self.broker_url, **environment)
-        process = celery(command, self.directory, settings)
+        log = self.directory / f"{command[0]}.log"
+        process = Forked(self._forkers.of(settings), command, log)
         self._ends.callback(process.end)
         return process
 
     def start_beat(self) -> Process:
         """Start a beat, which sweeps every second."""
         return self.start(BEAT)
-
-    def restart_broker(self) -> None:
-        """Let Redis come back at its old address, empty."""
-        assert self.broker
-        self.broker = Redis(self.directory, self.broker.port)
-        self._ends.callback(self.broker.end)
 
     def log(self) -> str:
         """What worker and beat said."""
@@ -53,22 +75,48 @@ class System:
         self._ends.close()
 
 
+@pytest.fixture(scope="session")
+def forkers() -> Iterator[Forkers]:
+    forkers = Forkers()
+    yield forkers
+    forkers.end()
+
+
+@pytest.fixture(scope="session")
+def directory(tmp_path_factory) -> Path:
+    """The variable directory of all systems, so that one forker serves many of them."""
+    made: Path = tmp_path_factory.mktemp("system") / "var"
+    return made
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory) -> Iterator[Redis]:
+    redis = Redis(tmp_path_factory.mktemp("redis"))
+    yield redis
+    redis.end()
+
+
 @pytest.fixture(
     params=["embedded", pytest.param("redis", marks=[pytest.mark.redis, needs_redis])]
 )
 def system(
     request,
-    tmp_path: Path,
+    directory: Path,
+    forkers: Forkers,
     transactional_db,
     celery_broker: Callable[..., object],
 ) -> Iterator[System]:
     """A system to start workers in; the test's own process rings the same broker."""
-    redis = Redis(tmp_path) if request.param == "redis" else None
-    system = System(tmp_path, redis)
-    options = {} if redis else {"data_folder": str(tmp_path / "broker")}
+    directory.mkdir()
+    redis = request.getfixturevalue("redis") if request.param == "redis" else None
+    system = System(directory, redis, forkers)
+    options = {} if redis else {"data_folder": str(directory / "broker")}
     celery_broker(system.broker_url, **options)
     yield system
     system.close()
+    if redis:
+        redis.empty()
+    shutil.rmtree(directory)
 
 
 @pytest.fixture

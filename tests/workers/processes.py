@@ -1,5 +1,6 @@
 """Real worker, beat and Redis processes for tests, each ended with the test."""
 
+import json
 import os
 import signal
 import socket
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import redis
@@ -49,12 +51,12 @@ class Process:
     def kill_group(self) -> None:
         """SIGKILL it with all its children."""
         _kill(-self.pid)
-        self._child.wait()
+        self._wait()
 
     def kill_parent(self) -> None:
         """SIGKILL it alone; its children are left to themselves."""
         _kill(self.pid)
-        self._child.wait()
+        self._wait()
 
     def kill_child(self) -> None:
         """SIGKILL what it forked last; it forks anew."""
@@ -63,35 +65,93 @@ class Process:
 
     def stop(self, number: int = signal.SIGTERM) -> int:
         """Ask it to end, wait for it, and return its exit status."""
-        self._child.send_signal(number)
-        return self._child.wait(GIVE_UP_SECONDS)
+        _kill(self.pid, number)
+        return self._wait()
 
     def end(self) -> None:
         """Leave nothing of it behind."""
         _kill(-self.pid)
-        self._child.wait()
+        self._wait()
+
+    def _wait(self) -> int:
+        return self._child.wait(GIVE_UP_SECONDS)
+
+
+class Forker:
+    """Starts Celery commands of one environment, each forked from what imported them.
+
+    So does `up`. To import them takes longer than most of what a test has them do.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._program = subprocess.Popen(
+            [sys.executable, "-m", "tests.workers.forker"],
+            cwd=ROOT,
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, *request: object) -> Any:
+        """Return its answer to a request, as `forker` says."""
+        assert self._program.stdin
+        assert self._program.stdout
+        print(json.dumps(request), file=self._program.stdin, flush=True)
+        return json.loads(self._program.stdout.readline())
+
+    def end(self) -> None:
+        """End it, and nothing that it forked."""
+        with self._program as program:
+            program.kill()
+
+
+class Forked(Process):
+    """A Celery command that a forker started."""
+
+    def __init__(self, forker: Forker, command: tuple[str, ...], log: Path) -> None:
+        self.log = log
+        self._forker = forker
+        self._status: int | None = None
+        self.pid = forker.ask("start", str(log), *command)
+
+    def _wait(self) -> int:
+        wait_until(self._has_ended)
+        assert self._status is not None
+        return self._status
+
+    def _has_ended(self) -> bool:
+        if self._status is None:
+            self._status = self._forker.ask("status", self.pid)
+        return self._status is not None
 
 
 class Redis(Process):
-    """A Redis of the test's own on a free port; keeps nothing on disk."""
+    """A Redis of the tests' own on a free port; keeps nothing on disk."""
 
-    def __init__(self, directory: Path, port: int | None = None) -> None:
-        self.port = port or free_port()
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.port = free_port()
+        self.start()
+
+    def start(self) -> None:
+        """Start it, at its old address where it was ended."""
         super().__init__(
             (
                 "redis-server", "--port", str(self.port), "--bind", "127.0.0.1",
-                "--save", "", "--appendonly", "no", "--dir", str(directory),
+                "--save", "", "--appendonly", "no", "--dir", str(self._directory),
             ),
-            directory / "redis.log",
+            self._directory / "redis.log",
             {},
         )  # fmt: skip
         self.url = f"redis://127.0.0.1:{self.port}/0"
-        wait_until(self._answers)
+        wait_until(self.empty)
 
-    def _answers(self) -> bool:
+    def empty(self) -> bool:
+        """Empty it, and tell whether it was there for that."""
         try:
             with redis.Redis(port=self.port) as client:
-                return bool(client.ping())
+                return bool(client.flushall())
         except redis.ConnectionError:
             return False
 
@@ -138,11 +198,11 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def _kill(pid: int) -> None:
+def _kill(pid: int, number: int = signal.SIGKILL) -> None:
     try:
         if pid < 0:
-            os.killpg(-pid, signal.SIGKILL)
+            os.killpg(-pid, number)
         else:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
     except ProcessLookupError:
         pass

@@ -17,7 +17,7 @@ from kb.models import EmbeddingModel, Entry, EntryEmbedding
 from tests.factories import make_entries
 from tests.waiting import wait_until
 from tests.workers.conftest import System
-from tests.workers.processes import Process
+from tests.workers.processes import BEAT, Process
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 
@@ -48,8 +48,10 @@ def test_every_entry_has_one_embedding_though_the_worker_was_killed_in_between(
     (other / "note.json").write_text("{}")  # another fingerprint
     job = enqueue("kb.embed", {"name": str(other), "hold": [128, 256]})
     # A paused worker would lose its lease of 3 s; a killed one's ends at once.
-    start = partial(system.start, NESCIO_JOB_LEASE_SECONDS="900")
-    system.start_beat()
+    start = partial(
+        system.start, NESCIO_JOB_LEASE_SECONDS="900", TESTS_IMPORT_MODELS="yes"
+    )
+    start(BEAT)
     worker = start()
 
     for attempt, kill in enumerate((Process.kill_child, Process.kill_group), start=1):

@@ -16,11 +16,11 @@ from kb.models import Entry, EntryEmbedding, Import
 from tests.factories import make_audience, make_curator, make_knowledge_base
 from tests.waiting import wait_until
 from tests.workers.conftest import System
-from tests.workers.processes import Process
+from tests.workers.processes import BEAT, Process
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
 
-ROWS = 1000  # in steps of 256
+ROWS = 600  # in steps of 256
 
 
 def has_done(job: Job, beyond: int) -> bool:
@@ -49,8 +49,10 @@ def test_every_row_is_one_entry_though_the_worker_was_killed_in_between(
     job.parameters |= {"hold": [256, 512]}
     job.save(update_fields=["parameters"])
     # A paused worker would lose its lease of 3 s; a killed one's ends at once.
-    start = partial(system.start, NESCIO_JOB_LEASE_SECONDS="900")
-    system.start_beat()
+    start = partial(
+        system.start, NESCIO_JOB_LEASE_SECONDS="900", TESTS_IMPORT_MODELS="yes"
+    )
+    start(BEAT)
     worker = start()
 
     for kill in (Process.kill_child, Process.kill_group):

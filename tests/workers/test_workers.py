@@ -265,7 +265,7 @@ def test_what_is_enqueued_while_the_broker_is_away_runs_once_it_is_back(
     system.broker.end()
     waiting = count(3)
     assert waiting.notified_at is None
-    system.restart_broker()
+    system.broker.start()
     for job in (running, waiting):
         wait_until(partial(is_done, job))
 
