@@ -17,6 +17,7 @@ from studies.cbdr.timing.asking import Cost
 from studies.ctrla.two_hop.command import Command
 from studies.ctrla.two_hop.questions import TwoHop, read_two_hop
 from studies.ctrla.two_hop.report import WAYS, claims_of, compared, sent_to
+from tests.probes import tiny_models
 from tests.probes.direction_files import direction_probe_files, random_directions
 
 COUNTRIES = {"Arland": "Arle", "Borland": "Borg", "Corland": "Cork"}
@@ -159,7 +160,8 @@ def test_every_claim_is_of_the_same_questions_and_says_what_bounds_it():
 def test_the_command_asks_every_way_once_and_goes_on(
     tmp_path, capsys, settings, monkeypatch
 ):
-    settings.LANGUAGE_MODEL = "bundled"
+    tiny = tiny_models.save(tmp_path / "tiny", context_length=2_048)
+    settings.LANGUAGE_MODEL, settings.LANGUAGE_ADAPTER = str(tiny), "none"
     # Each question is asked in ten ways, a sentence at a time: three tell all of it.
     monkeypatch.setattr("studies.ctrla.two_hop.command._CALIBRATION_EACH", 3)
     figures = tmp_path / "figures.json"
