@@ -12,7 +12,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
@@ -144,6 +144,23 @@ def holders(
         own = roles.filter(user__isnull=False).values("user")
         held |= Q(pk__in=own) | Q(pk__in=members.values("user_id"))
     return User.objects.filter(held, is_active=True)
+
+
+def where_holder(least: Role, user: str, knowledge_base: str) -> Q:
+    """Return the condition that the active user whom a row names has a role where it is.
+
+    Args:
+        user: From the row to the user, as in a lookup.
+        knowledge_base: From the row to its knowledge base.
+    """
+    there = KnowledgeRole.objects.filter(
+        Q(user=OuterRef(user)) | Q(group__user=OuterRef(user)),
+        role__in=_at_least(least),
+        knowledge_base=OuterRef(knowledge_base),
+    )
+    anywhere = Q(**{f"{user}__in": holders(least)})
+    only_there = Q(Exists(there), **{f"{user}__is_active": True})
+    return Q(**{f"{user}__isnull": False}) & (anywhere | only_there)
 
 
 def _at_least(least: Role) -> list[str]:

@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from accounts.acting import acting_for
 from accounts.models import Preferences
-from accounts.roles import Role, where_role
+from accounts.roles import Role, where_holder, where_role
 from accounts.services import alerts_of, users_alerted
 from integrations.events.models import Alert, Delivery, Event, EventType
 from integrations.events.payloads import sources_seen_by
@@ -83,10 +83,11 @@ def _failed_jobs(user: User) -> QuerySet[Job]:
 
 def _waiting_escalations(user: User) -> QuerySet[Escalation]:
     """Of others, and not another expert's."""
-    mine = where_role(user, Role.SME, "answer__knowledge_base")
-    free = Q(assignee__isnull=True) | Q(assignee=user)
+    base = "answer__knowledge_base"
+    mine = where_role(user, Role.SME, base)
+    free = ~where_holder(Role.SME, "assignee", base) | Q(assignee=user)
     waiting = Escalation.objects.visible_to(user).waiting()
-    used = of_base_in_use("answer__knowledge_base")
+    used = of_base_in_use(base)
     return waiting.filter(mine, free, used).exclude(raised_by=user)
 
 

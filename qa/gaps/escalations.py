@@ -69,7 +69,8 @@ def assign(
     """
     escalation = _open(escalation_id, by)
     if to == by and not take_over:
-        check_free(f"Escalation {escalation_id}", escalation.assignee, by)
+        base = escalation.answer.knowledge_base_id
+        check_free(f"Escalation {escalation_id}", escalation.assignee, by, base)
     escalation.assignee = to
     escalation.save(update_fields=["assignee"])
     return escalation
@@ -129,9 +130,11 @@ def close(escalation_id: int, *, by: User, reason: str) -> Escalation:
     return _ended(escalation, Escalation.State.CLOSED, _said(reason), by)
 
 
-def check_free(what: str, holder: User | None, by: User) -> None:
-    """Raise `AssignedElsewhereError` where another active person works on it."""
-    if holder is not None and holder != by and holder.is_active:
+def check_free(what: str, holder: User | None, by: User, base: int) -> None:
+    """Raise `AssignedElsewhereError` where another expert of its knowledge base has it."""
+    if holder is None or holder == by:
+        return
+    if has_role_in(holder, Role.SME, base):
         raise AssignedElsewhereError(
             f"{what} is assigned to {person_name(holder)}; `take_over` takes it from them."
         )

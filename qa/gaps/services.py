@@ -59,7 +59,7 @@ def assign(gap_id: int, *, by: User, owner: User | None, take_over: bool = True)
             f"{owner} is no expert of {base}; give them the role sme first."
         )
     if owner == by and not take_over:
-        check_free(f"Gap {gap_id}", gap.owner, by)
+        check_free(f"Gap {gap_id}", gap.owner, by, base.pk)
     gap.owner = owner
     gap.save(update_fields=["owner"])
     return gap

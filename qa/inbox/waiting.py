@@ -26,7 +26,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Coalesce
 
-from accounts.roles import Role, bases_of_role
+from accounts.roles import Role, bases_of_role, where_holder
 from kb.conflicts.models import Conflict
 from kb.documents.models import of_base_in_use
 from kb.enrichment.models import Proposal
@@ -92,6 +92,11 @@ class _Source:
     mine: Callable[[Reader], Q]
     assignee: str = ""
     curators: bool = False
+
+    @property
+    def least(self) -> Role:
+        """The role in its knowledge base without which nobody holds a row."""
+        return Role.CURATOR if self.curators else Role.SME
 
 
 def _tagged(prefix: str = "") -> Callable[[Reader], Q]:
@@ -197,15 +202,16 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
     rows: QuerySet[Any] = source.rows(reader).filter(of_base_in_use(source.base))
     if bases is not None:
         rows = rows.filter(**{f"{source.base}__in": bases})
+    marks = _marks(kind, rows)
     rows = rows.annotate(
         inbox_kind=Value(kind.value, output_field=CharField()),
         inbox_order=order,
         inbox_since=F(source.since),
         inbox_subject=F("pk"),
         inbox_base=F(source.base),
-        inbox_assignee=_assignee(kind, source),
+        inbox_assignee=_assignee(kind, marks),
         inbox_rank=Case(
-            When(_is_held(kind, source, reader), then=Value(0)),
+            When(_is_held(kind, marks, reader), then=Value(0)),
             When(source.mine(reader), then=Value(1)),
             default=Value(2),
             output_field=IntegerField(),
@@ -219,14 +225,18 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
         return rows.filter(is_snoozed)
     rows = rows.filter(~is_snoozed)
     if scope is Scope.OTHERS:
-        return rows.filter(_is_others(kind, source, reader))
-    rows = _without_others(rows, kind, source, reader)
+        return rows.filter(_is_others(kind, marks, reader))
+    rows = _without_others(rows, kind, marks, reader)
     return rows.filter(inbox_rank__lt=2) if scope is Scope.MINE else rows
 
 
-def _marks(kind: Kind) -> QuerySet[InboxMark]:
-    """Return who is assigned to rows of the kind; the inactive do not count."""
-    return InboxMark.objects.filter(kind=kind, is_assigned=True, user__is_active=True)
+def _marks(kind: Kind, rows: QuerySet[Any]) -> QuerySet[InboxMark]:
+    """Return who is assigned to rows of the kind, of those who may still act on them."""
+    source = _SOURCES[kind]
+    row = rows.model._base_manager.filter(pk=OuterRef("subject"))
+    marks = InboxMark.objects.filter(kind=kind, is_assigned=True)
+    based = marks.annotate(base=Subquery(row.values(source.base)[:1]))
+    return based.filter(where_holder(source.least, "user", "base"))
 
 
 def _is_subject_of(marks: QuerySet[InboxMark]) -> Q:
@@ -234,28 +244,32 @@ def _is_subject_of(marks: QuerySet[InboxMark]) -> Q:
     return Q(pk__in=marks.values("subject"))
 
 
-def _assignee(kind: Kind, source: _Source) -> Any:
-    """Return whose it is: who is assigned, else the row's own; the inactive do not count.
+def _assignee(kind: Kind, marks: QuerySet[InboxMark]) -> Any:
+    """Return whose it is: who is assigned, else the row's own.
 
     For the rows of a page: what narrows all rows is said by `_is_held` and `_is_others`,
     which the database reads as joins and not once for each row.
     """
-    mark = _marks(kind).filter(subject=OuterRef("pk"))
+    source = _SOURCES[kind]
+    mark = marks.filter(subject=OuterRef("pk"))
     marked = Subquery(mark.values("user")[:1], output_field=IntegerField())
     if not source.assignee:
         return marked
     own = Case(
-        When(
-            **{f"{source.assignee}__is_active": True}, then=F(f"{source.assignee}_id")
-        ),
+        When(_has_holder(source), then=F(f"{source.assignee}_id")),
         output_field=IntegerField(),
     )
     return own if kind in OWN_ASSIGNEE else Coalesce(marked, own)
 
 
-def _is_held(kind: Kind, source: _Source, reader: Reader) -> Q:
+def _has_holder(source: _Source) -> Q:
+    """Whether the row's own assignee may still act on it."""
+    return where_holder(source.least, source.assignee, source.base)
+
+
+def _is_held(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
     """Whether a row is assigned to the reader."""
-    marks = _marks(kind)
+    source = _SOURCES[kind]
     marked = _is_subject_of(marks.filter(user=reader.user))
     if not source.assignee:
         return marked
@@ -265,26 +279,23 @@ def _is_held(kind: Kind, source: _Source, reader: Reader) -> Q:
     return marked | own & ~_is_subject_of(marks.exclude(user=reader.user))
 
 
-def _is_others(kind: Kind, source: _Source, reader: Reader) -> Q:
+def _is_others(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
     """Whether a row is assigned to somebody else."""
-    marks = _marks(kind)
+    source = _SOURCES[kind]
     marked = _is_subject_of(marks.exclude(user=reader.user))
     if not source.assignee:
         return marked
-    # That there is somebody is said although it follows: few rows have an assignee, and
-    # the database then looks at these alone.
-    own = Q(**{f"{source.assignee}__isnull": False})
-    own &= _is_owned_by_others(source, reader)
+    own = _is_owned_by_others(source, reader)
     if kind in OWN_ASSIGNEE:
         return own
     return marked | own & ~_is_subject_of(marks.filter(user=reader.user))
 
 
 def _without_others(
-    rows: QuerySet[Any], kind: Kind, source: _Source, reader: Reader
+    rows: QuerySet[Any], kind: Kind, marks: QuerySet[InboxMark], reader: Reader
 ) -> QuerySet[Any]:
     """Leave out what is `_is_others`, by conditions that are joined one after the other."""
-    marks = _marks(kind)
+    source = _SOURCES[kind]
     if kind not in OWN_ASSIGNEE:
         rows = rows.filter(~_is_subject_of(marks.exclude(user=reader.user)))
     if not source.assignee:
@@ -296,8 +307,7 @@ def _without_others(
 
 
 def _is_owned_by_others(source: _Source, reader: Reader) -> Q:
-    is_active = Q(**{f"{source.assignee}__is_active": True})
-    return is_active & ~Q(**{source.assignee: reader.user.pk})
+    return _has_holder(source) & ~Q(**{source.assignee: reader.user.pk})
 
 
 def waiting_by_kind(reader: Reader, scope: Scope) -> Mapping[Kind, QuerySet[Any]]:

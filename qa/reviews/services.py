@@ -16,6 +16,7 @@ from django.db.models import Case, Exists, OuterRef, Q, QuerySet, Value, When
 from django.utils import timezone
 
 from accounts.people import person_name
+from accounts.roles import Role, where_holder
 from accounts.undo import undoes
 from kb.entries.models import Entry
 from kb.entries.wordings import (
@@ -68,13 +69,14 @@ def review_queue(user: User) -> QuerySet[Review]:
 
     One's own to begin with, then those of one's tags, then those that nobody is the
     expert of, then the others; of each kind second opinions, which another judgement
-    waits for, and what was skipped at the end. Inactive experts do not count.
+    waits for, and what was skipped at the end. Who is no expert any more does not count.
     """
     theirs = Tag.objects.of_expert(user).values("pk")
     with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
+    is_assigned = where_holder(Role.SME, "assignee", "answer__knowledge_base")
     return (
         judgeable_by(user)
-        .exclude(Q(assignee__is_active=True) & ~Q(assignee=user))
+        .exclude(is_assigned & ~Q(assignee=user))
         .annotate(
             nearness=Case(
                 When(assignee=user, then=Value(0)),

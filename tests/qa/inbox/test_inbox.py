@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.authentication import find_user
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, KnowledgeRole
 from accounts.roles import Role
 from kb.models import Conflict, Entry, Import, Proposal
 from kb.upkeep.models import Flag
@@ -179,6 +179,24 @@ def test_an_inactive_assignee_holds_nothing_back(curator):
     gone.save()
 
     assert listed(curator) == [(Kind.ESCALATION, sent.pk)]
+
+
+def test_who_lost_the_role_there_holds_nothing_back(curator):
+    ids = make_one_of_each(curator)
+    base, moved = make_knowledge_base(), make_user()
+    role = KnowledgeRole.objects.create(
+        user=moved, knowledge_base=base, role=Role.CURATOR
+    )
+    kinds = [kind for kind in ids if kind is not Kind.IMPORT]
+    for kind in kinds:
+        assign(kind, ids[kind], to=moved, by=curator)
+    assert {kind for kind, _ in listed(curator)}.isdisjoint(kinds)
+
+    role.knowledge_base = make_knowledge_base("loans")
+    role.save()
+
+    assert {kind for kind, _ in listed(curator)} >= {*kinds}
+    assert listed(curator, scope=Scope.OTHERS) == []
 
 
 def test_nothing_is_assigned_to_who_may_not_see_it_or_not_do_it(curator):
