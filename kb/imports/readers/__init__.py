@@ -42,7 +42,7 @@ def read(
     document, is held as a whole. `language` is "xx" for any without two letters of its
     own. A file of others' is read by `child.read_in_child`, which bounds time and memory.
     """
-    if file_format not in PACKED and (encoding := guessed_encoding(stream)):
+    if file_format not in PACKED and (encoding := guessed_encoding(stream, language)):
         yield GuessedEncoding(encoding)
     for item in _items(stream, file_format, language, limits):
         if isinstance(item, SourceDocument):

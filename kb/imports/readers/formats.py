@@ -184,7 +184,9 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
                 f"{f', but {found.label}' if found else ''}; give it the right ending."
             )
     elif not head.startswith(_UTF_16) and head.translate(None, _CONTROL) != head:
-        raise ImportFileError(f"{name!r} holds bytes that are no text.")
+        raise ImportFileError(
+            f"{name!r} holds bytes that are no text; if it is one, save it as UTF-8."
+        )
     return named
 
 

@@ -45,7 +45,14 @@ _BESIDE = re.compile(
     r"related(?:-?(?:pages|links|articles|posts|topics|content|reading|questions))?|"
     r"(?:page-|article-)?feedback-?(?:widget|box|form|bar|prompt|section)|"
     r"was-this-(?:page-|article-)?helpful|(?:social-?)?share-?(?:buttons|links|bar)|"
-    r"newsletter(?:-?(?:form|box|signup|sign-up))?|skip-?(?:link|to-content)",
+    r"newsletter(?:-?(?:form|box|signup|sign-up))?|skip-?(?:link|to-content)|"
+    r"(?:site|page|main|global)?[-_]?footer",
+    re.IGNORECASE,
+)
+# Beside the text where most of it is links: a canteen's menu is none.
+_OF_LINKS = re.compile(
+    r"(?:top|main|site|side|left|right|primary|secondary|global|header|footer|sub)?[-_]?"
+    r"(?:nav|navbar|navigation|menu|menubar|side-?bar|links)",
     re.IGNORECASE,
 )
 _LABELS = re.compile(
@@ -60,7 +67,7 @@ _MAX_COLUMNS = 100
 
 def read_html(stream: IO[bytes], language: str) -> SourceDocument:
     """Read a page; nothing that it refers to is fetched and no entity expanded."""
-    with open_text(stream) as opened:
+    with open_text(stream, language) as opened:
         title, blocks = html_blocks(opened.read())
     return as_document(blocks, language=language, title=title)
 
@@ -206,8 +213,14 @@ class _Page:
             tag == "dialog"
             or element.get("role") in _BESIDE_ROLES
             or any(map(_BESIDE.fullmatch, names))
+            or (any(map(_OF_LINKS.fullmatch, names)) and _is_mostly_links(element))
             or _LABELS.fullmatch(element.get("aria-label", "")) is not None
         )
+
+
+def _is_mostly_links(element: etree._Element) -> bool:
+    linked = sum(len(_text(link)) for link in element.iter("a"))
+    return linked * 2 > len(_text(element))
 
 
 class _Line:

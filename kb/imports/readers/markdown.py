@@ -19,7 +19,7 @@ _LISTS = ("bullet_list_open", "ordered_list_open")
 
 def read_markdown(stream: IO[bytes], language: str) -> SourceDocument:
     """Read Markdown; HTML in it and front matter are left out."""
-    with open_text(stream) as opened:
+    with open_text(stream, language) as opened:
         text = opened.read()
     front = _FRONT_MATTER.match(text)
     skipped = text[: front.end()].count("\n") if front else 0

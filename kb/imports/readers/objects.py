@@ -54,7 +54,7 @@ def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
 
     Their names are understood as those of a table's columns, unless these are documents.
     """
-    with open_text(stream) as text:
+    with open_text(stream, language) as text:
         content = text.read()
     try:
         parsed = json.loads(content)
@@ -66,7 +66,7 @@ def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
 
 
 def read_json_lines(stream: IO[bytes], language: str) -> Iterator[FileItem]:
-    with open_text(stream, newline="\n") as text:
+    with open_text(stream, language, newline="\n") as text:
         lines = _lines(text)
         first = [*islice(lines, SAMPLE)]
         sample = [each[1] for _, each in first if not isinstance(each, BadRow)]

@@ -23,16 +23,34 @@ _UNLIKELY = [
         for name in ("cyrillic", "greek", "iceland", "latin2", "roman", "turkish")
     ),
 ]
+# The page of Windows that holds a language's letters. In a short text the same bytes are
+# letters of several pages, and only the language tells which.
+_PAGES_OF_WINDOWS = {
+    "cp1250": ("cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq"),
+    "cp1252": (
+        "ca", "da", "de", "en", "es", "eu", "fi", "fr", "ga", "gl", "is", "it", "nb",
+        "nl", "nn", "no", "pt", "sv",
+    ),
+    "cp1254": ("az", "tr"),
+    "cp1257": ("et", "lt", "lv"),
+}  # fmt: skip
+_PAGE_OF = {name: page for page, names in _PAGES_OF_WINDOWS.items() for name in names}
+_DECLARED = re.compile(
+    rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w-]+)"
+)
+_HEAD_BYTES = 4096  # in which a page says its encoding
 
 
 @contextmanager
-def open_text(stream: IO[bytes], *, newline: str | None = None) -> Iterator[IO[str]]:
+def open_text(
+    stream: IO[bytes], language: str, *, newline: str | None = None
+) -> Iterator[IO[str]]:
     """Open a file as text, decoded as it is read; the file itself stays open.
 
     Raises:
         ImportFileError: On reading, where a byte is none of the encoding's.
     """
-    encoding = detect_encoding(stream)
+    encoding, _ = detect_encoding(stream, language)
     stream.seek(0)
     text = io.TextIOWrapper(stream, encoding=encoding, newline=newline)
     try:
@@ -46,32 +64,58 @@ def open_text(stream: IO[bytes], *, newline: str | None = None) -> Iterator[IO[s
         text.detach()
 
 
-def detect_encoding(stream: IO[bytes]) -> str:
-    """Return the encoding's name, by its mark, by trying UTF-8, or by detection."""
+def detect_encoding(stream: IO[bytes], language: str) -> tuple[str, bool]:
+    """Return the encoding's name, and whether only the text's letters tell it.
+
+    By its mark, by trying UTF-8, by what a page says, or by detection and the language.
+    """
     stream.seek(0)
     sample = stream.read(_SAMPLE_BYTES)
     if sample.startswith(codecs.BOM_UTF8):
-        return "utf-8-sig"
+        return "utf-8-sig", False
     if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16"
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    try:
-        decoder.decode(sample)  # a character may be cut off at the sample's end
+        return "utf-16", False
+    if _decodes(sample, "utf-8"):
+        return "utf-8", False
+    declared = _declared(sample)
+    if declared:
+        return declared, False
+    best = from_bytes(sample, cp_exclusion=_UNLIKELY).best()
+    if best is None:
+        raise ImportFileError("The file's encoding is unknown; save it as UTF-8.")
+    own = _PAGE_OF.get(language)
+    if own and best.encoding in _PAGES_OF_WINDOWS and _decodes(sample, own):
+        return own, True
+    return best.encoding, True
+
+
+def _decodes(sample: bytes, encoding: str) -> bool:
+    try:  # a character may be cut off at the sample's end
+        codecs.getincrementaldecoder(encoding)().decode(sample)
     except UnicodeDecodeError:
-        best = from_bytes(sample, cp_exclusion=_UNLIKELY).best()
-        if best is None:
-            raise ImportFileError(
-                "The file's encoding is unknown; save it as UTF-8."
-            ) from None
-        return best.encoding
-    return "utf-8"
+        return False
+    return True
 
 
-def guessed_encoding(stream: IO[bytes]) -> str:
+def _declared(sample: bytes) -> str:
+    """Return the encoding that a page says it has, if its bytes are of it."""
+    head = sample[:_HEAD_BYTES].lower()
+    found = _DECLARED.search(head) if head.lstrip().startswith(b"<") else None
+    try:
+        name = codecs.lookup(found[1].decode()).name if found else ""
+        "".encode(name or "ascii")  # or it is no encoding of texts
+    except LookupError:
+        return ""
+    # As browsers read it: this page is the other, and holds more.
+    name = "cp1252" if name == "iso8859-1" else name
+    return name if name and _decodes(sample, name) else ""
+
+
+def guessed_encoding(stream: IO[bytes], language: str) -> str:
     """Return the encoding that only the text's own letters tell; empty for any other."""
-    encoding = detect_encoding(stream)
+    encoding, is_guessed = detect_encoding(stream, language)
     stream.seek(0)
-    return "" if encoding.startswith("utf-") else encoding
+    return encoding if is_guessed else ""
 
 
 ITEM = re.compile(
@@ -84,7 +128,7 @@ _MAX_HEADING = 100
 
 
 def read_text(stream: IO[bytes], language: str) -> SourceDocument:
-    with open_text(stream) as text:
+    with open_text(stream, language) as text:
         return as_document(text_blocks(text), language=language)
 
 

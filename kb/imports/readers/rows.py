@@ -129,7 +129,7 @@ _END_OF_FILE = "\x1eend of file\x1e"
 
 
 def read_csv(stream: IO[bytes], language: str) -> Iterator[FileItem]:
-    with open_text(stream, newline="") as text:
+    with open_text(stream, language, newline="") as text:
         first = text.readline(_DIALECT_SAMPLE)
         text.seek(0)
         delimiter = ";" if first.count(";") > first.count(",") else ","
@@ -137,7 +137,7 @@ def read_csv(stream: IO[bytes], language: str) -> Iterator[FileItem]:
 
 
 def read_tsv(stream: IO[bytes], language: str) -> Iterator[FileItem]:
-    with open_text(stream, newline="") as text:
+    with open_text(stream, language, newline="") as text:
         yield from _rows(text, "\t", language)
 
 

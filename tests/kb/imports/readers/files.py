@@ -21,11 +21,13 @@ from kb.imports.readers import (
 LIMITS = Limits(file_bytes=1_000_000, unpacked_bytes=2_000_000)
 
 
-def items(name: str, content: bytes, limits: Limits = LIMITS) -> list[FileItem]:
+def items(
+    name: str, content: bytes, limits: Limits = LIMITS, language: str = "en"
+) -> list[FileItem]:
     """Read a whole file."""
     stream = io.BytesIO(content)
     found = detect_format(name, stream, limits)
-    return list(read(stream, found, language="en", limits=limits))
+    return list(read(stream, found, language=language, limits=limits))
 
 
 def facts(name: str, content: bytes | str) -> list[Fact]:

@@ -135,3 +135,23 @@ def test_no_word_of_a_text_is_lost(parts):
     )
     words = set(re.findall(r"\w{2,}", text))
     assert words <= set(re.findall(r"\w{2,}", kept))
+
+
+def test_menus_sidebars_and_footers_are_known_by_their_names_where_no_element_says_it():
+    page = """<body><div id="top-nav"><ul><li><a href="/">Home</a></li></ul></div>
+<div class="sidebar"><h3>More</h3><a href="/x">Membership</a> <a href="/y">Rooms</a></div>
+<div class="menu"><p>On Fridays there is fish, from the lake.</p></div>
+<div class="content"><h2>Can I pay by card?</h2><p>Yes, from 5 euros.</p></div>
+<div class="site-footer"><a href="/imprint">Imprint</a> of the library</div></body>"""
+
+    read = document("fees.html", page)
+
+    assert [fact.text for fact in read.facts] == [
+        "On Fridays there is fish, from the lake.",
+        "Yes, from 5 euros.",
+    ]
+    assert [fact.text for fact in read.left_out] == [
+        "- Home",
+        "Membership Rooms",
+        "Imprint of the library",
+    ]

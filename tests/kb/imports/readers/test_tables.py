@@ -16,6 +16,7 @@ from kb.imports.readers import (
     BadRow,
     Fact,
     FileItem,
+    GuessedEncoding,
     ImportFileError,
     SourceDocument,
     UnreadColumns,
@@ -100,6 +101,55 @@ def test_text_is_read_in_the_encoding_that_it_has(encoding):
     assert {fact.text for fact in read} == {
         "Die Gebühr für Überweisungen beträgt 3 Euro."
     }
+
+
+@pytest.mark.parametrize(
+    ("language", "encoding", "said"),
+    [
+        ("en", "cp1252", "Où est-ce ? À l'étage, près du café."),
+        ("sv", "cp1252", "Öppet på måndag, för både små och stora."),
+        (
+            "pl",
+            "cp1250",
+            "Karta kosztuje 4 zł. Biblioteka jest otwarta w każdą sobotę.",
+        ),
+        ("en", "cp1251", "Утерянная карта стоит четыреста рублей."),
+    ],
+)
+def test_a_short_text_is_read_by_the_page_of_windows_of_its_language(
+    language, encoding, said
+):
+    content = f"text\n{said}\n".encode(encoding)
+
+    _, fact = items("a.tsv", content, language=language)
+
+    assert fact.text == said
+
+
+@pytest.mark.parametrize(
+    ("declared", "encoding"),
+    [
+        ("ISO-8859-15", "iso8859-15"),
+        ("iso-8859-1", "cp1252"),
+        ("windows-1250", "cp1250"),
+    ],
+)
+def test_a_page_is_read_by_the_encoding_that_it_says(declared, encoding):
+    page = f'<meta charset="{declared}"><h1>Preise</h1><p>Für 4 € täglich.</p>'
+
+    (read_page,) = items("a.html", page.encode(encoding))
+
+    assert [fact.text for fact in read_page.facts] == ["Für 4 € täglich."]
+
+
+def test_what_a_page_says_of_its_encoding_counts_only_where_it_can_be():
+    for declared in ("utf-8", "hex", "klingon"):
+        page = f'<meta charset="{declared}"><h1>Preise</h1><p>Für 4 € täglich.</p>'
+
+        guessed, read_page = items("a.html", page.encode("cp1252"))
+
+        assert guessed == GuessedEncoding("cp1252")
+        assert [fact.text for fact in read_page.facts] == ["Für 4 € täglich."]
 
 
 def test_bad_rows_are_told_by_line_and_the_rest_is_read():
