@@ -101,8 +101,20 @@ SIGNALS: Mapping[str, SignalRow] = {
     "history_uncorrected": SignalRow(
         Gate.BOUNDARY, "Probability by similar past questions, before debiasing"
     ),
+    "history_bias_known": SignalRow(
+        Gate.BOUNDARY, "Debiasing: added to the score of known"
+    ),
+    "history_bias_unknown": SignalRow(
+        Gate.BOUNDARY, "Debiasing: added to the score of unknown"
+    ),
     "history_examples": SignalRow(
         Gate.BOUNDARY, "Past questions used as examples", Kind.COUNT
+    ),
+    "history_known_share": SignalRow(
+        Gate.BOUNDARY, "Share of these that the model knew"
+    ),
+    "asks_about_now": SignalRow(
+        Gate.BOUNDARY, "The question is about the present time", Kind.YES_NO
     ),
     "own_log_probability": SignalRow(
         Gate.BOUNDARY, "Mean log-probability of its own draft"

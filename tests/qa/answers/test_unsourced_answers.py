@@ -14,7 +14,7 @@ from qa.inference.policy_models import own_knowledge_fingerprint
 from qa.models import Answer, Policy
 from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.policies.services import activate, ensure_default_policy, new_version
-from tests.clients import rest_client
+from tests.clients import page_client, rest_client
 from tests.factories import make_entry, make_knowledge_base, make_user, put_in_force
 
 pytestmark = pytest.mark.django_db
@@ -88,6 +88,12 @@ def test_a_verified_entry_comes_before_what_the_model_knows(bundled_base):
         assert [step.name for step in steps] == order
         (own,) = [step for step in steps if step.name == "Own knowledge"]
         assert own.verdict == "Answered here"
+    for answer, said in (
+        (uncovered, "nothing in the knowledge base clearly answers the question"),
+        (first, "the knowledge base was not searched"),
+    ):
+        page = page_client(agent).get(reverse("answer", args=[answer.pk]))
+        assert said in page.content.decode()
     (hard,) = [s for s in waterfall(uncovered) if s.name == "Hard refusal"]
     assert (hard.state, hard.verdict) == ("none", "Nothing covers it, continued")
 
