@@ -134,6 +134,7 @@ _BY_SUFFIX = {
     ".markdown": Format.MARKDOWN,
     ".html": Format.HTML,
     ".htm": Format.HTML,
+    ".xhtml": Format.HTML,
     ".txt": Format.TEXT,
     ".text": Format.TEXT,
     ".pdf": Format.PDF,
@@ -143,6 +144,15 @@ _BY_SUFFIX = {
 NAMED = f"{', '.join(Format.labels[:-1])} or {Format.labels[-1]}"
 SUFFIXES = tuple(_BY_SUFFIX)  # the endings of file names that are understood
 
+_REMEDIES = {
+    **dict.fromkeys((".doc", ".odt", ".rtf", ".pages"), "save it as .docx"),
+    **dict.fromkeys((".xls", ".ods", ".numbers"), "save it as .xlsx"),
+    **dict.fromkeys((".ppt", ".pptx", ".odp", ".key", ".epub"), "save it as .pdf"),
+    **dict.fromkeys((".mht", ".mhtml", ".webarchive"), "save the page as .html"),
+    ".zip": "unpack it and choose the files in it",
+}
+_RTF = b"{\\rtf"
+_OLE = b"\xd0\xcf\x11\xe0"  # of Office before 2007, and around what has a password
 _ARCHIVE = b"PK\x03\x04"
 _ARCHIVES = (Format.DOCX, Format.XLSX)
 PACKED = {Format.PDF, *_ARCHIVES}
@@ -167,9 +177,14 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
     suffix = PurePath(name).suffix.lower()
     named = _BY_SUFFIX.get(suffix)
     if named is None:
+        remedy = _REMEDIES.get(suffix, f"take one of {', '.join(SUFFIXES)}")
         raise ImportFileError(
-            f"{name!r} ends in {suffix or 'nothing'}, which is not read; take one of "
-            f"{', '.join(SUFFIXES)}."
+            f"{name!r} ends in {suffix or 'nothing'}, which is not read; {remedy}."
+        )
+    if head.startswith((_RTF, _OLE)):
+        what = "RTF" if head.startswith(_RTF) else "of an old Office, or has a password"
+        raise ImportFileError(
+            f"{name!r} is {what}; save it as .docx or .xlsx, without a password."
         )
     if named not in _ARCHIVES and head.startswith(_ARCHIVE):
         raise ImportFileError(

@@ -152,6 +152,22 @@ def test_what_a_page_says_of_its_encoding_counts_only_where_it_can_be():
         assert [fact.text for fact in read_page.facts] == ["Für 4 € täglich."]
 
 
+@pytest.mark.parametrize(
+    ("name", "head", "said"),
+    [
+        ("a.odt", b"PK\x03\x04", "save it as .docx"),
+        ("a.pptx", b"PK\x03\x04", "save it as .pdf"),
+        ("a.zip", b"PK\x03\x04", "unpack it"),
+        ("a.xyz", b"text", "take one of .csv"),
+        ("a.txt", rb"{\rtf1\ansi A card costs 4 euros.}", "is RTF; save it as .docx"),
+        ("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1", "without a password"),
+    ],
+)
+def test_a_file_that_is_not_read_is_refused_with_what_to_save_it_as(name, head, said):
+    with pytest.raises(ImportFileError, match=re.escape(said)):
+        items(name, head)
+
+
 def test_bad_rows_are_told_by_line_and_the_rest_is_read():
     content = (
         'id,question,answer\n1,Why?,So.\n2,,So.\n3,Why not?,\n"4","How\nso?",So.\n'
