@@ -123,6 +123,7 @@ def test_a_short_text_is_read_by_the_page_of_windows_of_its_language(
 
     _, fact = items("a.tsv", content, language=language)
 
+    assert isinstance(fact, Fact)
     assert fact.text == said
 
 
@@ -139,6 +140,7 @@ def test_a_page_is_read_by_the_encoding_that_it_says(declared, encoding):
 
     (read_page,) = items("a.html", page.encode(encoding))
 
+    assert isinstance(read_page, SourceDocument)
     assert [fact.text for fact in read_page.facts] == ["Für 4 € täglich."]
 
 
@@ -149,6 +151,7 @@ def test_what_a_page_says_of_its_encoding_counts_only_where_it_can_be():
         guessed, read_page = items("a.html", page.encode("cp1252"))
 
         assert guessed == GuessedEncoding("cp1252")
+        assert isinstance(read_page, SourceDocument)
         assert [fact.text for fact in read_page.facts] == ["Für 4 € täglich."]
 
 
