@@ -2,9 +2,9 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
+from itertools import groupby, takewhile
 
 from kb.text.facts import split_into_facts
 
@@ -21,7 +21,17 @@ _EXCEPTS = re.compile(
     r"\b(?=[:,]| (?:for|that|if|when|für|bei)\b)",
     re.IGNORECASE,
 )
+_MIN_CONTENTS = 3  # lines that name headings
+_CONTENTS = re.compile(
+    r"(?:table of )?contents|(?:on|in) this (?:page|guide|document)|"
+    r"inhalt(?:sverzeichnis)?|auf dieser seite",
+    re.IGNORECASE,
+)
+_AROUND_HEADING = re.compile(
+    r"^\s*(?:[-*\u2022\u2013]\s+)?|(?:\t|[ .\u2026]{3,})\s*\d*\s*$"
+)
 _CAPTION = re.compile(r"(?:table|tabelle|tab\.) ?\d[\d.]{0,5}\b", re.IGNORECASE)
+_IN_A_SENTENCE = re.compile(rf"{_CAPTION.pattern}(?! *[:.)\u2013-])", re.IGNORECASE)
 # What programs write where nobody gave a title.
 _NO_TITLE = re.compile(
     r"(?:about:.*|untitled(?: document)?\W*\d*|unbenannt|(?:word )?document\W*\d*|"
@@ -53,7 +63,8 @@ def as_document(
     left_out: list[Fact] = []
     first = ""
     asked: dict[str, str] = {}
-    for block in _joined(_with_exceptions(with_questions(_marked(blocks, language)))):
+    marked = _captioned(with_questions(_marked(blocks, language)))
+    for block in _joined(_with_exceptions(marked)):
         if block.kind is Kind.HEADING:
             heading = _clean(" ".join(block.text.split()))[:_HEADING_LIMIT].strip()
             while path and path[-1][0] >= block.level:
@@ -103,10 +114,42 @@ def _marked(blocks: Iterable[Block], language: str) -> list[Block]:
         replace(block, kind=Kind.FURNITURE)
         if block.kind in prose and all(map(is_of_its_page, block.lines))
         else block
-        for block in blocks
+        for block in _without_contents([*blocks])
     ]
     found = list(_trimmed(found, language, from_end=False))
     return list(_trimmed(found[::-1], language, from_end=True))[::-1]
+
+
+def _without_contents(blocks: Sequence[Block]) -> list[Block]:
+    """Return the blocks with tables of contents marked: lines that name headings below."""
+    below: set[str] = set()
+    names_others = [False] * len(blocks)
+    for at in reversed(range(len(blocks))):
+        block = blocks[at]
+        if block.kind is Kind.HEADING:
+            below.add(_named(block.text))
+        elif block.kind in (Kind.PARAGRAPH, Kind.LIST):
+            names_others[at] = all(_named(line) in below for line in block.lines)
+    found = [*blocks]
+    for is_contents, run in groupby(range(len(blocks)), key=names_others.__getitem__):
+        places = [*run]
+        lead = blocks[places[0] - 1].text.strip() if places[0] else ""
+        is_led = _CONTENTS.fullmatch(lead.strip(" :")) is not None
+        count = sum(len(blocks[at].lines) for at in places)
+        if (
+            not is_contents
+            or count < _MIN_CONTENTS
+            or (lead[-1:] == ":" and not is_led)
+        ):
+            continue
+        for at in [places[0] - 1, *places] if is_led else places:
+            found[at] = replace(blocks[at], kind=Kind.FURNITURE)
+    return found
+
+
+def _named(line: str) -> str:
+    """Return a heading's words, without a bullet before and the number of a page behind."""
+    return " ".join(_AROUND_HEADING.sub("", line).split()).casefold()
 
 
 def _trimmed(
@@ -140,6 +183,26 @@ def _with_exceptions(blocks: Iterable[Block]) -> list[Block]:
     return found
 
 
+def _captioned(blocks: Iterable[Block]) -> list[Block]:
+    """Return the blocks with each caption above its table, also where all stand below."""
+    found = [
+        replace(block, kind=Kind.CAPTION)
+        if block.kind is Kind.PARAGRAPH and _CAPTION.match(block.text)
+        else block
+        for block in blocks
+    ]
+    kinds = [None, *(block.kind for block in found), None]
+    captions = [at for at, block in enumerate(found) if block.kind is Kind.CAPTION]
+    are_below = all(
+        kinds[at] is Kind.TABLE and not _IN_A_SENTENCE.match(found[at].text)
+        for at in captions
+    )
+    if are_below and any(kinds[at + 2] is not Kind.TABLE for at in captions):
+        for at in captions:
+            found[at - 1 : at + 1] = found[at], found[at - 1]
+    return found
+
+
 def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
     lead: Block | None = None
     for block in blocks:
@@ -163,8 +226,6 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
         if lead is not None:
             yield replace(lead, kind=Kind.PARAGRAPH)
             lead = None
-        if block.kind is Kind.PARAGRAPH and _CAPTION.match(block.text):
-            block = replace(block, kind=Kind.CAPTION)
         if block.kind is Kind.CAPTION or (
             block.kind is Kind.PARAGRAPH and block.text.rstrip().endswith(":")
         ):

@@ -207,7 +207,9 @@ def _merged(
     """
     found: dict[int, dict[int, Cell]] = {}
     last = max(rows)
-    left_over = len(rows) * MAX_COLUMNS  # areas do not overlap in a file that Excel wrote
+    left_over = (
+        len(rows) * MAX_COLUMNS
+    )  # areas do not overlap in a file that Excel wrote
     part = sheet.parent._archive.read(sheet._worksheet_path)
     for match in islice(_MERGED.finditer(part), _MAX_STACKED):
         area = match[1].decode("ascii")

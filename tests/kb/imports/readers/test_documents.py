@@ -320,6 +320,86 @@ def test_a_caption_above_a_table_introduces_it_in_any_format():
     ]
 
 
+@pytest.mark.parametrize("behind", ["", "\n\nAsk at the desk."])
+def test_captions_that_stand_below_their_tables_introduce_these(behind):
+    fees = "| Card | Fee |\n|---|---|\n| Gold | 72 |\n\nTable 1: fees"
+    limits = "| Card | Limit |\n|---|---|\n| Gold | 9 |\n\nTable 2: limits"
+
+    found = facts("a.md", f"{fees}\n\n{limits}{behind}")
+
+    assert [fact.text for fact in found][:2] == [
+        "Table 1: fees:\nCard | Fee\n--- | ---\nGold | 72",
+        "Table 2: limits:\nCard | Limit\n--- | ---\nGold | 9",
+    ]
+    about = "| Card | Fee |\n|---|---|\n| Gold | 72 |\n\nTable 1 is old."
+    assert len(facts("a.md", about)) == 2
+
+
+def test_a_table_of_contents_is_no_fact():
+    text = """# Guide
+
+Contents
+
+Your tenancy
+
+Paying your rent .......... 4
+
+Moving in ... 7
+
+## Your tenancy
+
+Pets allowed:
+
+- Dogs
+- Cats
+
+## Paying your rent
+
+Contents of the home are not insured.
+
+## Moving in
+
+Paying your rent
+
+### Dogs
+
+Two at most.
+
+### Cats
+
+Three at most.
+"""
+
+    read = document("guide.md", text)
+
+    assert [fact.text for fact in read.facts] == [
+        "Pets allowed:\n- Dogs\n- Cats",
+        "Contents of the home are not insured.",
+        "Paying your rent",
+        "Two at most.",
+        "Three at most.",
+    ]
+    assert [fact.text for fact in read.left_out][:2] == ["Contents", "Your tenancy"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Created by Ann Lee, last modified by Bo Ray on Jan 29, 2025",
+        "Created by Ann Lee on Nov 25, 2024",
+        "Home &gt; Help &gt; Water leaks",
+        "Home › Help › Water leaks",
+    ],
+)
+def test_where_a_page_stands_and_who_wrote_it_is_no_fact(line):
+    page = f"<h1>Leaks</h1><p>{line}</p><p>A leak is repaired in 7 days.</p>"
+
+    read = document("leaks.html", page)
+
+    assert [fact.text for fact in read.facts] == ["A leak is repaired in 7 days."]
+    assert len(read.left_out) == 1
+
+
 def test_an_entity_of_a_page_is_not_expanded(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("the secret")
