@@ -388,7 +388,7 @@ Three at most.
         "Created by Ann Lee, last modified by Bo Ray on Jan 29, 2025",
         "Created by Ann Lee on Nov 25, 2024",
         "Home &gt; Help &gt; Water leaks",
-        "Home › Help › Water leaks",
+        "Home &rsaquo; Help &rsaquo; Water leaks",
     ],
 )
 def test_where_a_page_stands_and_who_wrote_it_is_no_fact(line):
