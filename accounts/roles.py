@@ -160,6 +160,8 @@ def where_holder(least: Role, user: str, knowledge_base: str) -> Q:
     )
     anywhere = Q(**{f"{user}__in": holders(least)})
     only_there = Q(Exists(there), **{f"{user}__is_active": True})
+    # That there is somebody is said although it follows: few rows name one, and the
+    # database then looks at these alone.
     return Q(**{f"{user}__isnull": False}) & (anywhere | only_there)
 
 

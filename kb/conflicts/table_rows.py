@@ -27,14 +27,10 @@ def are_of_other_things(first: Statement, second: Statement) -> bool:
     one, other = _row(first.text), _row(second.text)
     if one is None or other is None or one.headings != other.headings:
         return False
-    pairs = [
-        (at, pair)
-        for at, pair in enumerate(zip(one.cells, other.cells, strict=False))
-        if pair[0] != pair[1]
-    ]
-    if not pairs:
+    pairs = enumerate(zip(one.cells, other.cells, strict=False))
+    at, unlike = next((x for x in pairs if x[1][0] != x[1][1]), (None, ()))
+    if at is None:
         return False
-    at, unlike = pairs[0]
     if at == 0:
         return True
     if first.document is None or first.document != second.document:

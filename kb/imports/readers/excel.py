@@ -207,9 +207,8 @@ def _merged(
     """
     found: dict[int, dict[int, Cell]] = {}
     last = max(rows)
-    left_over = (
-        len(rows) * MAX_COLUMNS
-    )  # areas do not overlap in a file that Excel wrote
+    # The areas of a file that Excel wrote do not overlap, so all have room in the sheet.
+    left_over = len(rows) * MAX_COLUMNS
     part = sheet.parent._archive.read(sheet._worksheet_path)
     for match in islice(_MERGED.finditer(part), _MAX_STACKED):
         area = match[1].decode("ascii")
