@@ -21,8 +21,9 @@ from qa.evaluation.activation import (
 )
 from qa.evaluation.models import SavedCase
 from qa.pipeline.gates import Reason
+from qa.policies.lacking import lacking
 from qa.policies.models import Policy
-from qa.policies.services import active_policy, lacking
+from qa.policies.services import active_policy
 from qa.policies.wording import REASONS
 
 from .versions import policy_rows
@@ -51,8 +52,6 @@ def activation(
         return _page(request, policy, site, reason=reason)
     text = f"{policy} decides every question of {policy.knowledge_base} now."
     messages.success(request, text)
-    if missing := lacking(policy):
-        messages.warning(request, missing)
     return redirect("admin:qa_policy_change", policy.pk)
 
 
@@ -99,6 +98,7 @@ def _page(
         # Once, as the page is opened: what can't be asked is not asked again and again.
         "asks_itself": check.state is CaseState.UNASKED
         and not (policy.is_active or is_part),
+        "lacking": lacking(policy),
         "is_blocked": is_blocked(policy, check),
         "reason": reason[:_MAX_REASON],
         "back": reverse("admin:qa_policy_change", args=[policy.pk]),

@@ -44,6 +44,7 @@ from qa.calibration.versions import Running, current_fingerprints
 from qa.calibration.wording_pages import preview
 from qa.pipeline.policy import CHOSEN, DECLARED, RetrievalTiming, Scope, Section
 from qa.policies import services
+from qa.policies.lacking import lacking
 from qa.policies.models import Policy, RefusalWording, self_calibrated
 
 
@@ -259,6 +260,24 @@ class PolicyAdmin(BaseAdmin):
         shown: HttpResponse = super().add_view(request, form_url, extra_context)
         return shown
 
+    def change_view(
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """Show a version, and what it asks for that is not there now."""
+        rows = Policy.objects.select_related("knowledge_base")
+        policy = rows.filter(pk=number_in(object_id) or 0).first()
+        is_shown = request.method == "GET" and self.has_view_permission(request, policy)
+        if policy and is_shown and (missing := lacking(policy)):
+            self.message_user(request, missing, messages.WARNING)
+        shown: HttpResponse = super().change_view(
+            request, object_id, form_url, extra_context
+        )
+        return shown
+
     def _let_choose(self, request: HttpRequest) -> HttpResponse:
         active = Policy.objects.filter(is_active=True)
         for base in KnowledgeBase.objects.exclude(
@@ -299,8 +318,6 @@ class PolicyAdmin(BaseAdmin):
         obj.pk, obj.version = made.pk, made.version
         message = f"{made} is made. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
-        if missing := services.lacking(made):
-            self.message_user(request, missing, messages.WARNING)
 
     def response_post_save_add(
         self, request: HttpRequest, obj: Policy

@@ -44,8 +44,8 @@ from qa.exceptions import PolicyNotFoundError
 from qa.pipeline.policy import CHOSEN, DECLARED
 from qa.pipeline.values import Calibration
 from qa.policies import services
+from qa.policies.lacking import lacking
 from qa.policies.models import Policy
-from qa.policies.services import lacking
 
 
 class CertificateSerializer(serializers.ModelSerializer[Certificate]):

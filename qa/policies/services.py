@@ -11,10 +11,9 @@ from django.db.models import Max
 
 from accounts.exceptions import NescioError
 from kb.documents.models import KnowledgeBase
-from probes.cards import CONFIDENCE_BY_KIND, ProbeKind
+from probes.cards import ProbeKind
 from probes.models import Probe
 from qa.exceptions import PolicyError
-from qa.pipeline.gates import CONFIDENCES
 from qa.pipeline.policy import (
     ALPHA_WITH_VERIFIER,
     DECLARED,
@@ -41,17 +40,6 @@ SCOPE_REMEDY = (
 )
 
 
-# What a timing reads activations by, and what there is without it.
-_READ_BY = {
-    RetrievalTiming.BOUNDARY: (
-        ProbeKind.BOUNDARY,
-        "evidence is looked for every time. Fit one: manage.py train boundary_probe.",
-    ),
-    RetrievalTiming.MONITORED: (
-        ProbeKind.DIRECTIONS,
-        "questions are kept and not answered. Fit some: manage.py train directions.",
-    ),
-}
 # What chooses a timing's thresholds.
 _COMPARED = "python -m studies cbdr_timing, from a checkout"
 _CHOSEN_BY = {
@@ -239,81 +227,6 @@ def own_knowledge_uncalibrated(policy: Policy) -> str:
         f"{policy} can't be activated: its thresholds for {timing} were calibrated for "
         f"{policy.calibrated_own_knowledge}, and {runs} is configured. {remedy}"
     )
-
-
-def lacking(policy: Policy) -> str:
-    """Return what a policy asks for and is not there, in words; "" where all is.
-
-    It is no error: what is not known is looked for, and what can't be monitored is kept
-    and answered later; what is on and idle decides nothing. Whether what is there fits the
-    language model, only loading it tells.
-    """
-    found = (_lacking_to_know(policy), _idle_abstention(policy), _seldom_used(policy))
-    return " ".join(filter(None, found))
-
-
-def _idle_abstention(policy: Policy) -> str:
-    """Return why abstention is on and refuses nothing by any probe, or by one of them."""
-    if not policy.abstention:
-        return ""
-    wanted = {
-        kind: getattr(policy, CONFIDENCES[signal])
-        for kind, signal in CONFIDENCE_BY_KIND.items()
-    }
-    if not any(wanted.values()):
-        return (
-            "Abstention is on and each of its minimum confidences is 0, so that it refuses "
-            "nothing: calibrate, or set one in a new version."
-        )
-    active = Probe.objects.filter(state=Probe.State.ACTIVE).values_list(
-        "kind", flat=True
-    )
-    missing = ", ".join(
-        kind for kind in wanted if wanted[kind] and kind not in {*active}
-    )
-    if not missing:
-        return ""
-    becomes = "shown" if policy.answer_without_probe else "refused"
-    return (
-        f"No probe of the kind {missing} is active, whose confidence it asks for: answers "
-        f"are {becomes} without it. Train one: manage.py train probe."
-    )
-
-
-# What judges or feeds an answer that a language model writes, and decides no entry's own.
-_OF_DRAFTS = ("abstention", "debias_verdict", "rerank")
-
-
-def _seldom_used(policy: Policy) -> str:
-    """Return what is on and has little to decide, since the model is seldom asked."""
-    idle = [DECLARED[name].label for name in _OF_DRAFTS if getattr(policy, name)]
-    if not (idle and policy.verification and has_verifier(policy.knowledge_base)):
-        return ""
-    if policy.min_entry_answer > policy.min_answerability:
-        return ""
-    return (
-        f"The language model is seldom asked: from a probability of "
-        f"{policy.min_entry_answer:g} on an entry is the answer, and below "
-        f"{policy.min_answerability:g} the question is refused. So there is little for "
-        f"{' and '.join(idle)} to decide; a lower minimum answerability lets it be asked."
-    )
-
-
-def _lacking_to_know(policy: Policy) -> str:
-    if policy.scope != Scope.ADAPTIVE:
-        return ""
-    if settings.LANGUAGE_SERVER_URL:
-        return (
-            "A language server answers, and what its model knows by itself nothing can "
-            "tell: questions are kept and not answered. Activate a version of the scope "
-            "knowledge_base."
-        )
-    timing = RetrievalTiming(policy.retrieval_timing)
-    kind, remedy = _READ_BY.get(timing, (None, ""))
-    active = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
-    if kind is None or active.exists():
-        return ""
-    return f"No {kind.value} probe is active: {remedy}"
 
 
 def _next_version(knowledge_base: KnowledgeBase, name: str) -> int:

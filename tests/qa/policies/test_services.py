@@ -7,11 +7,8 @@ from django.db import IntegrityError, transaction
 
 from kb.embedding.embedder import BUNDLED, load_embedder
 from kb.search import METHOD
-from probes.cards import ProbeKind
-from probes.services import promote, register
 from qa.exceptions import PolicyError
 from qa.models import Policy
-from qa.pipeline.policy import RetrievalTiming, Scope
 from qa.pipeline.staleness import current_calibration
 from qa.pipeline.values import Calibration
 from qa.policies.services import (
@@ -20,12 +17,9 @@ from qa.policies.services import (
     activate,
     active_policy,
     ensure_default_policy,
-    lacking,
     new_version,
 )
 from tests.factories import make_knowledge_base, make_user
-from tests.probes.direction_files import direction_probe_files, made_directions
-from tests.probes.probe_files import activation_files
 from tests.qa.answer_rows import make_self_calibration
 from tests.qa.pipeline.values import make_retrieval
 
@@ -60,45 +54,6 @@ def test_the_default_verdict_belongs_to_the_bundled_language_model(dtype):
 
     running = GroundedLanguageModel(model).fingerprint
     assert running in DEFAULTS_SET_FOR_LANGUAGE_MODEL.split()
-
-
-def test_what_an_adaptive_policy_lacks_is_told(policy, settings):
-    def version(timing: RetrievalTiming) -> Policy:
-        return new_version(
-            policy, by=None, scope=Scope.ADAPTIVE, retrieval_timing=timing
-        )
-
-    watched = version(RetrievalTiming.MONITORED)
-
-    assert "train boundary_probe" in lacking(version(RetrievalTiming.BOUNDARY))
-    assert "train directions" in lacking(watched)
-    assert lacking(version(RetrievalTiming.HISTORY)) == lacking(policy) == ""
-    promote(register(direction_probe_files(made_directions())).pk, "active", by=None)
-    assert lacking(watched) == ""
-    settings.LANGUAGE_SERVER_URL = "http://x"
-    assert "knowledge_base" in lacking(watched)
-    assert lacking(policy) == ""
-
-
-def test_what_is_on_and_decides_nothing_is_told(policy, settings):
-    settings.VERIFIER = "bundled"
-    policy = new_version(policy, by=None, verification=True)
-
-    def said(**changes: object) -> str:
-        return lacking(new_version(policy, by=None, **changes))
-
-    asked = {"min_answerability": 0.4, "abstention": True}
-    assert "each of its minimum confidences is 0" in said(**asked)
-    early = {**asked, "min_early_confidence": 0.5}
-    assert "kind early is active" in said(**early)
-    assert "answers are shown without it" in said(**early)
-    assert "are refused" in said(**early, answer_without_probe=False)
-    idle = said(debias_verdict=True, abstention=True, min_early_confidence=0.5)
-    assert "seldom asked: from a probability of 0.75" in idle
-    assert said(debias_verdict=True, min_answerability=0.4) == ""
-    assert said(debias_verdict=True, verification=False) == ""
-    promote(register(activation_files(ProbeKind.EARLY)).pk, "active", by=None)
-    assert said(**early) == ""
 
 
 def test_a_changed_language_model_makes_the_default_policy_stale(policy):
