@@ -111,8 +111,8 @@ def _usable_kinds() -> tuple[frozenset[str], str]:
         return frozenset(), str(error)
     if not isinstance(found, ActiveProbes):
         return frozenset(), ""
-    kinds = frozenset(each.kind for each in (*found.readers, *found.joints))
-    return kinds, " ".join(found.faults.values())
+    kinds = {each.kind for each in found.readers} | {each.kind for each in found.joints}
+    return frozenset(kinds), " ".join(found.faults.values())
 
 
 def _active(kinds: Collection[str]) -> list[Probe]:
