@@ -7,8 +7,8 @@ Language Inference", EMNLP 2016; late interaction as in Khattab and Zaharia, "Co
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, Self
 
 import torch
 from torch import nn
@@ -44,103 +44,119 @@ class Interaction(nn.Module):
             nn.Linear(_HIDDEN, 1),
         )  # fmt: skip
 
-    def forward(self, question: Side, entry: Side) -> torch.Tensor:
+    def forward(
+        self, question: Side, entry: Side, likeness: "Likeness"
+    ) -> torch.Tensor:
         """Return logits of shape (pairs,)."""
-        ours = functional.normalize(question.states, dim=-1)
-        theirs = functional.normalize(entry.states, dim=-1)
-        alike = ours @ theirs.transpose(1, 2)  # (pairs, question tokens, entry tokens)
-        both = question.mask[:, :, None] * entry.mask[:, None, :]
-        same = (question.ids[:, :, None] == entry.ids[:, None, :]).float() * both
         one = self.project(question.states)
         other = self.project(entry.states) + self.part(entry.parts)
         near = functional.normalize(one, dim=-1) @ functional.normalize(
             other, dim=-1
         ).transpose(1, 2)
-        aligned = (near + alike) * self.sharpness.exp() / 4 + (1 - both) * NEVER
-        best, exact = (alike * both).amax(2), same.amax(2)
-        best_back, exact_back = (alike * both).amax(1), same.amax(1)
-        compared = self._compared(
-            one, aligned.softmax(2) @ other, best, exact, question
-        )
-        back = self._compared(
-            other,
-            aligned.transpose(1, 2).softmax(2) @ one,
-            best_back,
-            exact_back,
-            entry,
-        )
-        facts = self._facts(question, entry, best, exact, best_back)
+        aligned = (near + likeness.alike) * self.sharpness.exp() / 4 + likeness.hidden
+        found = aligned.softmax(2) @ other
+        found_back = aligned.transpose(1, 2).softmax(2) @ one
         logits: torch.Tensor = self.sum_up(
             torch.cat(
                 [
-                    self._pooled(one, compared, best, exact, question),
-                    self._pooled(other, back, best_back, exact_back, entry),
-                    facts,
+                    self._summed_up(one, found, likeness.question, question),
+                    self._summed_up(other, found_back, likeness.entry, entry),
+                    self._facts(question, entry, likeness),
                 ],
                 1,
             )
         )
         return logits.squeeze(-1)
 
-    def _compared(
-        self,
-        own: torch.Tensor,
-        found: torch.Tensor,
-        best: torch.Tensor,
-        exact: torch.Tensor,
-        side: Side,
+    def _summed_up(
+        self, own: torch.Tensor, found: torch.Tensor, matched: "Matched", side: Side
     ) -> torch.Tensor:
-        telling = self.weights[side.ids]
+        """Compare each token with what it was aligned with: (pairs, 2 * hidden).
+
+        The mean by what matters, and the maximum.
+        """
+        best, exact, telling = matched.best, matched.exact, self.weights[side.ids]
         numbers = torch.stack([best, exact, telling, telling * (1 - exact)], -1)
         parts = [own, found, (own - found).abs(), own * found, numbers]
         compared: torch.Tensor = self.compare(torch.cat(parts, -1))
-        return compared
-
-    def _pooled(
-        self,
-        own: torch.Tensor,
-        compared: torch.Tensor,
-        best: torch.Tensor,
-        exact: torch.Tensor,
-        side: Side,
-    ) -> torch.Tensor:
-        """Return the mean by what matters, and the maximum: (pairs, 2 * hidden)."""
-        numbers = torch.stack([best, exact, self.weights[side.ids]], -1)
-        matters = self.matters(torch.cat([own, numbers], -1)).squeeze(-1)
-        share = (matters + (1 - side.mask) * NEVER).softmax(1)
-        mean = (share[:, :, None] * compared).sum(1)
-        most = (compared + ((1 - side.mask) * NEVER)[:, :, None]).amax(1)
+        matters = self.matters(torch.cat([own, numbers[..., :3]], -1)).squeeze(-1)
+        hidden = (1 - side.mask) * NEVER
+        share = (matters + hidden).softmax(1)
+        mean = (share[:, None] @ compared).squeeze(1)
+        most = (compared + hidden[:, :, None]).amax(1)
         return torch.cat([mean, most], 1)
 
-    def _facts(
-        self,
-        question: Side,
-        entry: Side,
-        best: torch.Tensor,
-        exact: torch.Tensor,
-        best_back: torch.Tensor,
-    ) -> torch.Tensor:
+    def _facts(self, question: Side, entry: Side, likeness: "Likeness") -> torch.Tensor:
         """Return features of the whole pair: (pairs, _FACTS)."""
+        best, exact = likeness.question.best, likeness.question.exact
         telling = self.weights[question.ids] * question.mask
         weight = telling.sum(1).clamp_min(1e-6)
-        mean = _mean(question.states, question.mask)
-        found = [_cosine(mean, _mean(entry.states, entry.mask))]
-        for part in range(PARTS):
-            mask = entry.mask * (entry.parts == part)
-            found += [
-                _cosine(mean, _mean(entry.states, mask)),
-                (mask.sum(1) > 0).float(),
-            ]
-        found += [
+        own = question.vectors[:, WHOLE]
+        found = [
             (telling * best).sum(1) / weight,
             (telling * exact).sum(1) / weight,
             (best + (1 - question.mask)).amin(1),
-            (best_back * entry.mask).sum(1) / entry.mask.sum(1),
+            (likeness.entry.best * entry.mask).sum(1) / entry.mask.sum(1),
             question.mask.sum(1) / MAX_QUESTION,
+            *((own * entry.vectors[:, at]).sum(1) for at in (WHOLE, ASKED)),
         ]
-        own = question.vectors[:, WHOLE]
-        found += [(own * entry.vectors[:, at]).sum(1) for at in (WHOLE, ASKED)]
-        return torch.stack(found, 1)
+        return torch.cat([likeness.of_parts, torch.stack(found, 1)], 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Matched:
+    """How well each token of one side is found on the other: (pairs, tokens).
+
+    Attributes:
+        best: The cosine of its state with the likest.
+        exact: 1 where the same token is there.
+    """
+
+    best: torch.Tensor
+    exact: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likeness:
+    """How alike the states of many pairs are, which is the same for every net.
+
+    Attributes:
+        alike: Cosines, (pairs, question tokens, entry tokens).
+        hidden: What keeps padding out of a softmax over these, 0 or `NEVER`.
+        of_parts: (pairs, 1 + 2 * PARTS): the cosine of the means of both sides, and for each part of
+            the entry that with its mean, and 1 where it has such a part.
+    """
+
+    alike: torch.Tensor
+    hidden: torch.Tensor
+    question: Matched
+    entry: Matched
+    of_parts: torch.Tensor
+
+    @classmethod
+    def between(cls, question: Side, entry: Side) -> Self:
+        ours = functional.normalize(question.states, dim=-1)
+        theirs = functional.normalize(entry.states, dim=-1)
+        alike = ours @ theirs.transpose(1, 2)
+        both = question.mask[:, :, None] * entry.mask[:, None, :]
+        same = (question.ids[:, :, None] == entry.ids[:, None, :]).float() * both
+        shown = alike * both
+        return cls(
+            alike,
+            (1 - both) * NEVER,
+            Matched(shown.amax(2), same.amax(2)),
+            Matched(shown.amax(1), same.amax(1)),
+            _of_parts(question, entry),
+        )
+
+
+def _of_parts(question: Side, entry: Side) -> torch.Tensor:
+    parts = (entry.parts[:, None] == torch.arange(PARTS)[:, None]).float()
+    masks = torch.cat([entry.mask[:, None], parts * entry.mask[:, None]], 1)
+    mean = _mean(question.states, question.mask[:, None])
+    cosines = functional.cosine_similarity(mean, _mean(entry.states, masks), dim=2)
+    of_each = torch.stack([cosines[:, 1:], masks[:, 1:].amax(2)], 2).flatten(1)
+    return torch.cat([cosines[:, :1], of_each], 1)
 
 
 class Tuned(nn.Module):
@@ -182,13 +198,11 @@ class Members(nn.Module):
 
     def each(self, question: Side, entry: Side) -> torch.Tensor:
         """Return each net's logits: (members, pairs)."""
-        return torch.stack([member(question, entry) for member in self.members])
+        likeness = Likeness.between(question, entry)
+        logits = [member(question, entry, likeness) for member in self.members]
+        return torch.stack(logits)
 
 
-def _mean(states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    total = (states * mask[:, :, None]).sum(1)
-    return total / mask.sum(1, keepdim=True).clamp_min(1.0)
-
-
-def _cosine(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    return functional.cosine_similarity(one, other, dim=1)
+def _mean(states: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
+    """Return the mean state by each mask of (pairs, masks, tokens): (pairs, masks, width)."""
+    return masks @ states / masks.sum(2, keepdim=True).clamp_min(1.0)

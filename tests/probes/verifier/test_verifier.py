@@ -164,7 +164,7 @@ def test_sentence_vectors_are_the_embedder_s_own(left_off):
 
 
 def test_padding_changes_nothing(reader):
-    network = new_network(reader).eval()
+    network = Members([new_network(reader)]).eval()
     asked = reader.question("How much is a card?")
     short = read(reader, "12 euros.")
     long = read(reader, "A card costs 12 euros. " * 8)
