@@ -8,7 +8,8 @@ from contextlib import AbstractContextManager
 try:
     from django.core import management
     from django.core.exceptions import ImproperlyConfigured
-    from django.db.utils import OperationalError
+    from django.db.utils import OperationalError, ProgrammingError
+    from psycopg.errors import UndefinedColumn, UndefinedTable
 except ModuleNotFoundError as missing:
     sys.exit(
         f"{missing.name} is not installed for {sys.executable}. `make venv` installs it; "
@@ -40,6 +41,14 @@ if __name__ == "__main__":
         sys.exit(
             f"The database did not answer: {error}. The embedded one runs while "
             "`make up` does; another one is named by DATABASE_URL."
+        )
+    except ProgrammingError as error:
+        is_old = isinstance(error.__cause__, UndefinedTable | UndefinedColumn)
+        if "--traceback" in sys.argv or not is_old:
+            raise
+        sys.exit(
+            f"The database has not all tables of this version ({str(error).splitlines()[0]}). Make "
+            "them, then run this again: manage.py migrate"
         )
     except ImproperlyConfigured as error:
         if "--traceback" in sys.argv:

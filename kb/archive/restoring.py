@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import ValidationError
 from django.db import DataError, IntegrityError, connection, transaction
 
 from accounts.exceptions import first_of
@@ -53,13 +54,20 @@ def restore_archive(
     path: Path,
     *,
     newcomers: Newcomers | None = None,
+    slug: str = "",
     dry_run: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Restored:
-    """Write what an archive holds, with its history, under new ids, and embed it."""
+    """Write what an archive holds, with its history, under new ids, and embed it.
+
+    Args:
+        slug: What the archive's only knowledge base is called here; "" as there.
+    """
     newcomers = newcomers or Newcomers()
     with open_archive(path) as archive:
         named = check_rows(archive, progress=progress)
+        if slug:
+            _rename(named, slug)
         with _contradictions_reported(), transaction.atomic():
             lock_until_commit("kb.restore")
             restored = _plan(archive, named, newcomers)
@@ -77,6 +85,23 @@ def _contradictions_reported() -> Iterator[None]:
         raise InvalidArchiveError(
             f"The archive contradicts itself, and nothing was restored: {error}"
         ) from error
+
+
+def _rename(named: Named, slug: str) -> None:
+    rows = named.rows[KnowledgeBase]
+    if len(rows) != 1:
+        raise InvalidArchiveError(
+            f"The archive holds {', '.join(rows) or 'no knowledge base'}: a new slug is "
+            "given to one only. Export that one (export_knowledge --knowledge-base)."
+        )
+    try:
+        KnowledgeBase._meta.get_field("slug").run_validators(slug)
+    except ValidationError as error:
+        raise InvalidArchiveError(
+            f"The slug {slug!r}: {' '.join(error.messages)}"
+        ) from error
+    for row in rows.values():
+        row["slug"] = slug
 
 
 def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
@@ -103,15 +128,19 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
         )
     files = archive.manifest.files
     return Restored(
-        knowledge_bases=tuple(named.rows[KnowledgeBase]),
+        knowledge_bases=_slugs(named),
         rows={name: facts.rows for name, facts in files.items()},
         new_users=tuple(new_users),
         new_groups=tuple(new_groups),
     )
 
 
+def _slugs(named: Named) -> tuple[str, ...]:
+    return tuple(row["slug"] for row in named.rows[KnowledgeBase].values())
+
+
 def _check_knowledge_bases(named: Named) -> None:
-    there = KnowledgeBase.objects.filter(slug__in=named.rows[KnowledgeBase])
+    there = KnowledgeBase.objects.filter(slug__in=_slugs(named))
     for knowledge_base in there:
         holds = (
             Entry.objects.filter(knowledge_base=knowledge_base).exists()
@@ -120,7 +149,7 @@ def _check_knowledge_bases(named: Named) -> None:
         if holds:
             raise InvalidArchiveError(
                 f"The knowledge base {knowledge_base.slug!r} holds knowledge already; "
-                "restore into an installation where it is empty or missing."
+                "restore where it is empty or missing, or under another slug (--slug)."
             )
 
 
@@ -215,7 +244,7 @@ def _write(
 def _write_knowledge_bases(named: Named) -> dict[str, int]:
     ids = {}
     for slug, row in named.rows[KnowledgeBase].items():
-        written, _ = KnowledgeBase.objects.get_or_create(slug=slug)
+        written, _ = KnowledgeBase.objects.get_or_create(slug=row["slug"])
         written.synonyms.all().delete()  # the archive's come in their place
         # An update, for the field itself sets the time of its creation.
         KnowledgeBase.objects.filter(pk=written.pk).update(**row)

@@ -4,8 +4,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
+
+from kb.archive.writing import Contents, write_archive
 
 pytestmark = pytest.mark.slow
 
@@ -29,6 +32,29 @@ def test_commands_of_the_apps_and_of_django_are_found():
     found = output_of("manage.py", "help", "--commands").split()
 
     assert {"export_knowledge", "ask", "up", "migrate"} <= set(found)
+
+
+@pytest.mark.parametrize("command", ["export_knowledge", "restore_knowledge"])
+@pytest.mark.django_db
+def test_a_database_without_tables_is_said_with_the_remedy(settings, tmp_path, command):
+    archive = tmp_path / "all.zip"
+    write_archive(archive, Contents())
+    # The one that every server has beside those that are made on it.
+    empty = urlsplit(settings.DATABASE_URL)._replace(path="/postgres").geturl()
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", command, str(archive)],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": empty, "NESCIO_SECRET_KEY": "k" * 50},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 1
+    assert "manage.py migrate" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_worker_loads_no_library_before_a_job_needs_it():

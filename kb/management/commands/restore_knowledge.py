@@ -21,6 +21,12 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="check it and write nothing"
         )
         parser.add_argument(
+            "--slug",
+            default="",
+            help="what the archive's only knowledge base is called here, for one beside "
+            "the one that it was made of",
+        )
+        parser.add_argument(
             "--create-users",
             action="store_true",
             help="make users that are not here, inactive and without a password",
@@ -49,6 +55,7 @@ class Command(BaseCommand):
             restored = restore_archive(
                 options["path"],
                 newcomers=newcomers,
+                slug=options["slug"],
                 dry_run=options["dry_run"],
                 progress=TenthLines(self.stdout.write),
             )

@@ -204,6 +204,40 @@ def test_an_empty_knowledge_base_of_the_name_is_filled(archive):
     assert KnowledgeBase.objects.get().entries.exists()
 
 
+def test_an_archive_is_restored_beside_its_own_knowledge_base(tmp_path):
+    fill(3, "cards")
+    path = tmp_path / "cards.zip"
+    exported(path, knowledge_base="cards")
+
+    restored = restore_archive(path, slug="cards-2")
+
+    assert restored.knowledge_bases == ("cards-2",)
+    first, second = (KnowledgeBase.objects.get(slug=s) for s in ("cards", "cards-2"))
+    for kept in ("entries", "documents", "synonyms"):
+        held = getattr(second, kept).count()
+        assert (kept, held) == (kept, getattr(first, kept).count())
+    assert second.entries.exists()
+    assert not second.entries.filter(pk__in=first.entries.values("pk")).exists()
+    refused(path, "under another slug")
+
+
+@pytest.mark.parametrize(
+    ("slug", "knowledge_base", "why"),
+    [("Not one", "cards", "'Not one'"), ("third", "", "cards, loans")],
+)
+def test_a_slug_that_can_not_be_given_is_refused(tmp_path, slug, knowledge_base, why):
+    fill(4, "cards")
+    fill(5, "loans")
+    path = tmp_path / "a.zip"
+    exported(path, knowledge_base=knowledge_base)
+    before = counts()
+
+    with pytest.raises(InvalidArchiveError, match=why):
+        restore_archive(path, slug=slug)
+
+    assert counts() == before
+
+
 def test_an_audience_of_other_people_is_refused(archive):
     Audience.objects.create(slug="finance", name="Finance", everyone=True)
 
