@@ -224,12 +224,15 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
             said = f"{before}A link to choose a password was mailed to {user.email}."
             self.message_user(request, said, messages.SUCCESS)
             return None
-        is_refused = settings.MAIL_URL and user.email
-        refused = f"The mail server took no mail to {user.email}."
+        refused = ""
+        if made.fault:
+            refused = f"No mail to {user.email}: the mail server {made.fault.said}."
+            if not made.fault.is_lasting:
+                refused += " A new link may be taken later."
         context = {
             **self.admin_site.each_context(request),
             "title": f"Link for {user}",
-            "said": before + (refused if is_refused else ""),
+            "said": before + refused,
             "use": f"Pass this link on to {user}, who chooses a password by it: once, "
             f"within {days_of_links()} days.",
             "secret": made.link,

@@ -24,6 +24,7 @@ from django.utils.http import urlsafe_base64_encode
 from accounts.acting import acting_for
 from accounts.authentication import ThrottledModelBackend
 from accounts.exceptions import ForbiddenError
+from accounts.mail import MailFault, fault_of
 from accounts.provider.pages import count_attempt
 from accounts.services import refuse_local_sign_in
 
@@ -42,6 +43,9 @@ class Invitation:
 
     link: str = field(repr=False)
     is_mailed: bool
+    fault: MailFault | None = (
+        None  # why the mail server did not take it, where one was asked
+    )
 
 
 def days_of_links() -> int:
@@ -71,8 +75,11 @@ def invite(user: User) -> Invitation:
     try:
         message.send()
     except (SMTPException, OSError) as error:
-        logger.warning("The mail server refused a link for user %d: %r", user.pk, error)
-        return Invitation(link=link, is_mailed=False)
+        fault = fault_of(error)
+        logger.warning(
+            "No link was mailed to user %d: the mail server %s", user.pk, fault.said
+        )
+        return Invitation(link=link, is_mailed=False, fault=fault)
     return Invitation(link=link, is_mailed=True)
 
 

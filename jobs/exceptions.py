@@ -15,6 +15,12 @@ class RetryableJobError(NescioError):
     code = "job_retryable"
 
 
+class MailRefusedError(NescioError):
+    """What a mail server refuses until the settings are corrected: not tried again."""
+
+    code = "mail_refused"
+
+
 class JobCancelledError(NescioError):
     """Someone asked for the job to stop; raised at the start of the next step."""
 

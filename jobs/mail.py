@@ -1,40 +1,37 @@
 """Mails that jobs send to users."""
 
 import logging
-from smtplib import SMTPException, SMTPRecipientsRefused
+from smtplib import SMTPException
 
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.core.mail import EmailMessage
 
-from jobs.exceptions import RetryableJobError
+from accounts.mail import fault_of
+from jobs.exceptions import MailRefusedError, RetryableJobError
 
 logger = logging.getLogger(__name__)
 
-_FOR_GOOD = 500  # SMTP's codes from here on; below, it may be tried again
-
 
 def mail_to(user: User, *, subject: str, body: str) -> bool:
-    """Send a mail; False, and logged, where the server refuses the address for good.
+    """Send a mail; False, and logged, where the server refuses that one for good.
 
     Raises:
-        RetryableJobError: The mail server did not accept it.
+        RetryableJobError: The mail server is down, or does not take it for now.
+        MailRefusedError: It will take no mail before the settings are corrected.
     """
     sender = settings.DEFAULT_FROM_EMAIL
     message = EmailMessage(subject, body, from_email=sender, to=[user.email])
     try:
         message.send()
-    except SMTPRecipientsRefused as error:
-        codes = [code for code, _ in error.recipients.values()]
-        if any(code < _FOR_GOOD for code in codes):  # a full box, or greylisting
-            raise RetryableJobError(
-                f"The mail server refused the address of user {user.pk} for now."
-            ) from error
-        # No reason to keep all others waiting.
-        logger.warning("The mail server refuses the address of user %d.", user.pk)
-        return False
     except (SMTPException, OSError) as error:
-        raise RetryableJobError(
-            f"The mail to user {user.pk} could not be sent: {error}"
-        ) from error
+        fault = fault_of(error)
+        said = f"The mail to user {user.pk} was not sent: the mail server {fault.said}."
+        if not fault.is_lasting:
+            raise RetryableJobError(said) from error
+        if fault.is_of_all:
+            raise MailRefusedError(said) from error
+        # No reason to keep all others waiting.
+        logger.warning(said)
+        return False
     return True

@@ -22,6 +22,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from accounts.mail import fault_of
 from integrations.events.alerts import note_alerts
 from integrations.events.models import Delivery, Endpoint, Event
 from integrations.events.payloads import body_for
@@ -214,5 +215,6 @@ def _mail_owner(endpoint: Endpoint) -> None:
             settings.DEFAULT_FROM_EMAIL,
             [owner.email],
         )
-    except (SMTPException, OSError):
-        logger.warning("The mail on it could not be sent.", exc_info=True)
+    except (SMTPException, OSError) as error:
+        said = fault_of(error).said
+        logger.warning("No mail on it was sent: the mail server %s", said)

@@ -1,0 +1,68 @@
+"""What a mail server's answer means: for whom it is, and whether to try again."""
+
+from dataclasses import dataclass
+from smtplib import (
+    SMTPAuthenticationError,
+    SMTPDataError,
+    SMTPException,
+    SMTPNotSupportedError,
+    SMTPRecipientsRefused,
+    SMTPResponseException,
+    SMTPSenderRefused,
+)
+from typing import Final
+
+from django.conf import settings
+
+_FOR_GOOD: Final = 500  # SMTP's codes from here on; below, it may be tried again
+_MAX_WORDS: Final = 200  # characters of the server's answer
+
+
+@dataclass(frozen=True, slots=True)
+class MailFault:
+    """Why a mail was not taken.
+
+    Attributes:
+        said: What the mail server does, without the address of whom the mail is for.
+        is_lasting: Sent again, it would be refused again.
+        is_of_all: So are all other mails.
+    """
+
+    said: str
+    is_lasting: bool
+    is_of_all: bool
+
+
+def fault_of(error: SMTPException | OSError) -> MailFault:
+    """Return what an error in sending a mail to one address means."""
+    if isinstance(error, SMTPRecipientsRefused):
+        # Of one address there is one; its words may repeat it.
+        code = min((code for code, _ in error.recipients.values()), default=0)
+        how = "for good" if code >= _FOR_GOOD else "for now"
+        said = f"refuses the address {how} ({code})"
+        return MailFault(said, is_lasting=code >= _FOR_GOOD, is_of_all=False)
+    if isinstance(error, SMTPNotSupportedError):
+        said = f"can't do what NESCIO_MAIL_URL asks for ({error}): correct it"
+        return MailFault(said, is_lasting=True, is_of_all=True)
+    if not isinstance(error, SMTPResponseException):
+        said = f"can't be reached, or broke off ({error})"
+        return MailFault(said, is_lasting=False, is_of_all=True)
+    answer = f"({error.smtp_code} {_words(error.smtp_error)})"
+    if error.smtp_code < _FOR_GOOD:
+        said = f"takes no mail for now {answer}"
+        return MailFault(said, is_lasting=False, is_of_all=True)
+    if isinstance(error, SMTPDataError):
+        said = f"refuses the mail for good {answer}"
+        return MailFault(said, is_lasting=True, is_of_all=False)
+    said = f"refuses every mail {answer}: correct NESCIO_MAIL_URL"
+    if isinstance(error, SMTPSenderRefused):
+        sender = settings.DEFAULT_FROM_EMAIL
+        said = f"refuses the sender {sender} {answer}: correct NESCIO_MAIL_FROM"
+    elif isinstance(error, SMTPAuthenticationError):
+        said = f"refuses the sign-in {answer}: correct NESCIO_MAIL_URL"
+    return MailFault(said, is_lasting=True, is_of_all=True)
+
+
+def _words(answer: bytes | str) -> str:
+    text = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
+    return " ".join(text.split())[:_MAX_WORDS]
