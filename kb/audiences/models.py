@@ -2,7 +2,7 @@ from typing import Self
 
 from django.contrib.auth.models import Group, User
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
 from accounts.people import AnyUser
 from accounts.roles import Role, has_role
@@ -58,3 +58,20 @@ class Audience(models.Model):
         if self == other or self.everyone or other.everyone:
             return self == other or self.everyone
         return not other.groups.exclude(pk__in=self.groups.values("pk")).exists()
+
+
+def where_belongs(user: str, audience: str) -> Q:
+    """Return the condition that the user whom a row names belongs to its audience.
+
+    Args:
+        user: The row's field or annotation that is the user's id.
+        audience: From the row to the audience, as in a lookup.
+    """
+    shared = Audience.groups.through.objects.filter(
+        audience=OuterRef(audience), group__user=OuterRef(user)
+    )
+    superusers = User.objects.filter(pk=OuterRef(user), is_superuser=True)
+    # What decides most rows by a join comes first.
+    return (
+        Q(**{f"{audience}__everyone": True}) | Q(Exists(shared)) | Q(Exists(superusers))
+    )

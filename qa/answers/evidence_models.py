@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, Prefetch, Q, Subquery
 from django.db.models.lookups import IsNull
 
 from accounts.people import AnyUser
+from kb.audiences.models import where_belongs
 from kb.entries.models import Entry, Revision, RevisionOutline
 from kb.types import Evidence
 
@@ -100,6 +101,17 @@ def withholds(viewer: AnyUser, answer: str) -> IsNull:
         _is_outside(viewer), answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
     )
     return IsNull(Subquery(cited.order_by().values("pk")[:1]), False)
+
+
+def where_withheld_from(user: str, answer: str) -> Q:
+    """Return the condition that a row's answer is withheld from the user whom it names."""
+    cited = AnswerEvidence.objects.filter(
+        answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
+    ).annotate(reader=OuterRef(user))
+    outside = ~where_belongs("reader", "entry__audience") | ~where_belongs(
+        "reader", "revision__audience"
+    )
+    return Q(Exists(cited.filter(outside, ~Q(answer__asker=OuterRef(user)))))
 
 
 def _is_outside(viewer: AnyUser) -> Q:

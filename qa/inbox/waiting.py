@@ -27,12 +27,14 @@ from django.db.models import (
 from django.db.models.functions import Coalesce
 
 from accounts.roles import Role, bases_of_role, where_holder
+from kb.audiences.models import where_belongs
 from kb.conflicts.models import Conflict
 from kb.documents.models import of_base_in_use
 from kb.enrichment.models import Proposal
 from kb.entries.models import Entry
 from kb.imports.models import Import
 from kb.tags.models import Tag
+from qa.answers.evidence_models import where_withheld_from
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.models import Gap
 from qa.inbox.models import InboxMark, Kind
@@ -83,7 +85,8 @@ class _Source:
     """A kind's rows: which wait, since when, in which knowledge base, and whose they are.
 
     `assignee` is the field of the row's own; without one a mark says it. `mine` is what
-    makes a row somebody's without being assigned.
+    makes a row somebody's without being assigned. `seen` is whether the user in a field of
+    the row may see it, beyond the role: by the audiences of what it shows.
     """
 
     rows: Callable[[Reader], QuerySet[Any]]
@@ -92,6 +95,7 @@ class _Source:
     mine: Callable[[Reader], Q]
     assignee: str = ""
     curators: bool = False
+    seen: Callable[[str], Q] = lambda _user: Q()
 
     @property
     def least(self) -> Role:
@@ -151,6 +155,7 @@ _SOURCES: Mapping[Kind, _Source] = {
         base="answer__knowledge_base",
         mine=lambda reader: Q(locked_by=reader.user) | Q(tag__in=reader.tags),
         assignee="assignee",
+        seen=lambda user: ~where_withheld_from(user, "answer"),
     ),
     Kind.CONFLICT: _Source(
         lambda reader: Conflict.objects.visible_to(reader.user).open(),
@@ -158,6 +163,10 @@ _SOURCES: Mapping[Kind, _Source] = {
         base="first__knowledge_base",
         mine=lambda reader: Q(first__owner=reader.user) | Q(second__owner=reader.user),
         curators=True,
+        seen=lambda user: (
+            where_belongs(user, "first__audience")
+            & where_belongs(user, "second__audience")
+        ),
     ),
     Kind.ENTRY: _Source(
         _due,
@@ -165,6 +174,7 @@ _SOURCES: Mapping[Kind, _Source] = {
         base="knowledge_base",
         mine=_tagged(),
         assignee="owner",
+        seen=lambda user: where_belongs(user, "audience"),
     ),
     Kind.PROPOSAL: _Source(
         lambda reader: Proposal.objects.visible_to(reader.user).undecided(),
@@ -172,6 +182,7 @@ _SOURCES: Mapping[Kind, _Source] = {
         base="knowledge_base",
         mine=lambda reader: Q(entry__owner=reader.user),
         curators=True,
+        seen=lambda user: where_belongs(user, "entry__audience"),
     ),
     Kind.GAP: _Source(
         lambda reader: Gap.objects.visible_to(reader.user).filter(state=Gap.State.OPEN),
@@ -236,7 +247,8 @@ def _marks(kind: Kind, rows: QuerySet[Any]) -> QuerySet[InboxMark]:
     row = rows.model._base_manager.filter(pk=OuterRef("subject"))
     marks = InboxMark.objects.filter(kind=kind, is_assigned=True)
     based = marks.annotate(base=Subquery(row.values(source.base)[:1]))
-    return based.filter(where_holder(source.least, "user", "base"))
+    seen = row.annotate(reader=OuterRef("user")).filter(source.seen("reader"))
+    return based.filter(Exists(seen), where_holder(source.least, "user", "base"))
 
 
 def _is_subject_of(marks: QuerySet[InboxMark]) -> Q:
@@ -264,7 +276,8 @@ def _assignee(kind: Kind, marks: QuerySet[InboxMark]) -> Any:
 
 def _has_holder(source: _Source) -> Q:
     """Whether the row's own assignee may still act on it."""
-    return where_holder(source.least, source.assignee, source.base)
+    holds = where_holder(source.least, source.assignee, source.base)
+    return holds & source.seen(source.assignee)
 
 
 def _is_held(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:

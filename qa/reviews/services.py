@@ -26,7 +26,7 @@ from kb.entries.wordings import (
     withdraw_question,
 )
 from kb.tags.models import Tag
-from qa.answers.evidence_models import AnswerEvidence
+from qa.answers.evidence_models import AnswerEvidence, where_withheld_from
 from qa.answers.models import Answer
 from qa.exceptions import InvalidReviewError, ReviewNotFoundError, ReviewStateError
 from qa.pipeline.verbatim import asks_the_same
@@ -69,11 +69,13 @@ def review_queue(user: User) -> QuerySet[Review]:
 
     One's own to begin with, then those of one's tags, then those that nobody is the
     expert of, then the others; of each kind second opinions, which another judgement
-    waits for, and what was skipped at the end. Who is no expert any more does not count.
+    waits for, and what was skipped at the end. Who is no expert any more, or may not read the answer, does
+    not count.
     """
     theirs = Tag.objects.of_expert(user).values("pk")
     with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
     is_assigned = where_holder(Role.SME, "assignee", "answer__knowledge_base")
+    is_assigned &= ~where_withheld_from("assignee", "answer")
     return (
         judgeable_by(user)
         .exclude(is_assigned & ~Q(assignee=user))

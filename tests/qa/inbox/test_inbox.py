@@ -19,6 +19,7 @@ from qa.inbox.models import InboxMark, Kind
 from qa.inbox.services import assign, count_waiting, read_inbox, snooze
 from qa.inbox.waiting import Scope, reader_of, waiting
 from qa.models import Gap, Review
+from qa.reviews.services import review_queue
 from tests.clients import page_client
 from tests.factories import (
     make_audience,
@@ -197,6 +198,45 @@ def test_who_lost_the_role_there_holds_nothing_back(curator):
 
     assert {kind for kind, _ in listed(curator)} >= {*kinds}
     assert listed(curator, scope=Scope.OTHERS) == []
+
+
+def test_who_lost_the_audience_holds_nothing_back(curator):
+    """What shows no entry, escalations and gaps that are open, every expert may see."""
+    ids = make_one_of_each(curator)
+    vault = make_audience("vault", groups=["vault"])
+    Entry.objects.update(audience=vault)
+    group, moved = vault.groups.get(), make_user(Role.CURATOR)
+    for user in (curator, moved):
+        user.groups.add(group)
+    kinds = [Kind.REVIEW, Kind.CONFLICT, Kind.ENTRY, Kind.PROPOSAL]
+    for kind in kinds:
+        assign(kind, ids[kind], to=moved, by=curator)
+    owned = make_entry("It is free.", state="in_review", audience=vault, owner=moved)
+    held = {(kind, ids[kind]) for kind in kinds} | {(Kind.ENTRY, owned.pk)}
+    assert not held & {*listed(curator)}
+    assert {*listed(curator, scope=Scope.OTHERS)} == held
+    assert not review_queue(curator).exists()
+
+    group.user_set.remove(moved)
+
+    assert held <= {*listed(curator)}
+    assert listed(curator, scope=Scope.OTHERS) == []
+    assert review_queue(curator).get().pk == ids[Kind.REVIEW]
+    moved.is_superuser = True
+    moved.save()
+    assert {*listed(curator, scope=Scope.OTHERS)} == held
+
+
+def test_who_asked_judges_what_rests_on_what_is_theirs_no_more(curator):
+    """One's own answers stay complete."""
+    vault = make_audience("vault", groups=["vault"])
+    curator.groups.add(vault.groups.get())
+    cited = make_entry("The limit is 900.", audience=vault)
+    asker = make_user(Role.SME)
+    answer = make_answer(asker, question="What is the limit?", cited=(cited,))
+    review = Review.objects.create(answer=answer, assignee=asker)
+
+    assert listed(curator, scope=Scope.OTHERS) == [(Kind.REVIEW, review.pk)]
 
 
 def test_nothing_is_assigned_to_who_may_not_see_it_or_not_do_it(curator):
