@@ -45,10 +45,17 @@ class Comment(models.Model):
 
 @transaction.atomic
 def add_comment(*, entry_id: int, by: User, text: str) -> Comment:
-    if not Entry.objects.readable_by(by).filter(pk=entry_id).exists():
+    entry = _readable(by, entry_id)
+    if entry is None:
         raise EntryNotFoundError(f"There is no entry {entry_id} that you may see.")
+    entry.knowledge_base.check_in_use()
     said = clean_text(text, field="comment", limit=COMMENT_LIMIT)
     return Comment.objects.create(entry_id=entry_id, author=by, text=said)
+
+
+def _readable(user: User, entry_id: int) -> Entry | None:
+    rows = Entry.objects.readable_by(user).filter(pk=entry_id)
+    return rows.select_related("knowledge_base").defer("search_vector").first()
 
 
 @transaction.atomic
@@ -56,12 +63,14 @@ def delete_comment(*, comment_id: int, by: User) -> dict[str, Any]:
     """Delete a comment of one's own, or as a curator any; return what `UNDO` takes."""
     entries = Entry.objects.readable_by(by).values("pk")
     rows = Comment.objects.filter(pk=comment_id, entry__in=entries)
-    comment = rows.select_for_update(of=("self",)).select_related("author").first()
+    fetched = rows.select_related("author", "entry__knowledge_base")
+    comment = fetched.select_for_update(of=("self",)).first()
     if comment is None or not comment.is_deletable_by(by):
         raise CommentNotFoundError(
             f"There is no comment {comment_id} that you may delete; its author and "
             "curators may."
         )
+    comment.entry.knowledge_base.check_in_use()
     noted = {
         "comment": comment.pk,
         "entry": comment.entry_id,
@@ -85,9 +94,10 @@ def undo_deletion(noted: Mapping[str, Any], by: User) -> None:
     Raises:
         ChangedSinceError: It is there, or its author was erased and it with them.
     """
-    entries = Entry.objects.readable_by(by).filter(pk=noted["entry"])
-    if not entries.exists():
+    entry = _readable(by, noted["entry"])
+    if entry is None:
         raise EntryNotFoundError("The entry is gone, or you may not see it any more.")
+    entry.knowledge_base.check_in_use()
     if Comment.objects.filter(pk=noted["comment"]).exists():
         raise ChangedSinceError("The comment is there again already.")
     author = User.objects.filter(pk=noted["author"]).first()

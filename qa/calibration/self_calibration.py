@@ -75,6 +75,7 @@ def set_settings(
     calibrates_itself: str,
     uses_evaluations: bool = False,
 ) -> SelfCalibrationSettings:
+    knowledge_base.check_in_use()
     kept = SelfCalibrationSettings(
         knowledge_base=knowledge_base,
         wrong_share_target=wrong_share_target,

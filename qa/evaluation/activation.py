@@ -145,6 +145,7 @@ def ask_cases(policy: Policy, *, by: User | None) -> Job:
 
     The active one's results tell what would change.
     """
+    policy.knowledge_base.check_in_use()
     active = active_policy(policy.knowledge_base)
     data = digest_of_cases(case for _, case in cases_of(policy.knowledge_base))
     if active != policy and _newest(active, data) is None:
@@ -183,6 +184,7 @@ def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Po
     """
     # Who saves a test case meanwhile waits: what was looked at is what is activated.
     KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+    policy.knowledge_base.check_in_use()
     check = check_of(policy)
     why = reason.strip()
     if is_blocked(policy, check):

@@ -101,7 +101,8 @@ def write_cases(
     """Save cases, all or none; see `check_cases` for what is refused."""
     refuse_elsewhere(by, knowledge_base.pk, Role.SME)
     # Who saves at the same time waits: the bound holds.
-    KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
+    rows = KnowledgeBase.objects.select_for_update(no_key=True)
+    rows.get(pk=knowledge_base.pk).check_in_use()
     there = check_cases(cases, knowledge_base=knowledge_base, by=by)
     groups = _known_groups(cases, by)
     entries = _known_entries(cases, knowledge_base, by)

@@ -154,6 +154,7 @@ def _open(escalation_id: int, by: User) -> Escalation:
     )
     if found is None or not has_role_in(by, Role.SME, found.answer.knowledge_base_id):
         raise EscalationNotFoundError(f"There is no escalation {escalation_id}.")
+    found.answer.knowledge_base.check_in_use()
     if not found.is_open:
         raise EscalationClosedError(
             f"Escalation {escalation_id} is {found.get_state_display()} already."

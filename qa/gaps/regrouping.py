@@ -263,6 +263,7 @@ def _locked(gap_ids: Collection[int], by: User) -> list[Gap]:
     for missing in sorted(set(gap_ids).difference(gap.pk for gap in gaps)):
         raise GapNotFoundError(f"There is no gap {missing}.")
     for gap in gaps:
+        gap.knowledge_base.check_in_use()
         if gap.state != Gap.State.OPEN:
             raise GapClosedError(
                 f"Gap {gap.pk} is {gap.get_state_display()}; reopen it first."

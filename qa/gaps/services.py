@@ -299,6 +299,7 @@ def _lock(gap_id: int, by: User) -> Gap:
     gap = locked.filter(pk=gap_id).first()
     if gap is None:
         raise GapNotFoundError(f"There is no gap {gap_id}.")
+    gap.knowledge_base.check_in_use()
     return gap
 
 

@@ -2,6 +2,7 @@ from dataclasses import fields
 from enum import StrEnum
 from typing import Any, Self
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
@@ -9,6 +10,7 @@ from django.utils.functional import cached_property
 
 from accounts.models import optional_user
 from kb.documents.models import KnowledgeBase
+from kb.exceptions import KnowledgeBaseArchivedError
 from qa.pipeline.gates import Reason
 from qa.pipeline.policy import DECLARED, RetrievalTiming, Scope, default
 from qa.pipeline.policy import Policy as PolicyValue
@@ -165,6 +167,14 @@ class RefusalWording(models.Model):
 
     def __str__(self) -> str:
         return self.text[:80]
+
+    def clean(self) -> None:
+        base = KnowledgeBase.objects.filter(pk=self.knowledge_base_id).first()
+        try:
+            if base:
+                base.check_in_use()
+        except KnowledgeBaseArchivedError as error:
+            raise ValidationError(str(error)) from error
 
 
 class PolicyActivationQuerySet(models.QuerySet["PolicyActivation"]):

@@ -113,10 +113,19 @@ def basis(knowledge_base: KnowledgeBase, source: Policy | None = None) -> Policy
 def new_version(
     policy: Policy, *, by: AbstractBaseUser | None, **changes: object
 ) -> Policy:
+    """Make an inactive version as a person wants it; see `make_version`."""
+    policy.knowledge_base.check_in_use()
+    return make_version(policy, by=by, **changes)
+
+
+def make_version(
+    policy: Policy, *, by: AbstractBaseUser | None, **changes: object
+) -> Policy:
     """Make an inactive version from `policy` with some values set otherwise.
 
     It is not calibrated unless the changes say so, and a certificate stays with the
-    version that earned it.
+    version that earned it. Of an archived knowledge base, too: what a probe's replacement
+    changes has to fit when it is in use again.
     """
     fields: dict[str, Any] = {name: getattr(policy, name) for name in _COPIED} | changes
     name = str(fields["name"])
@@ -285,7 +294,10 @@ def roll_back(policy: Policy, *, by: AbstractBaseUser | None) -> Policy:
         PolicyError: `policy` is not active any more, or nothing decided before it.
     """
     with transaction.atomic():
-        KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+        base = KnowledgeBase.objects.select_for_update().get(
+            pk=policy.knowledge_base_id
+        )
+        base.check_in_use()
         if not Policy.objects.filter(pk=policy.pk, is_active=True).exists():
             raise PolicyError(
                 f"{policy} does not decide any more; look at which version does."

@@ -18,6 +18,7 @@ from django.utils import timezone
 from accounts.people import person_name
 from accounts.roles import Role, where_holder
 from accounts.undo import undoes
+from kb.documents.models import of_base_in_use
 from kb.entries.models import Entry
 from kb.entries.wordings import (
     allow_question,
@@ -36,6 +37,7 @@ from .judgements import GRADES, Judgement, apply_judgement
 from .second_opinions import ask_for_second_opinion, take_back_second_opinion
 
 UNDO: Final = "qa.review"
+_BASE: Final = "answer__knowledge_base"
 _TRIED = 20  # of the queue's first, where others take from it at the same time
 
 
@@ -74,10 +76,11 @@ def review_queue(user: User) -> QuerySet[Review]:
     """
     theirs = Tag.objects.of_expert(user).values("pk")
     with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
-    is_assigned = where_holder(Role.SME, "assignee", "answer__knowledge_base")
+    is_assigned = where_holder(Role.SME, "assignee", _BASE)
     is_assigned &= ~where_withheld_from("assignee", "answer")
     return (
         judgeable_by(user)
+        .filter(of_base_in_use(_BASE))
         .exclude(is_assigned & ~Q(assignee=user))
         .annotate(
             nearness=Case(
@@ -96,7 +99,7 @@ def review_queue(user: User) -> QuerySet[Review]:
 def take_next(by: User) -> Review | None:
     """Hold the first review of the queue; one that `by` holds already comes first."""
     held = Review.objects.held_at(timezone.now()).visible_to(by).filter(locked_by=by)
-    mine = held.order_by("pk").first()
+    mine = held.filter(of_base_in_use(_BASE)).order_by("pk").first()
     if mine is not None:
         return mine
     ids = review_queue(by).values_list("pk", flat=True)
@@ -260,6 +263,7 @@ def _locked(review_id: int, by: User) -> Review:
     found = rows.select_related("answer__knowledge_base").filter(pk=review_id).first()
     if found is None:
         raise ReviewNotFoundError(f"There is no review {review_id}.")
+    found.answer.knowledge_base.check_in_use()
     return found
 
 

@@ -38,7 +38,7 @@ from qa.inference.monitored_writer import SteeredWriter
 from qa.inference.policy_models import own_knowledge_fingerprint
 from qa.pipeline.policy import RetrievalTiming, default
 from qa.policies.models import Policy
-from qa.policies.services import activate, new_version
+from qa.policies.services import activate, make_version
 from qa.training.held_out import figure
 from qa.training.labelled_questions import LabelledQuestion
 from qa.training.probe import OnProgress, new_card
@@ -210,7 +210,7 @@ def apply_threshold(probe: Probe, *, by: User | None) -> list[Policy]:
     runs = own_knowledge_fingerprint(RetrievalTiming.MONITORED)
     return [
         activate(
-            new_version(
+            make_version(
                 policy,
                 by=by,
                 min_token_confidence=threshold,

@@ -24,7 +24,7 @@ from qa.answers.models import Answer
 from qa.exceptions import RetrainingNotFoundError, RetrainingStateError
 from qa.pipeline.gates import CONFIDENCES
 from qa.policies.models import Policy
-from qa.policies.services import activate, new_version
+from qa.policies.services import activate, make_version
 from qa.reviews.models import Review
 from qa.training.models import Retraining, RetrainingStep
 
@@ -68,7 +68,7 @@ def recalibrate(
         set_for = policy.calibrated_probes
         if set_for and champion.fingerprint not in set_for:
             continue
-        made = new_version(
+        made = make_version(
             policy,
             by=by,
             is_calibrated=policy.is_calibrated,

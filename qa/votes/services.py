@@ -11,6 +11,7 @@ from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from accounts.roles import Role, has_role_in
+from kb.documents.models import KnowledgeBase
 from kb.entries.models import Entry
 from kb.entries.wordings import confirm_question, withdraw_question
 from kb.text import cleaning as spreadsheet_cells
@@ -53,12 +54,14 @@ def vote(
         InvalidVoteError: A text or a reason does not fit.
         EntryNotShownError: The entry was not shown beside a refusal.
     """
-    answer = Answer.objects.filter(pk=answer_id).first()
+    rows = Answer.objects.select_related("knowledge_base")
+    answer = rows.filter(pk=answer_id).first()
     if answer is None or not (
         answer.asker_id == user.pk
         or has_role_in(user, Role.SME, answer.knowledge_base_id)
     ):
         raise AnswerNotFoundError(f"There is no answer {answer_id}.")
+    answer.knowledge_base.check_in_use()
     if answer.outcome in (Answer.Outcome.PENDING, Answer.Outcome.FAILED):
         raise AnswerPendingError(
             f"Question {answer_id} is not decided yet; vote when there is an outcome."
@@ -158,6 +161,7 @@ def _reasons_beside_entry(of: Vote) -> list[str]:
 
 def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
     """Mark votes as dealt with; return how many were open."""
+    _check_in_use(votes)
     return votes.filter(handled_at__isnull=True).update(
         handled_at=timezone.now(), handled_by=by
     )
@@ -165,9 +169,17 @@ def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
 
 def reopen_votes(votes: QuerySet[Vote]) -> int:
     """Open votes again; return how many had been dealt with."""
+    _check_in_use(votes)
     return votes.filter(handled_at__isnull=False).update(
         handled_at=None, handled_by=None
     )
+
+
+def _check_in_use(votes: QuerySet[Vote]) -> None:
+    bases = votes.order_by().values("answer__knowledge_base")
+    archived = KnowledgeBase.objects.archived().filter(pk__in=bases).first()
+    if archived:
+        archived.check_in_use()
 
 
 def _check_answering(answer: Answer, entry: int, user: User, *, is_up: bool) -> None:

@@ -1,9 +1,11 @@
 """An archived knowledge base is only read: not asked, not written, with nothing to be done."""
 
+from collections.abc import Callable
 from datetime import timedelta
 from io import StringIO
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import call_command
 from django.urls import reverse
@@ -11,12 +13,14 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry
 from accounts.roles import Role
+from accounts.undo import ChangedSinceError
 from jobs.models import Job
 from jobs.run import run_job
 from jobs.services import enqueue
 from kb.conflicts.finding import count_pending
 from kb.documents.knowledge_bases import archive_knowledge_base
 from kb.entries.bulk import Action, BulkChange, change_visible
+from kb.entries.comments import Comment, add_comment, delete_comment, undo_deletion
 from kb.entries.states import erase_entry, retire_entry
 from kb.exceptions import KnowledgeBaseArchivedError
 from kb.models import Entry, FollowedSource, KnowledgeBase
@@ -24,6 +28,26 @@ from kb.sources.services import check_due
 from kb.synonyms.services import add_synonym
 from kb.upkeep import undoing
 from kb.upkeep.reminders import remind
+from qa.evaluation.saved_cases import save_case
+from qa.gaps import services as gaps
+from qa.gaps.escalations import escalate
+from qa.models import (
+    Escalation,
+    Gap,
+    Policy,
+    PolicyActivation,
+    RefusalWording,
+    Review,
+    Vote,
+)
+from qa.policies.services import (
+    activate,
+    ensure_default_policy,
+    make_version,
+    new_version,
+)
+from qa.reviews.services import take_next
+from qa.votes.services import vote
 from tests.factories import (
     make_audience,
     make_curator,
@@ -33,6 +57,7 @@ from tests.factories import (
     make_staff,
     make_user,
 )
+from tests.qa.answer_rows import make_answer
 from workers.registry import HANDLERS
 
 pytestmark = pytest.mark.django_db
@@ -149,6 +174,107 @@ def test_what_is_archived_is_neither_written_nor_asked(api, method, address, bod
     assert error["code"] == "knowledge_base_archived"
     assert REMEDY in error["message"]
     assert (list(Entry.objects.values()), Job.objects.count()) == before
+
+
+def test_nobody_works_on_what_is_archived(api):
+    """Each is done while it is in use, and refused when it is not."""
+    entry, boss = make_entry(), make_user(Role.ADMIN)
+    base = entry.knowledge_base
+    asker = make_user()
+    answer, other = (make_answer(asker, question=f"Is it {n}?") for n in (1, 2))
+    voted = vote(other.pk, user=boss, is_up=False)
+    assert voted is not None
+    gap = Gap.objects.create(
+        knowledge_base=base, question="Is it free?", vector=[1.0] * 384,
+        first_seen=timezone.now(), last_seen=timezone.now(),
+    )  # fmt: skip
+    review = Review.objects.create(answer=answer)
+    escalation = escalate(answer.pk, user=asker)
+    made = new_version(ensure_default_policy(base), by=boss, alpha=0.7)
+    client = api(boss)
+    comment = add_comment(entry_id=entry.pk, by=boss, text="Ask Olga.")
+    gone = delete_comment(comment_id=comment.pk, by=boss)
+    kept = add_comment(entry_id=entry.pk, by=boss, text="Ask Carla.")
+    dismissed = gaps.dismiss(gap.pk, by=boss, reason="None of ours.")
+    before = Gap.objects.get(pk=gap.pk)
+    reopened, noted = gaps.reopen_undoably(gap.pk, by=boss)
+    assert (dismissed.state, before.state) == ("dismissed", "dismissed")
+    archive()
+    there = [
+        list(model.objects.order_by("pk").values())
+        for model in (Comment, Vote, Gap, Review, Escalation, Policy, PolicyActivation)
+    ]
+
+    for method, path, body in (
+        ("put", f"answers/{answer.pk}/vote", {"rating": "down"}),
+        ("put", f"answers/{other.pk}/vote", {"rating": None}),
+        ("put", f"votes/{voted.pk}/handled", None),
+        ("post", f"gaps/{gap.pk}/dismiss", {"reason": "None of ours."}),
+        ("put", f"reviews/{review.pk}/lock", None),
+        ("post", f"escalations/{escalation.pk}/close", {"reason": "Ours no more."}),
+        ("post", "policies", {"name": "new", "based_on": made.pk, "alpha": 0.6}),
+        ("post", f"policies/{made.pk}/activate", {"reason": "It is better."}),
+        ("post", f"policies/{made.pk}/roll-back", None),
+        ("post", f"policies/{made.pk}/test-cases", None),
+        ("patch", f"{BASES[8:]}/cards/self-calibration", {"wrong_share_target": 20}),
+    ):
+        refused = getattr(client, method)(f"/api/v1/{path}", body, format="json")
+        assert refused.status_code == 409, (path, refused.content)
+        assert REMEDY in refused.json()["error"]["message"], path
+    acts: tuple[Callable[[], object], ...] = (
+        lambda: add_comment(entry_id=entry.pk, by=boss, text="Ask Eva."),
+        lambda: delete_comment(comment_id=kept.pk, by=boss),
+        lambda: undo_deletion(gone, boss),
+        lambda: save_case(
+            "Is it free?", knowledge_base=base, expects_answer=False, entries=(),
+            asker=boss, by=boss,
+        ),
+        lambda: RefusalWording(knowledge_base=base, language="en", text="No.").clean(),
+    )  # fmt: skip
+    for act in acts:
+        with pytest.raises((KnowledgeBaseArchivedError, ValidationError), match=REMEDY):
+            act()
+    with pytest.raises(ChangedSinceError, match=REMEDY):
+        gaps.undo_changes({"rows": [noted]}, boss)
+    assert reopened.state == "open"
+
+    assert take_next(boss) is None
+    assert there == [
+        list(model.objects.order_by("pk").values())
+        for model in (Comment, Vote, Gap, Review, Escalation, Policy, PolicyActivation)
+    ]
+
+
+def test_pages_of_what_is_archived_are_read_and_offer_nothing(client):
+    entry, boss = make_entry(), make_staff(Role.ADMIN)
+    answer = make_answer(boss, question="Is it free?", cited=(entry,))
+    add_comment(entry_id=entry.pk, by=boss, text="Ask Olga.")
+    client.force_login(boss)
+    pages = [reverse("answer", args=[answer.pk]), reverse("entry", args=[entry.pk])]
+    before = [client.get(page).content.decode() for page in pages]
+    archive()
+
+    after = [client.get(page).content.decode() for page in pages]
+
+    for offered in ('id="vote-up"', 'id="comment-text"', "Delete the comment"):
+        assert any(offered in page for page in before), offered
+        assert not any(offered in page for page in after), offered
+    for page in after:
+        assert "is archived." in page
+    assert "Ask Olga." in after[1]
+
+
+def test_a_probe_that_takes_anothers_place_changes_what_is_archived(api):
+    """Else the thresholds would not fit when it is in use again."""
+    policy = ensure_default_policy(make_knowledge_base())
+    archive()
+
+    made = make_version(Policy.objects.get(pk=policy.pk), by=None, min_confidence=0.6)
+    activate(made, by=None)
+
+    assert Policy.objects.get(is_active=True) == made
+    with pytest.raises(KnowledgeBaseArchivedError, match=REMEDY):
+        new_version(made, by=None, min_confidence=0.7)
 
 
 def test_no_file_is_imported_into_what_is_archived(api):

@@ -101,7 +101,7 @@ def test_a_mail_server_that_was_down_for_long_gets_it_all_the_same(asker, settin
 
 def test_an_address_that_is_refused_for_good_gets_no_second_mail(asker, settings):
     settings.MAIL_URL = "smtp://localhost"
-    settings.EMAIL_BACKEND = "tests.jobs.test_mail.Refusing"
+    settings.EMAIL_BACKEND = "tests.accounts.test_invitations.Knowing"
     tell(asker)
 
     job = run("qa.mail_notice")
