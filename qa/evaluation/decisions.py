@@ -8,7 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from qa.evaluation.cases import LabelledAnswer
-from qa.pipeline.gates import CONFIDENCES, NEAREST_OBSTACLE, SIGNALS, Gate, switches
+from qa.pipeline.gates import (
+    CONFIDENCES,
+    NEAREST_OBSTACLE,
+    QUESTION_RATIO,
+    SIGNALS,
+    Gate,
+    switches,
+)
 from qa.pipeline.policy import Policy, Scope
 from qa.pipeline.replay import (
     EVIDENCE,
@@ -33,6 +40,7 @@ _HELD = dict.fromkeys(
         *EVIDENCE,
         *(name for name, row in SIGNALS.items() if row.comparison),
         NEAREST_OBSTACLE,
+        QUESTION_RATIO,
     )
 )
 # Of these it matters whether they were asked for, whatever came of it.
@@ -125,7 +133,11 @@ class Table(Columns):
         passed = np.array([passes_hard_gate(self, policy) for policy in outer.values()])
         alike: dict[tuple[object, ...], list[int]] = {}
         unread = ~is_measured(self, "readable")
-        distances = np.sort(self.values["question_distance"][unread])
+        ratio = self.values[QUESTION_RATIO]
+        distances = np.where(np.isnan(ratio), self.values["question_distance"], ratio)[
+            unread
+        ]
+        distances.sort()
         for number, policy in enumerate(policies):
             # A word-for-word answer heeds alpha too, if only where it is that small.
             covered = int(np.searchsorted(distances, policy.alpha))

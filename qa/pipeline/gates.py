@@ -80,6 +80,7 @@ class Decision:
 
 DISAGREEING = "disagreeing_sources"
 NEAREST_OBSTACLE = "nearest_obstacle"
+QUESTION_RATIO = "question_ratio"
 NOT_COMPARED = "sources_not_compared"
 COMPETING = "competing_entries"
 EARLY = "early_confidence"
@@ -147,6 +148,11 @@ SIGNALS: Mapping[str, SignalRow] = {
     "same_words": SignalRow(
         Gate.VERBATIM, "Same question, word for word", Kind.YES_NO,
         comparison=_IS, limit=1.0, missing=Missing.FAILS,
+    ),
+    # Stored where it is not the distance above: of the question's own words that is 0.
+    QUESTION_RATIO: SignalRow(
+        Gate.VERBATIM, "Distance ÷ confidence of the entry that it is asked of",
+        is_shown=False,
     ),
     "distance_over_confidence": SignalRow(
         Gate.HARD_REFUSAL, "Best evidence: distance ÷ confidence",

@@ -9,7 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .gates import EARLY, NEAREST_OBSTACLE, SIGNALS, Gate, deciding_signals
+from .gates import (
+    EARLY,
+    NEAREST_OBSTACLE,
+    QUESTION_RATIO,
+    SIGNALS,
+    Gate,
+    deciding_signals,
+)
 from .hard_gate import obstacle_limit
 from .policy import Policy, RetrievalTiming, Scope
 from .rules import Mask, Measured, Values
@@ -146,8 +153,12 @@ def _fails(gate: Gate, measured: Measured, policy: Policy) -> Mask:
 
 
 def _is_verbatim(measured: Measured, policy: Policy) -> Mask:
-    """Tell what a verified entry answers word for word; its distance is its ratio."""
-    is_near = measured.value("question_distance") < policy.alpha
+    """Tell what a verified entry answers word for word, and hard refusal lets pass."""
+    ratio = measured.value(QUESTION_RATIO)
+    # Where none is stored, the distance is the ratio.
+    is_near = (ratio < policy.alpha) | (
+        (ratio != ratio) & (measured.value("question_distance") < policy.alpha)
+    )
     is_on = policy.verbatim_distance > 0
     return is_on & is_near & (_fails(Gate.VERBATIM, measured, policy) ^ True)
 

@@ -18,7 +18,7 @@ from kb.text.vocabulary import OPPOSITES, ORDERING
 from kb.text.words import tokens
 from kb.types import Evidence
 
-from .gates import Gate, judge
+from .gates import QUESTION_RATIO, Gate, judge
 from .policy import Policy
 from .values import Question, Retrieval, VerbatimMatch
 
@@ -47,6 +47,8 @@ def match_verbatim(
         "question_distance": distance,
         "same_words": float(_asks_for(texts, shown)) if shown else None,
     }
+    if shown and distance != shown.ratio:  # what another alpha is held against
+        values[QUESTION_RATIO] = shown.ratio
     found = match[1] if match else None
     return VerbatimMatch(found, judge(Gate.VERBATIM, values, policy).signals)
 

@@ -25,6 +25,7 @@ any_signals = st.fixed_dictionaries(
         "verified_ratio": st.none() | _bound,
         "unverified_ratio": st.none() | _bound,
         "question_distance": st.none() | _bound,
+        "question_ratio": _bound,
         "same_words": st.none() | _flag,
         "readable": st.none() | _flag,
         "answer_characters": st.none() | st.sampled_from((0.0, 7.0)),

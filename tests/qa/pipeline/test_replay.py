@@ -120,7 +120,8 @@ def test_what_an_enforced_gate_left_unmeasured_is_never_made_up(
 ) -> None:
     found = make_retrieval(*pieces)  # type: ignore[arg-type]
     before = policies[0]
-    after = replace(policies[1], alpha=before.alpha)  # the verbatim tier heeds it
+    # Of what a larger one would have let match, nothing was logged.
+    after = replace(policies[1], alpha=min(before.alpha, policies[1].alpha))
     logged = _outcome(found, generation, before, confidence)
     really = _outcome(found, generation, after, confidence)
 
@@ -139,6 +140,24 @@ def test_the_same_words_beyond_alpha_are_no_match_in_a_replay_either() -> None:
 
     assert not outcome.answered
     assert replay(_flat(outcome), shadow).outcome is not Played.ANSWERED
+
+
+def test_the_same_words_beyond_a_smaller_alpha_are_no_match_in_a_replay() -> None:
+    """Of the question's own words the logged distance is 0, however far the entry is."""
+    near = make_evidence("Cards are made of plastic.", distance=0.3)
+    far = make_evidence(distance=0.8, question="What does a card cost?")
+    logged = make_policy(alpha=0.85, verbatim_distance=0.35)
+
+    outcome = _outcome(make_retrieval(near, far), make_generation(), logged)
+
+    assert outcome.answered
+    signals = _flat(outcome)
+    assert (signals["question_distance"], signals["question_ratio"]) == (0.0, 0.8)
+    assert replay(signals, logged).outcome is Played.ANSWERED
+    smaller = replace(logged, alpha=0.7)
+    assert replay(signals, smaller).outcome is Played.UNKNOWN
+    before = {k: v for k, v in signals.items() if k != "question_ratio"}
+    assert replay(before, smaller).outcome is Played.ANSWERED  # as it was logged
 
 
 def test_of_an_answer_that_was_ended_early_the_rest_is_unknown() -> None:
