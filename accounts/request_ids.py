@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 NONE = "-"
+_NAMED = "nescio_request_id"  # of an error
 
 _current: ContextVar[str] = ContextVar("request_id", default=NONE)
 
@@ -15,8 +16,16 @@ def current_request_id() -> str:
 
 @contextmanager
 def named(request_id: str) -> Iterator[None]:
+    """Name what is logged meanwhile, and an error that leaves it: it is logged outside."""
     token = _current.set(request_id)
     try:
         yield
+    except Exception as error:
+        vars(error).setdefault(_NAMED, request_id)
+        raise
     finally:
         _current.reset(token)
+
+
+def request_id_of(error: BaseException | None) -> str:
+    return str(vars(error).get(_NAMED, NONE)) if error else NONE

@@ -21,10 +21,11 @@ from django.shortcuts import render
 
 from accounts.exceptions import DiskFullError, NescioError
 from accounts.request_ids import NONE as NO_REQUEST
-from accounts.request_ids import current_request_id, named
+from accounts.request_ids import current_request_id, named, request_id_of
 from nescio import disk
 
 HEADER = "X-Request-ID"
+_IN_META = "nescio.request_id"
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -39,6 +40,7 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         given = request.headers.get(HEADER, "")
         name = given if _PLAIN.fullmatch(given) else uuid.uuid4().hex
+        request.META[_IN_META] = name
         with named(name):
             response = self._get_response(request)
         response[HEADER] = name
@@ -96,8 +98,18 @@ class ResponseFilter(logging.Filter):
 
 
 class RequestIdFilter(logging.Filter):
+    """Names a line's request, also where it is logged behind the request's or job's end.
+
+    There Django says that it answered by an error, and Celery that a job failed.
+    """
+
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = current_request_id()
+        found = current_request_id()
+        if found == NO_REQUEST:
+            meta = getattr(getattr(record, "request", None), "META", {})
+            error = record.exc_info[1] if record.exc_info else None
+            found = meta.get(_IN_META) or request_id_of(error)
+        record.request_id = found
         return True
 
 

@@ -98,7 +98,16 @@ def test_a_request_gets_an_id_and_a_strange_one_is_not_taken_over(client):
     assert "\n" not in strange["X-Request-ID"]
 
 
-def test_log_lines_carry_the_requests_id(client, monkeypatch):
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("/api/v1/answers", "Internal Server Error"),
+        ("/api/v1/answers/1", "Not Found"),
+        ("/api/v1/gaps", "Forbidden"),
+        ("/api/v1/entries?page=none", "Bad Request"),
+    ],
+)
+def test_log_lines_carry_the_requests_id(client, monkeypatch, address, said):
     monkeypatch.setattr(AnswerViewSet, "get_queryset", raising(ValueError("x")))
     lines = io.StringIO()
     handler = logging.StreamHandler(lines)
@@ -109,11 +118,11 @@ def test_log_lines_carry_the_requests_id(client, monkeypatch):
     logger.addHandler(handler)
 
     try:
-        client.get("/api/v1/answers", headers={"x-request-id": "seen-8"})
+        client.get(address, headers={"x-request-id": "seen-8"})
     finally:
         logger.removeHandler(handler)
 
-    assert "django.request [seen-8]: Internal Server Error" in lines.getvalue()
+    assert f"django.request [seen-8]: {said}" in lines.getvalue()
 
 
 @pytest.mark.parametrize("address", ["/admin/kb/entry/add/", "/"])

@@ -23,6 +23,7 @@ from tests.workers.conftest import System
 from tests.workers.processes import ROOT, WORKER, Process
 
 pytestmark = [pytest.mark.system, pytest.mark.django_db(transaction=True)]
+_FAILED = "raised unexpected"  # what Celery logs behind the end of a job
 
 
 def count(n: int, pause: float = 0.02, **options) -> Job:
@@ -66,16 +67,32 @@ def test_a_job_that_is_retried_keeps_the_request_that_started_it(system: System)
     with named("of-a-request"):
         job = enqueue("kb.import", {"import": 0})
     detach(began)
-    wait_until(lambda: is_done(job))
+    wait_until(lambda: is_done(job) and system.log().count(_FAILED) == 1)
     assert job.origin == {"request_id": "of-a-request", "traceparent": trace}
     once = system.log().count("[of-a-request]")
 
     with named("of-another"):
         retry(job.pk, by=make_user(Role.ADMIN))
-    wait_until(lambda: is_done(job) and job.state == "failed")
+    wait_until(lambda: is_done(job) and system.log().count(_FAILED) == 2)
 
+    assert job.state == "failed"
     assert system.log().count("[of-a-request]") == 2 * once > 0
     assert "[of-another]" not in system.log()
+
+
+def test_every_line_of_a_job_that_fails_has_its_id(system: System):
+    system.start()
+    with named("of-a-request"):
+        job = enqueue("kb.import", {"import": 0})
+    wait_until(lambda: is_done(job) and _FAILED in system.log())
+
+    lines = system.log().splitlines()
+    failed = [line for line in lines if str(job.pk) in line]
+    (ended,) = [line for line in lines if _FAILED in line]
+
+    assert job.state == "failed"
+    assert failed
+    assert all("[of-a-request]" in line for line in [*failed, ended])
 
 
 def test_a_worker_of_one_queue_leaves_the_others_to_theirs(system: System, effects):
