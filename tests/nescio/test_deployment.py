@@ -112,6 +112,8 @@ def test_clients_reach_the_web_server_through_a_proxy_that_buffers_alone(service
     proxy = (COMPOSED / "proxy.conf").read_text()
     for line in ("proxy_request_buffering on;", "client_body_timeout", "limit_conn "):
         assert line in proxy
+    # As the web server reads at the default: what is too large gets its own answer.
+    assert f"client_max_body_size {2 * settings.IMPORT_MAX_MIB + 1}m;" in proxy
     trusted = services["web"]["environment"]["NESCIO_PROXIES"]
     assert trusted == "${NESCIO_PROXIES:-1}"
 
