@@ -1,5 +1,6 @@
 """What readers take and give: formats of files, limits, and the facts in a file."""
 
+import codecs
 import zipfile
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -156,9 +157,10 @@ _OLE = b"\xd0\xcf\x11\xe0"  # of Office before 2007, and around what has a passw
 _ARCHIVE = b"PK\x03\x04"
 _ARCHIVES = (Format.DOCX, Format.XLSX)
 PACKED = {Format.PDF, *_ARCHIVES}
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What a text may hold below the space: tab, line ends, form feed, escape of old terminals.
 _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
+_CONTROLS = {*_CONTROL.decode()}
 
 
 def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
@@ -198,7 +200,7 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
                 f"{name!r} is no {named.label} by its content"
                 f"{f', but {found.label}' if found else ''}; give it the right ending."
             )
-    elif not head.startswith(_UTF_16) and head.translate(None, _CONTROL) != head:
+    elif not utf_16_of(head) and head.translate(None, _CONTROL) != head:
         raise ImportFileError(
             f"{name!r} holds bytes that are no text; if it is one, save it as UTF-8."
         )
@@ -246,6 +248,25 @@ def _check_size(stream: IO[bytes], limits: Limits) -> None:
             f"The file has {size:,} bytes and may have {limits.file_bytes:,}; split it, "
             "or raise NESCIO_IMPORT_MAX_MIB."
         )
+
+
+def utf_16_of(head: bytes) -> str:
+    """Return the name of the UTF-16 that a text is in by its first bytes; "" for none.
+
+    By its mark, or where at least half of its characters, and no other bytes, have a zero
+    on one and the same side, as Latin letters have, and none is a control character.
+    """
+    if head.startswith(_UTF_16_MARKS):
+        return "utf-16"
+    head = head[: len(head[:HEAD_BYTES]) // 2 * 2]
+    for name, zeros, others in (
+        ("utf-16-le", head[1::2], head[::2]),
+        ("utf-16-be", head[::2], head[1::2]),
+    ):
+        if 2 * zeros.count(0) >= len(zeros) > 0 and 0 not in others:
+            text = codecs.getincrementaldecoder(name)("replace").decode(head)
+            return "" if _CONTROLS & {*text} or "\ufffd" in text else name
+    return ""
 
 
 def _packed_format(head: bytes, named: Format) -> Format | None:

@@ -11,12 +11,13 @@ from charset_normalizer import from_bytes
 
 from .blocks import Block, Kind, bullet
 from .documents import as_document
-from .formats import ImportFileError, SourceDocument
+from .formats import ImportFileError, SourceDocument, utf_16_of
 
 _SAMPLE_BYTES = 256 * 1024
-# Code pages of DOS and of old Macintoshes, for which the few letters of a short table that
-# a spreadsheet saved are easily taken.
+# Code pages of DOS, of old Macintoshes and of HP's terminals, for which the few letters of a
+# short table that a spreadsheet saved are easily taken.
 _UNLIKELY = [
+    "hp_roman8",
     *(f"cp{page}" for page in (437, 737, 775, *range(850, 870), 1125)),
     *(
         f"mac_{name}"
@@ -73,8 +74,8 @@ def detect_encoding(stream: IO[bytes], language: str) -> tuple[str, bool]:
     sample = stream.read(_SAMPLE_BYTES)
     if sample.startswith(codecs.BOM_UTF8):
         return "utf-8-sig", False
-    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "utf-16", False
+    if utf_16 := utf_16_of(sample):
+        return utf_16, False
     if _decodes(sample, "utf-8"):
         return "utf-8", False
     declared = _declared(sample)

@@ -18,8 +18,10 @@ from kb.imports.readers import (
     FileItem,
     GuessedEncoding,
     ImportFileError,
+    Limits,
     SourceDocument,
     UnreadColumns,
+    detect_format,
 )
 from kb.imports.readers.excel import shown
 from kb.text.layout import written_out
@@ -91,7 +93,16 @@ def test_what_is_no_list_of_questions_is_a_bad_row(value, why):
 
 
 @pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "iso8859-15"]
+    "encoding",
+    [
+        "utf-8",
+        "utf-8-sig",
+        "utf-16",
+        "utf-16-le",
+        "utf-16-be",
+        "cp1252",
+        "iso8859-15",
+    ],
 )
 def test_text_is_read_in_the_encoding_that_it_has(encoding):
     text = "text\n" + "Die Gebühr für Überweisungen beträgt 3 Euro.\n" * 3
@@ -142,6 +153,26 @@ def test_a_page_is_read_by_the_encoding_that_it_says(declared, encoding):
 
     assert isinstance(read_page, SourceDocument)
     assert [fact.text for fact in read_page.facts] == ["Für 4 € täglich."]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_its_mark_is_told_by_the_zeros_of_latin_letters(encoding):
+    limits = Limits(file_bytes=2**20, unpacked_bytes=2**20)
+    text = "text\nDie Gebühr beträgt 3 €, “sofort”.\n"
+
+    for latin in (text, "Wer zahlt? " * 1_000):
+        content = io.BytesIO(latin.encode(encoding))
+        assert detect_format("a.csv", content, limits) == "csv"
+    for other in (
+        "Утерянная карта стоит четыреста рублей.".encode(encoding),
+        "a\0b\0".encode(encoding),
+        "ab\x01cd".encode(encoding),
+        b"\0" * 100,
+        b"a\0" * 50 + b"\0a" * 50,
+        b"PNG\0\0\0\rIHDR" * 20,
+    ):
+        with pytest.raises(ImportFileError, match="save it as UTF-8"):
+            detect_format("a.csv", io.BytesIO(other), limits)
 
 
 def test_what_a_page_says_of_its_encoding_counts_only_where_it_can_be():
