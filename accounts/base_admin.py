@@ -22,7 +22,9 @@ from django.db.models import (
     Model,
     QuerySet,
 )
+from django.forms import SplitDateTimeField
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils.text import capfirst
 from unfold import decorators
 from unfold.admin import ModelAdmin
 from unfold.views import ChangeList
@@ -221,7 +223,12 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         if db_field.name in self.get_autocomplete_fields(request):
             select = _SelectMultiple if db_field.many_to_many else _Select
             options["widget"] = select(db_field, self.admin_site)
-        return super().formfield_for_dbfield(db_field, request, **options)
+        field = super().formfield_for_dbfield(db_field, request, **options)
+        if isinstance(field, SplitDateTimeField):
+            # Its label is of both boxes, and names neither.
+            for box, part in zip(field.widget.widgets, ("date", "time"), strict=True):
+                box.attrs["aria-label"] = f"{capfirst(field.label)}: {part}"
+        return field
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         """Take from an address no more than the fields can show; Django takes any text."""

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from textwrap import wrap
 from typing import Any
 
 from qa.answers.wording import GATES, time_in_words
@@ -22,14 +23,19 @@ _COLOURS = ("#2f9a91", "#c27a12", "#d4564a", "#5b83d6", "#9a6fd0", "#6f8a2f", "#
 _GOOD, _WARN, _BAD, _PLAIN = _COLOURS[:4]
 _OUTCOMES = {"answered": _GOOD, "refused": _WARN, "failed": _BAD}
 _TICKS = "#8b8f98"
-_LABEL_LENGTH = 30
+_LABEL_LENGTH = 22  # characters of a line: on a phone more are cut off
+_LINE_REM, _BETWEEN_REM, _AXIS_REM, _MIN_REM = 0.95, 0.5, 2.5, 9.0
 
 Series = tuple[str, str, Callable[[Step], float | None]]
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart of `kind` "bar" or "line" as the library's JSON, and its table."""
+    """A chart of `kind` "bar" or "line" as the library's JSON, and its table.
+
+    Attributes:
+        height: In rem; None for the usual one.
+    """
 
     title: str
     summary: str
@@ -38,6 +44,7 @@ class Chart:
     options: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    height: float | None = None
 
 
 def volume_chart(traffic: Traffic, step: str) -> Chart:
@@ -74,9 +81,16 @@ def decided_chart(traffic: Traffic) -> Chart:
     whole = max(1, traffic.questions)
     rows = [(decided_by(each), each.answers) for each in traffic.decided]
     bars = [_OUTCOMES[each.outcome] for each in traffic.decided]
+    labels = [_label_lines(name) for name, _ in rows]
+    longest = max(map(len, labels), default=0)  # every bar takes as much as the highest
     data = {
-        "labels": [_label_lines(name) for name, _ in rows],
-        "datasets": [_bar("questions", bars, [count for _, count in rows])],
+        "labels": labels,
+        "datasets": [
+            {
+                **_bar("questions", bars, [count for _, count in rows]),
+                "maxBarThickness": 24,
+            }
+        ],
     }
     return Chart(
         "Answered and refused, by gate and reason",
@@ -86,6 +100,7 @@ def decided_chart(traffic: Traffic) -> Chart:
         json.dumps(_options(is_sideways=True, has_legend=False)),
         ("decided", "questions", "share"),
         tuple((name, f"{count:,}", percent(count / whole)) for name, count in rows),
+        max(_MIN_REM, len(labels) * (longest * _LINE_REM + _BETWEEN_REM) + _AXIS_REM),
     )
 
 
@@ -229,9 +244,9 @@ def _options(
     *, is_stacked: bool = False, is_sideways: bool = False, has_legend: bool = True
 ) -> dict[str, Any]:
     def axis(*, has_lines: bool) -> dict[str, Any]:
+        ticks = {"color": _TICKS, "maxRotation": 0, "autoSkipPadding": 16}
         # Each bar has a name of its own; moments and numbers may be left out.
-        padding = 0 if is_sideways and not has_lines else 16
-        ticks = {"color": _TICKS, "maxRotation": 0, "autoSkipPadding": padding}
+        ticks["autoSkip"] = has_lines or not is_sideways
         return {"stacked": is_stacked, "ticks": ticks, "grid": {"display": has_lines}}
 
     labels = {"color": _TICKS, "boxWidth": 12, "boxHeight": 12}
@@ -252,7 +267,4 @@ def _options(
 
 def _label_lines(name: str) -> list[str]:
     """Return a label in lines that leave room for bars: what decided, then why."""
-    return [
-        line if len(line) <= _LABEL_LENGTH else f"{line[: _LABEL_LENGTH - 1]}…"
-        for line in name.split(": ")
-    ]
+    return [line for part in name.split(": ") for line in wrap(part, _LABEL_LENGTH)]

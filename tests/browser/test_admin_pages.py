@@ -31,6 +31,15 @@ NO_PAGES = re.compile(
 )
 FIRST_ROWS = {"entry_id": Entry, "user_id": User, "id": User, "pk": Policy}
 
+# What is typed into and has no name but the words that vanish then. Django's boxes above the
+# two lists of permissions are named by a sign.
+UNNAMED = """() => [...document.querySelectorAll("input, select, textarea")]
+    .filter(each => !["hidden", "submit", "button"].includes(each.type))
+    .filter(each => each.checkVisibility() && !each.closest(".selector-filter"))
+    .filter(each => !each.ariaLabel && !each.getAttribute("aria-labelledby"))
+    .filter(each => ![...each.labels ?? []].some(label => label.textContent.trim()))
+    .map(each => `${each.name || each.id} has no name`)"""
+
 pytestmark = pytest.mark.slow
 
 
@@ -109,9 +118,11 @@ def test_every_page_of_the_admin_is_accessible_on_every_screen(make_desk, boss, 
         for _, address in shown:
             page.goto(origin + address)
             wide = page.evaluate("document.documentElement.scrollWidth")
-            found[f"{address} {width} {scheme}"] = violations(page, context) + (
-                [f"{wide} pixels wide"] if wide > width else []
-            )
+            found[f"{address} {width} {scheme}"] = [
+                *violations(page, context),
+                *page.evaluate(UNNAMED),
+                *([f"{wide} pixels wide"] if wide > width else []),
+            ]
             context = BESIDE_MENU
 
     assert len(opened) > 120

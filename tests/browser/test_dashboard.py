@@ -11,7 +11,9 @@ from accounts.roles import Role
 from accounts.services import alerts_of
 from qa.dashboard.counting import count_days
 from qa.models import Answer
+from qa.pipeline.gates import Gate, Reason
 from qa.policies.services import ensure_default_policy
+from qa.policies.wording import REASONS
 from tests.browser.conftest import choose_by_typing, make_signed_up, violations
 from tests.factories import make_knowledge_base
 from tests.qa.answer_rows import make_answer
@@ -43,6 +45,55 @@ def test_the_dashboard_says_what_gates_in_shadow_and_models_do(
     expect(models.get_by_role("row").last).to_contain_text("Language model: bundled")
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+_REFUSED = (
+    (Gate.HARD_REFUSAL, Reason.NOT_ENTITLED),
+    (Gate.ENTRY, Reason.NOT_ANSWERED),
+    (Gate.SOFT_REFUSAL, Reason.MODEL_DECLINED),
+    (Gate.SOFT_REFUSAL, Reason.MALFORMED_OUTPUT),
+    (Gate.SOFT_REFUSAL, Reason.UNSUPPORTED),
+    (Gate.ABSTENTION, Reason.LOW_CONFIDENCE),
+)
+# The lines that a chart drew, by bar, and where the bars begin.
+_DRAWN = """element => {
+    const { scales } = Chart.getChart(element);
+    const { ticks, left, right } = scales.y;
+    const context = element.getContext("2d");
+    context.font = Chart.helpers.toFont(scales.y.options.ticks.font).string;
+    const widths = ticks.flatMap(tick => tick.label.map(line => context.measureText(line).width));
+    return { bars: ticks.length, lines: ticks.map(tick => tick.label.join(" ")),
+             room: right - left - Math.max(...widths),
+             height: scales.y.height / ticks.reduce((most, tick) => Math.max(most, tick.label.length), 0) / ticks.length };
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_every_gate_and_reason_of_the_dashboard_is_named_whole(
+    make_desk, knowledge, width
+):
+    asker = User.objects.get(username="agent")
+    for gate, reason in _REFUSED:
+        answer = make_answer(asker)
+        Answer.objects.filter(pk=answer.pk).update(
+            gate=gate, reason=reason, shown_reason=reason
+        )
+    count_days()
+    make_signed_up(Role.SME, "erik")
+    page = make_desk(viewport={"width": width, "height": 900}).log_in(
+        "erik", "/admin/qa/answer/dashboard/"
+    )
+
+    chart = page.get_by_role("img", name="Answered and refused, by gate and reason")
+    expect(chart).to_be_visible()
+    page.wait_for_function("e => Chart.getChart(e)", arg=chart.element_handle())
+    drawn = chart.evaluate(_DRAWN)
+
+    assert drawn["bars"] == len(_REFUSED)
+    for line in drawn["lines"]:
+        assert any(REASONS[reason].title in line for _, reason in _REFUSED), line
+    assert drawn["room"] >= 0, "a label is cut off at its left"
+    assert drawn["height"] >= 14, "pixels for each line of 12"
 
 
 def test_the_dashboard_leads_to_what_one_is_mailed_about(make_desk, knowledge):
