@@ -1,5 +1,6 @@
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils import timezone
 
 from kb.documents.models import KnowledgeBase
 from qa.evaluation.models import EvaluationRun
@@ -202,7 +203,11 @@ class SelfCalibration(models.Model):
     verifier = models.CharField(max_length=64)
     embedder = models.CharField(max_length=64)
     retrieval = models.CharField(max_length=100)
-    created_at = models.DateTimeField(auto_now_add=True)
+    created_at = models.DateTimeField(
+        default=timezone.now,
+        editable=False,
+        help_text="When its questions were drawn: what changed later is not measured.",
+    )
 
     class Meta:
         ordering = ["-created_at", "-pk"]

@@ -12,6 +12,7 @@ from typing import Final
 
 from django.contrib.auth.models import AbstractBaseUser, User
 from django.db import transaction
+from django.utils import timezone
 
 from kb.documents.models import KnowledgeBase
 from kb.embedding.services import active_model
@@ -124,6 +125,7 @@ def calibrate_itself(
         )
     wanted = settings_of(knowledge_base)
     base = active_policy(knowledge_base)
+    begun = timezone.now()
     questions = draw_questions(
         knowledge_base,
         seed=seed,
@@ -155,7 +157,7 @@ def calibrate_itself(
     choice = chosen(measured)
     settled = [each for each in measured if not each.is_doubtful]
     kept = _kept(choice, measured)
-    kept.knowledge_base, kept.seed = knowledge_base, seed
+    kept.knowledge_base, kept.seed, kept.created_at = knowledge_base, seed, begun
     kept.entries = len({q.entry.pk for q in questions if q.entry and not q.label})
     kept.named = sum(question.is_named for question in questions)
     kept.verifier, kept.embedder, kept.retrieval = running()

@@ -32,6 +32,7 @@ CHECK_KIND: Final = "qa.calibrate_where_due"
 # have to be done.
 _MIN_CHANGED: Final = 20
 _SHARE_CHANGED: Final = 0.1
+_MORE_ROUNDS: Final = 4  # of one job, while imports go on
 _WERE_VERIFIED = (Entry.State.VERIFIED, Entry.State.NEEDS_REVIEW, Entry.State.RETIRED)
 
 
@@ -115,7 +116,8 @@ def calibrate_in_background(
 ) -> dict[str, object]:
     """Let the knowledge base of that id calibrate itself; the handler of `KIND`.
 
-    It takes a minute and starts again where it was interrupted. What is not possible, such
+    It takes a minute and starts again where it was interrupted, and where meanwhile so much
+    has changed that it is due again: files are imported one after the other. What is not possible, such
     as nothing verified, is its result and no failed job. A language server writes
     questions for facts; the bundled model, whose questions are no better than key words,
     is not asked.
@@ -124,13 +126,18 @@ def calibrate_in_background(
     found = KnowledgeBase.objects.in_use().filter(pk=number).first()
     if found is None:
         return {"calibrated": False, "why": "The knowledge base is archived or gone."}
+    calibrate = partial(
+        calibrate_itself,
+        found,
+        by=run.owner,
+        load_writer=load_writer if settings.LANGUAGE_SERVER_URL else None,
+        on_progress=partial(run.reporter(), "asking"),
+    )
     try:
-        kept = calibrate_itself(
-            found,
-            by=run.owner,
-            load_writer=load_writer if settings.LANGUAGE_SERVER_URL else None,
-            on_progress=partial(run.reporter(), "asking"),
-        )
+        kept = calibrate()
+        for _ in range(_MORE_ROUNDS):
+            if is_due(found):
+                kept = calibrate()
     except CalibrationError as error:
         return {"calibrated": False, "why": str(error)}
     return {

@@ -85,6 +85,7 @@ class OwnQuestion:
         group: The entry's document, or the trade.
         label: What is known of it where people asked it and somebody judged it.
         is_named: Whether a voter pointed the entry out.
+        is_query: Whether it is a few words of the entry and nothing is asked of them.
     """
 
     text: str
@@ -92,6 +93,7 @@ class OwnQuestion:
     group: str
     label: Label | None = None
     is_named: bool = False
+    is_query: bool = False
 
 
 def draw_questions(
@@ -120,12 +122,16 @@ def draw_questions(
     facts = [entry for entry in entries if not entry.question]
     written = _written(writer, facts, seed) if writer else {}
     for entry in entries:
+        is_query = not (entry.question or entry.pk in written)
         if entry.question:
             texts = _reworded(entry, seed)
         else:
             texts = [written.get(entry.pk) or telling_words(entry.text, frequencies)]
-        unique = dict.fromkeys(text for text in texts if text)
-        found += [OwnQuestion(text, entry, group_of(entry)) for text in unique]
+        found += [
+            OwnQuestion(text, entry, group_of(entry), is_query=is_query)
+            for text in dict.fromkeys(texts)
+            if text
+        ]
         if len(found) >= room:
             break
     return (*labelled, *found[:room], *foreign)

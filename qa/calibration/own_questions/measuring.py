@@ -96,6 +96,7 @@ class _Asking:
             piece.entry_id
             for piece in found
             if covers_answer(entry, question.text, f"{piece.question} {piece.text}")
+            or (question.is_query and names_all(question.text, _whole(piece)))
         }
         chance, shown = self._shown(question.text, found)
         is_right = any(piece.entry_id in right for piece in shown)
@@ -171,6 +172,20 @@ class _Asking:
         question = clean_question(text, self._language)
         weighed = weigh(question, first, self._verifier)
         return answering(question, weighed, self._policy)
+
+
+def names_all(query: str, text: str) -> bool:
+    """Tell whether a text has all words of a query, more than which it does not ask for.
+
+    A person's row in a rota and the sentence that names them are both right of "oona breslin
+    insurance claims".
+    """
+    wanted, found = terms(query), terms(text)
+    return {*wanted.words} <= {*found.words} and wanted.numbers <= found.numbers
+
+
+def _whole(piece: Evidence) -> str:
+    return f"{piece.document_title}\n{piece.section}\n{piece.question}\n{piece.text}"
 
 
 def covers_answer(entry: Entry, question: str, other: str) -> bool:

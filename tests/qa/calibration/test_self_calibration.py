@@ -15,6 +15,7 @@ from kb.entries.bulk import Action, BulkChange, change_visible, enqueue_change
 from kb.entries.models import Entry
 from nescio.celery import schedules
 from probes.verifier.scoring import Verifier
+from qa.calibration import self_calibration
 from qa.calibration import self_calibration_jobs as jobs
 from qa.calibration.self_calibration import (
     NAME,
@@ -279,6 +280,28 @@ def test_what_is_due_is_enqueued_once_and_done_by_a_job(base, no_worker):
     assert (job.done, job.total) == (84, 84)
     assert job.result["policy"] == SelfCalibration.objects.get().policy.pk
     assert "calibrate_where_due" in schedules()
+
+
+@pytest.mark.slow
+@pytest.mark.django_db(transaction=True)
+def test_what_is_imported_while_it_measures_is_measured_too(
+    base, no_worker, monkeypatch
+):
+    """A threshold from a part of the files would stand until the next look."""
+    drawn = self_calibration.draw_questions
+
+    def draw_before_an_import(*args, **options):
+        found = drawn(*args, **options)
+        if not SelfCalibration.objects.exists():
+            make_entries([f"{text} Since spring." for text in FACTS])
+        return found
+
+    monkeypatch.setattr(self_calibration, "draw_questions", draw_before_an_import)
+    run_job(jobs.enqueue_calibration(base).pk, HANDLERS)
+
+    counts = SelfCalibration.objects.order_by("pk").values_list("entries", flat=True)
+    assert list(counts) == [24, 48]
+    assert not jobs.is_due(base)
 
 
 @pytest.mark.slow

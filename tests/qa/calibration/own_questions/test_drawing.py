@@ -10,7 +10,7 @@ from django.utils import timezone
 from kb.conflicts.finding import duplicates_among
 from kb.enrichment.forms import Completion
 from qa.calibration.own_questions.drawing import LIMIT, OwnQuestion, draw_questions
-from qa.calibration.own_questions.measuring import covers_answer
+from qa.calibration.own_questions.measuring import covers_answer, names_all
 from qa.votes.services import vote
 from tests.factories import (
     make_document,
@@ -150,3 +150,25 @@ def test_a_handbook_covers_an_answer_and_a_near_miss_does_not(other, is_covered)
     )
 
     assert covers_answer(entry, "account locked", other) is is_covered
+
+
+@pytest.mark.parametrize(
+    ("other", "has_all"),
+    [
+        ("Claims lead for insurance: Oona Breslin.", True),
+        ("Insurance claims go to Oona.", False),
+        ("Oona Breslin | Dentist", False),
+    ],
+)
+def test_a_query_is_answered_by_what_has_all_its_words(other, has_all):
+    assert names_all("oona breslin insurance claims", other) is has_all
+
+
+def test_a_few_words_of_a_fact_are_a_query_and_a_question_is_none():
+    make_entry("A replacement card costs 12 euros.")
+    make_entry("It is locked.", question="Why is my account locked?")
+
+    found = own(draw_questions(make_knowledge_base(), seed=1))
+
+    assert {each.is_query for each in found if each.entry.question} == {False}
+    assert {each.is_query for each in found if not each.entry.question} == {True}
