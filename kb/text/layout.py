@@ -149,6 +149,12 @@ def written_out(text: str) -> str:
     )
 
 
+def is_row(text: str) -> bool:
+    """Tell whether a text is one row of a table below its headings, and what introduces it."""
+    *_, (kind, lines) = blocks_of(text)
+    return kind is Kind.TABLE and len(lines) == 2
+
+
 def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:
     """Return what begins with the line at this place, and how many lines it takes."""
     if _is_item(lines[at]):

@@ -6,24 +6,39 @@ noun is. Deliberately literal, like `kb.text.terms`.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from .terms import stem
-from .vocabulary import STOP_WORDS
+from .vocabulary import MONTHS, STOP_WORDS, WEEKDAYS
 
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
-_ENDS: Final = re.compile(r"[.!?:;\n\u201c\"(]\s*$")
+# Behind it a sentence, an item or a cell begins.
+_ENDS: Final = re.compile(r"[.!?:;\n\u201c\"(|\u2022]\s*$")
+_OWNERS: Final = re.compile(r"['\u2019]s$|['\u2019-]+$")
+_MIN_NAME: Final = 3  # letters
+_DAYS_AND_MONTHS: Final = frozenset({*WEEKDAYS, *MONTHS})
 
 
 @dataclass(frozen=True, slots=True)
 class _Word:
+    text: str
     stem: str
     is_capitalized: bool  # and not only because a sentence begins with it
     is_behind: bool  # directly behind the word before it
+
+    @property
+    def may_be_name(self) -> bool:
+        """Whether it has a capital letter and is no abbreviation, day or month."""
+        return (
+            len(self.text) >= _MIN_NAME
+            and self.text[0].isupper()
+            and not self.text.isupper()
+            and self.text.lower() not in _DAYS_AND_MONTHS
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +96,41 @@ def is_of_another(
     """
     if not asked:
         return False
-    said = {word.stem for word in (*_words(place), *_words(text))}
+    said = stems_in(place) | stems_in(text)
     named = _named(text)
     return any(
         not said & names and any(kind == of and name not in names for name, of in named)
         for kind, names in asked.items()
     )
+
+
+def asked_by_name(
+    question: str, texts: Iterable[str], *, is_word: Callable[[str], bool]
+) -> frozenset[str]:
+    """Return the stems of a question's names that texts write as names alone.
+
+    With a capital letter everywhere: "harrow" of "the deputy at Harrow Lane". What only
+    begins the question is one if it is no word.
+
+    Args:
+        is_word: Tells of a word in small letters whether it exists.
+    """
+    words = {
+        word.stem
+        for word in _words(question)
+        if word.may_be_name and (word.is_capitalized or not is_word(word.text.lower()))
+    }
+    if not words:
+        return frozenset()
+    names: set[str] = set()
+    others: set[str] = set()
+    for word in chain.from_iterable(map(_words, texts)):
+        (names if word.may_be_name else others).add(word.stem)
+    return frozenset(words & names - others)
+
+
+def stems_in(text: str) -> frozenset[str]:
+    return frozenset(word.stem for word in _words(text))
 
 
 @lru_cache(maxsize=4096)  # entries are read for one question after another
@@ -106,9 +150,10 @@ def _words(text: str) -> tuple[_Word, ...]:
     for match in _WORD.finditer(text):
         between = text[end : match.start()]
         begins = end == 0 or bool(_ENDS.search(between))
-        word = match[0]
+        word = _OWNERS.sub("", match[0])
         found.append(
             _Word(
+                word,
                 stem(word.lower()),
                 is_capitalized=len(word) > 1 and word[0].isupper() and not begins,
                 is_behind=between in (" ", "-"),

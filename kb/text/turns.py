@@ -1,4 +1,4 @@
-"""Which year, or which of several in a row, a text is about: "in 1974", "a second card".
+"""Which year, or which of several in a row, a text is about: "in 1974", "a second card", "A5".
 
 English, but for the years. Deliberately literal, like `kb.text.terms`.
 """
@@ -30,6 +30,9 @@ _ORDINALS: Final[Mapping[str, int]] = {
         start=1,
     )
 }  # fmt: skip
+# Letters and a number: a size, a form, an error.
+_CODE: Final = re.compile(r"\b([a-z]{1,3})-?(\d{1,4})\b")
+_CODES: Final = re.compile(rf"{_CODE.pattern}\s*(?:[\u2013-]|to)\s*[a-z]{{0,3}}-?\d")
 _WORD: Final = re.compile(r"\d+(?:st|nd|rd|th)\b|[^\W\d_][\w'-]*")
 # What is said of one is said of the others too.
 _OTHERS: Final = frozenset({
@@ -64,10 +67,13 @@ def _years(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)  # entries are read for one question after another
 def _turns(text: str) -> Mapping[str, frozenset[int]]:
-    """Return by the stem of what stands behind them the places in a row."""
+    """Return by the stem of what stands behind them the places in a row, by letters codes."""
     found: defaultdict[str, set[int]] = defaultdict(set)
     for one, two in pairwise(_WORD.findall(text.lower())):
         number = _ORDINALS.get(one) or (int(one[:-2]) if one[0].isdigit() else 0)
         if number and two[0].isalpha() and two not in STOP_WORDS:
             found[stem(two)].add(number)
+    if not _CODES.search(text.lower()):  # of a range the text says all
+        for letters, code in _CODE.findall(text.lower()):
+            found[f"{letters}-"].add(int(code))
     return {kind: frozenset(numbers) for kind, numbers in found.items()}

@@ -7,12 +7,13 @@ that is shown whole, the sentence that tells the answer is marked.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from kb.text.layout import parts_of
-from kb.text.names import Names, is_of_another
+from kb.text.names import Names, asked_by_name, is_of_another, stems_in
 from kb.text.terms import is_reversed, terms
 from kb.text.turns import is_of_another_turn
 from kb.types import Evidence
@@ -41,6 +42,10 @@ _WORD: Final = re.compile(r"\w+")
 # A sentence tells the answer if it is likelier to than not and its odds are three times
 # those of any other: right in 138 of 146 paragraphs so marked of SQuAD's thirteen articles.
 _TELLS, _STANDS_OUT = 0.5, math.log(3)
+# How much less likely an entry is, in log-odds, that lacks a name which the question says and
+# other entries have. Of nine desks' answers 2 in 401 right ones were such and 3 in 43 wrong
+# ones, and so was the likeliest entry of 31 in 239 questions that nothing answers.
+_OTHER_NAME = 2.5
 # Which entry is meant is a question to the asker where it is about as likely as not that
 # any of them answers: asking costs less than a refusal that says nothing.
 _ASKS_BACK = 0.4
@@ -116,8 +121,11 @@ def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Wei
         question.text, [passage_of(piece, question) for piece in evidence], by
     )
     asked = _things_asked_for(question, evidence)
+    names = _names_asked_for(question, evidence, by)
     odds = [
-        -math.inf if _is_beside(question, asked, piece) else each
+        -math.inf
+        if _is_beside(question, asked, piece)
+        else each - _OTHER_NAME * (not names <= stems_in(_whole(piece)))
         for piece, each in zip(evidence, found, strict=True)
     ]
     order = sorted(range(len(evidence)), key=lambda at: -odds[at])
@@ -194,8 +202,7 @@ def _is_beside(
     in a row for alike, and the question itself for its answer. What an expert said is no
     answer is none either.
     """
-    place = f"{piece.document_title}\n{piece.section}"
-    said = _said(piece)
+    place, said = _place(piece), _said(piece)
     return (
         is_denied(question.text, piece)
         or _only_asks(piece)
@@ -220,8 +227,31 @@ def _things_asked_for(
     return Names.in_texts(map(_said, evidence)).asked_for(question.text)
 
 
+def _names_asked_for(
+    question: Question, evidence: Sequence[Evidence], by: Verifier
+) -> frozenset[str]:
+    """Return the stems of names that are asked for, but those of several documents.
+
+    What titles of several have in common is the organisation's name.
+    """
+    if question.language != "en":
+        return frozenset()
+    names = asked_by_name(question.text, map(_said, evidence), is_word=by.is_word)
+    titles = {piece.document_title for piece in evidence} if names else ()
+    counts = Counter(stem for title in titles for stem in stems_in(title))
+    return frozenset(name for name in names if counts[name] < 2)
+
+
 def _said(piece: Evidence) -> str:
     return "\n".join((*piece.questions, piece.text))
+
+
+def _place(piece: Evidence) -> str:
+    return f"{piece.document_title}\n{piece.section}"
+
+
+def _whole(piece: Evidence) -> str:
+    return f"{_place(piece)}\n{_said(piece)}"
 
 
 def _kept(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kb.text.names import Names, is_of_another
+from kb.text.names import Names, asked_by_name, is_of_another
 
 GOLD = "The Tarn Gold card costs 96 euros a year."
 SILVER = "A Tarn Silver card costs 40 euros a year."
@@ -43,3 +43,31 @@ def test_what_stands_over_a_text_is_said_of_it():
     asked = Names.in_texts(TEXTS).asked_for("What does the Platinum card cost?")
     assert is_of_another(asked, GOLD, "Prices of the Tarn Gold card")
     assert not is_of_another(asked, GOLD, "Platinum and Gold")
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Who is the deputy at Harrow Lane?", {"harrow"}),
+        ("Does Rotaquick match by name?", {"rotaquick"}),
+        ("Rotaquick: by name or number?", {"rotaquick"}),
+        ("Is Solo's limit five users?", {"solo"}),
+        # It is no name everywhere, begins a sentence, is a day or an abbreviation.
+        ("does rotaquick match by name", set()),
+        ("Who drives down the Lane?", set()),
+        ("Solo or not?", set()),
+        ("Is it open on a Monday?", set()),
+        ("Is VAT due?", set()),
+        ("Is it open in Dorset?", set()),
+        ("", set()),
+    ],
+)
+def test_a_name_is_what_the_texts_write_large_everywhere(question, names):
+    texts = [
+        "The deputy at Harrow Lane is Huw. Down the lane is parking.",
+        "Rotaquick | by number",
+        "Choose Solo for five users, on Monday with VAT.",
+    ]
+    known = {"solo", "lane", "down", "match", "name", "does", "harrow"}.__contains__
+
+    assert asked_by_name(question, texts, is_word=known) == names

@@ -24,6 +24,11 @@ from kb.text.turns import is_of_another_turn
          "The first replacement card is free, each further one costs 6 euros.", False),
         ("What does a third card cost?", "A second replacement costs 6 euros.", False),
         ("What do I do first?", "Second, call us. First, block the card.", False),
+        ("price of A5 printing", "A4: 5p. A3: 9p.", True),
+        ("price of a4 printing", "A4: 5p. A3: 9p.", False),
+        ("my box says K-204", "K204: restart it.", False),
+        ("what does E7 mean", "Errors E5\u2013E9: call us.", False),
+        ("what does E7 mean", "Restart the box.", False),
         ("", "", False),
     ],
 )  # fmt: skip

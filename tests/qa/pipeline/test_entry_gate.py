@@ -18,6 +18,7 @@ from qa.pipeline.choice import (
     FAR_BEHIND,
     MAX_LOST,
     MIN_READ,
+    ROW,
     Passage,
     chance_of,
     chance_of_any,
@@ -248,6 +249,38 @@ def test_another_year_is_no_answer():
 
     assert ask_of("Who won the cup in 1974?", cup).answered
     assert not ask_of("Who won the cup in 1975?", cup).answered
+
+
+def test_an_entry_without_the_name_that_is_asked_for_is_far_less_likely():
+    north = make_evidence("Dogs sail free on the Norna.", distance=0.5, entry_id=1)
+    south = make_evidence("Dogs cost 4 euros on the Solveig.", distance=0.5, entry_id=2)
+    any_ship = make_evidence("Cats cost 2 euros.", distance=0.5, entry_id=3)
+    pieces = [north, south, any_ship]
+
+    def found(text: str, **changes: str) -> dict[int, float]:
+        question = replace(Question(text), **changes)
+        weighed = weigh(question, pieces, GivenScorer([0.9] * 3))
+        return {piece.entry_id: odds for odds, piece in weighed.pieces}
+
+    usual = found("What do dogs cost?")
+    asked = found("What do dogs cost on the Norna?")
+    assert asked[1] == usual[1]
+    assert asked[2] < usual[2] - 2
+    assert asked[3] < usual[3] - 2
+    # In German every noun is written so.
+    assert found("What do dogs cost on the Norna?", language="de") == usual
+
+
+def test_a_row_of_a_table_is_less_likely_than_a_text():
+    row = "Fees:\nItem | Fee\n--- | ---\nSecond card | 12 euros"
+    table = f"{row}\nThird card | 14 euros"
+
+    def odds(text: str) -> float:
+        passage = Passage("", "", "", text)
+        return log_odds("What is it?", [passage], GivenScorer([0.9]))[0]
+
+    assert odds(row) == pytest.approx(odds(table) - ROW)
+    assert odds(table) == odds("A second card costs 12 euros.")
 
 
 def test_in_shadow_it_decides_nothing_and_is_measured():
