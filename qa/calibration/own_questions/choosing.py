@@ -37,18 +37,18 @@ NONE: Final = 1.01  # no entry answers by itself
 # Of thresholds that show fewer, wrong shares jump about and break no lower threshold.
 ENOUGH: Final = 40
 # What is known before a knowledge base is asked: how many answers were shown, and how many
-# of them wrong, from a threshold on, to the questions of thirteen support desks on which
+# of them wrong, from a threshold on, to the questions of 22 support desks on which
 # nothing was fitted (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of its own
-# answers. By as much as desks differ: of 22, 47 of 1,071 answers shown at the default were
-# wrong, with no more spread than chance gives (chi-squared 16.8, 21 degrees of freedom), for
-# which a beta distribution of their shares has to count at least 106, with 95 %.
+# answers. By as much as desks differ: of thirteen, 30 of 639 answers shown at 0.75 were wrong,
+# of nine with more near misses 33 of 433, shares that lie apart like those of a beta
+# distribution that counts about 100.
 KNOWN: Final = (
-    (0.75, 639, 30),
-    (0.8, 624, 25),
-    (0.85, 594, 19),
-    (0.9, 549, 15),
-    (0.95, 437, 7),
-    (0.98, 238, 2),
+    (0.75, 1_072, 63),
+    (0.8, 1_044, 53),
+    (0.85, 991, 41),
+    (0.9, 901, 26),
+    (0.95, 726, 13),
+    (0.98, 403, 4),
 )
 KNOWN_COUNTS: Final = 100
 # How much more often than the safest threshold one may show wrong that shows more.

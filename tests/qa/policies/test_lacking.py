@@ -135,7 +135,7 @@ def test_what_is_on_and_decides_nothing_is_said(policy, settings):
     assert "No early probe is active: answers are shown" in said(**_ASKED)
     assert "are refused" in said(**_ASKED, answer_without_probe=False)
     idle = said(debias_verdict=True, abstention=True, min_early_confidence=0.5)
-    assert "seldom asked: from a probability of 0.75" in idle
+    assert "seldom asked: from a probability of 0.8" in idle
     assert said(debias_verdict=True, min_answerability=0.4) == ""
     assert said(debias_verdict=True, verification=False) == ""
 
