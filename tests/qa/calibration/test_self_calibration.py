@@ -17,6 +17,7 @@ from nescio.celery import schedules
 from probes.verifier.scoring import Verifier
 from qa.calibration import self_calibration
 from qa.calibration import self_calibration_jobs as jobs
+from qa.calibration.own_questions.drawing import draw_questions
 from qa.calibration.self_calibration import (
     NAME,
     Mode,
@@ -288,10 +289,9 @@ def test_what_is_imported_while_it_measures_is_measured_too(
     base, no_worker, monkeypatch
 ):
     """A threshold from a part of the files would stand until the next look."""
-    drawn = self_calibration.draw_questions
 
     def draw_before_an_import(*args, **options):
-        found = drawn(*args, **options)
+        found = draw_questions(*args, **options)
         if not SelfCalibration.objects.exists():
             make_entries([f"{text} Since spring." for text in FACTS])
         return found

@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from accounts.roles import Role
 from probes.cards import ProbeKind
+from probes.language_model import load_model
 from probes.services import promote, register, register_shipped
 from qa.inference.configured import load_language_model
 from qa.inference.policy_models import closed_book_fingerprint
@@ -83,14 +84,14 @@ def test_a_probe_of_another_language_model_gives_no_confidence(policy):
     assert f"Active are {probe} for tiny (aaaaaaaaaaaa)" in said
     assert "answers are refused" in lacking(strict)
 
-    runs = load_language_model().model.fingerprint
+    runs = load_language_model().fingerprint
     files = activation_files(ProbeKind.EARLY, language_model=runs, width=_WIDTH)
     activated(files)
     assert lacking(version) == lacking(strict) == ""
 
 
 def test_a_probe_that_does_not_fit_what_it_reads_says_so(policy):
-    runs = load_language_model().model.fingerprint
+    runs = load_language_model().fingerprint
     activated(activation_files(ProbeKind.EARLY, language_model=runs, width=32))
 
     said = lacking(new_version(policy, by=None, **_ASKED))
@@ -118,7 +119,7 @@ def test_the_shipped_probes_fit_in_the_precision_that_they_were_fitted_in(policy
 
     said = lacking(version)
 
-    fits = load_language_model().model.dtype == torch.bfloat16
+    fits = load_model("bundled").dtype == torch.bfloat16
     assert (said == "") is fits
     assert fits or "No abstention or early probe" in said
 

@@ -9,7 +9,12 @@ from django.utils import timezone
 
 from kb.conflicts.finding import duplicates_among
 from kb.enrichment.forms import Completion
-from qa.calibration.own_questions.drawing import LIMIT, OwnQuestion, draw_questions
+from qa.calibration.own_questions.drawing import (
+    LIMIT,
+    OwnQuestion,
+    draw_questions,
+    group_of,
+)
 from qa.calibration.own_questions.measuring import covers_answer, names_all
 from qa.votes.services import vote
 from tests.factories import (
@@ -165,10 +170,10 @@ def test_a_query_is_answered_by_what_has_all_its_words(other, has_all):
 
 
 def test_a_few_words_of_a_fact_are_a_query_and_a_question_is_none():
-    make_entry("A replacement card costs 12 euros.")
-    make_entry("It is locked.", question="Why is my account locked?")
+    fact = make_entry("A replacement card costs 12 euros.")
+    asked = make_entry("It is locked.", question="Why is my account locked?")
 
     found = own(draw_questions(make_knowledge_base(), seed=1))
 
-    assert {each.is_query for each in found if each.entry.question} == {False}
-    assert {each.is_query for each in found if not each.entry.question} == {True}
+    by_entry = {(each.group, each.is_query) for each in found}
+    assert by_entry == {(group_of(fact), True), (group_of(asked), False)}
