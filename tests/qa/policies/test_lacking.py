@@ -84,14 +84,14 @@ def test_a_probe_of_another_language_model_gives_no_confidence(policy):
     assert f"Active are {probe} for tiny (aaaaaaaaaaaa)" in said
     assert "answers are refused" in lacking(strict)
 
-    runs = load_language_model().fingerprint
+    runs = load_model("bundled").fingerprint
     files = activation_files(ProbeKind.EARLY, language_model=runs, width=_WIDTH)
     activated(files)
     assert lacking(version) == lacking(strict) == ""
 
 
 def test_a_probe_that_does_not_fit_what_it_reads_says_so(policy):
-    runs = load_language_model().fingerprint
+    runs = load_model("bundled").fingerprint
     activated(activation_files(ProbeKind.EARLY, language_model=runs, width=32))
 
     said = lacking(new_version(policy, by=None, **_ASKED))
