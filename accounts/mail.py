@@ -1,5 +1,6 @@
 """What a mail server's answer means: for whom it is, and whether to try again."""
 
+import re
 from dataclasses import dataclass
 from smtplib import (
     SMTPAuthenticationError,
@@ -15,7 +16,9 @@ from typing import Final
 from django.conf import settings
 
 _FOR_GOOD: Final = 500  # SMTP's codes from here on; below, it may be tried again
+_TOO_LARGE: Final = 552
 _MAX_WORDS: Final = 200  # characters of the server's answer
+_ADDRESS: Final = re.compile(r"<?[^\s<>]+@[^\s<>]+>?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def fault_of(error: SMTPException | OSError) -> MailFault:
     if error.smtp_code < _FOR_GOOD:
         said = f"takes no mail for now {answer}"
         return MailFault(said, is_lasting=False, is_of_all=True)
-    if isinstance(error, SMTPDataError):
+    if isinstance(error, SMTPDataError) or error.smtp_code == _TOO_LARGE:
         said = f"refuses the mail for good {answer}"
         return MailFault(said, is_lasting=True, is_of_all=False)
     said = f"refuses every mail {answer}: correct NESCIO_MAIL_URL"
@@ -65,4 +68,4 @@ def fault_of(error: SMTPException | OSError) -> MailFault:
 
 def _words(answer: bytes | str) -> str:
     text = answer.decode(errors="replace") if isinstance(answer, bytes) else answer
-    return " ".join(text.split())[:_MAX_WORDS]
+    return _ADDRESS.sub("(address)", " ".join(text.split()))[:_MAX_WORDS]

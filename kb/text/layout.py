@@ -150,9 +150,20 @@ def written_out(text: str) -> str:
 
 
 def is_row(text: str) -> bool:
-    """Tell whether a text is one row of a table below its headings, and what introduces it."""
-    *_, (kind, lines) = blocks_of(text)
-    return kind is Kind.TABLE and len(lines) == 2
+    """Tell whether a text is one row of a table below its headings and a rule.
+
+    A short line that ends with a colon may introduce it.
+    """
+    *above, (kind, lines) = blocks_of(text)
+    if kind is not Kind.TABLE or len(lines) != 2 or len(above) > 1:
+        return False
+    between = text[lines[0].end : lines[1].start].strip()
+    lead = text[: lines[0].start].strip()
+    return (
+        _RULE.fullmatch(between) is not None
+        and len(lead) <= _LEAD
+        and (not lead or lead.endswith(":"))
+    )
 
 
 def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:

@@ -20,7 +20,8 @@ _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
 _ENDS: Final = re.compile(r"[.!?:;\n\u201c\"(|\u2022]\s*$")
 _OWNERS: Final = re.compile(r"['\u2019]s$|['\u2019-]+$")
 _MIN_NAME: Final = 3  # letters
-_DAYS_AND_MONTHS: Final = frozenset({*WEEKDAYS, *MONTHS})
+_JOINED: Final = re.compile("['\u2019]")  # two words: "I'm", "Can't"
+_NO_NAMES: Final = frozenset({*WEEKDAYS, *MONTHS, *STOP_WORDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +33,13 @@ class _Word:
 
     @property
     def may_be_name(self) -> bool:
-        """Whether it has a capital letter and is no abbreviation, day or month."""
+        """Whether it has a capital letter and is no abbreviation, day, month or "I'm"."""
         return (
             len(self.text) >= _MIN_NAME
             and self.text[0].isupper()
             and not self.text.isupper()
-            and self.text.lower() not in _DAYS_AND_MONTHS
+            and not _JOINED.search(self.text)
+            and self.text.lower() not in _NO_NAMES
         )
 
 
@@ -118,7 +120,11 @@ def asked_by_name(
     words = {
         word.stem
         for word in _words(question)
-        if word.may_be_name and (word.is_capitalized or not is_word(word.text.lower()))
+        if word.may_be_name
+        and (
+            word.is_capitalized
+            or not all(is_word(part) for part in word.text.lower().split("-"))
+        )
     }
     if not words:
         return frozenset()

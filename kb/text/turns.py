@@ -31,8 +31,15 @@ _ORDINALS: Final[Mapping[str, int]] = {
     )
 }  # fmt: skip
 # Letters and a number: a size, a form, an error.
-_CODE: Final = re.compile(r"\b([a-z]{1,3})-?(\d{1,4})\b")
-_CODES: Final = re.compile(rf"{_CODE.pattern}\s*(?:[\u2013-]|to)\s*[a-z]{{0,3}}-?\d")
+_CODE: Final = re.compile(
+    r"\b(?!(?:eur|usd|gbp|chf|rs|pre|mid|post)-?\d)([a-z]{1,3})-?(\d{1,3})\b"
+)
+# A text that names limits or a range of codes speaks of those between them too.
+_CODES: Final = re.compile(
+    rf"\b(?:up to|until|from|between|than|above|over|under|below|least|most|bis|ab)\s+"
+    rf"{_CODE.pattern}|{_CODE.pattern}\s*(?:[\u2013\u2014+-]|\.\.\.|\u2026|(?:to|through|bis)\b"
+    r"|(?:and|or)\s+(?:above|below|over|under|up|upwards|higher|lower)\b|upwards\b)"
+)
 _WORD: Final = re.compile(r"\d+(?:st|nd|rd|th)\b|[^\W\d_][\w'-]*")
 # What is said of one is said of the others too.
 _OTHERS: Final = frozenset({

@@ -3,6 +3,7 @@
 In time is every two hours, where its knowledge has changed enough.
 """
 
+import logging
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -19,12 +20,15 @@ from kb.documents.models import KnowledgeBase
 from kb.enrichment.forms import Writer
 from kb.entries.bulk import verified_in_bulk
 from kb.entries.models import Entry
+from kb.exceptions import KnowledgeBaseArchivedError
 from qa.evaluation.knowledge import PREFIX
 from qa.exceptions import CalibrationError
 from qa.policies.services import active_policy, has_verifier
 from qa.reviews.models import Review
 
 from .self_calibration import Mode, calibrate_itself, last_of, running, settings_of
+
+logger = logging.getLogger(__name__)
 
 KIND: Final = "qa.calibrate_itself"
 CHECK_KIND: Final = "qa.calibrate_where_due"
@@ -135,11 +139,16 @@ def calibrate_in_background(
     )
     try:
         kept = calibrate()
-        for _ in range(_MORE_ROUNDS):
-            if is_due(found):
-                kept = calibrate()
-    except CalibrationError as error:
+    except (CalibrationError, KnowledgeBaseArchivedError) as error:
         return {"calibrated": False, "why": str(error)}
+    for _ in range(_MORE_ROUNDS):
+        if not is_due(found):
+            break
+        try:
+            kept = calibrate()
+        except (CalibrationError, KnowledgeBaseArchivedError) as error:
+            logger.info("%s is not measured again: %s", found, error)
+            break
     return {
         "calibrated": True,
         "policy": kept.policy_id,

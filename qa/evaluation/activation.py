@@ -183,8 +183,8 @@ def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Po
             version, or the active one, says that they must pass, with today's entries.
     """
     # Who saves a test case meanwhile waits: what was looked at is what is activated.
-    KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
-    policy.knowledge_base.check_in_use()
+    base = KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
+    base.check_in_use()
     check = check_of(policy)
     why = reason.strip()
     if is_blocked(policy, check):

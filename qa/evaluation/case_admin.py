@@ -182,8 +182,11 @@ class SavedCaseAdmin(UserFormAdmin):
         self, request: HttpRequest, obj: SavedCase | None = None
     ) -> bool:
         user = request.user
-        curates = obj is None or has_role_in(user, Role.CURATOR, obj.knowledge_base_id)
-        return curates and super().has_delete_permission(request, obj)
+        may = obj is None or (
+            has_role_in(user, Role.CURATOR, obj.knowledge_base_id)
+            and obj.knowledge_base.archived_at is None
+        )
+        return may and super().has_delete_permission(request, obj)
 
     def save_model(
         self, request: HttpRequest, obj: SavedCase, form: SavedCaseForm, change: bool

@@ -43,8 +43,8 @@ _WORD: Final = re.compile(r"\w+")
 # those of any other: right in 138 of 146 paragraphs so marked of SQuAD's thirteen articles.
 _TELLS, _STANDS_OUT = 0.5, math.log(3)
 # How much less likely an entry is, in log-odds, that lacks a name which the question says and
-# other entries have. Of nine desks' answers 2 in 401 right ones were such and 3 in 43 wrong
-# ones, and so was the likeliest entry of 31 in 239 questions that nothing answers.
+# other entries have. Of nine desks' answers 2 in 401 right ones lacked one and 3 in 43 wrong
+# ones, and so did the likeliest entry of 31 in 239 questions that nothing answers.
 _OTHER_NAME = 2.5
 # Which entry is meant is a question to the asker where it is about as likely as not that
 # any of them answers: asking costs less than a refusal that says nothing.
@@ -125,7 +125,7 @@ def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Wei
     odds = [
         -math.inf
         if _is_beside(question, asked, piece)
-        else each - _OTHER_NAME * (not names <= stems_in(_whole(piece)))
+        else each - (_OTHER_NAME if _lacks(names, piece) else 0.0)
         for piece, each in zip(evidence, found, strict=True)
     ]
     order = sorted(range(len(evidence)), key=lambda at: -odds[at])
@@ -250,8 +250,10 @@ def _place(piece: Evidence) -> str:
     return f"{piece.document_title}\n{piece.section}"
 
 
-def _whole(piece: Evidence) -> str:
-    return f"{_place(piece)}\n{_said(piece)}"
+def _lacks(names: frozenset[str], piece: Evidence) -> bool:
+    return bool(names) and not names <= (
+        stems_in(_said(piece)) | stems_in(_place(piece))
+    )
 
 
 def _kept(

@@ -146,7 +146,7 @@ class Policy:
     # On knowledge that no fit saw, a third to a half of its questions without an answer: at
     # 0.8 of people's questions to an FAQ 20 in 100 that have an answer are refused, 1 in 34
     # without is answered and 1 in 20 of all shown is wrong; of those to 22 desks' documents
-    # and tables 1 in 20. What 0.75 shows beyond that was wrong in 11 of 28. A knowledge
+    # and tables 1 in 20. What 0.75 shows beyond that was wrong in 10 of 28. A knowledge
     # base's own questions choose a better one.
     min_entry_answer: float = _field(
         0.8, Section.ENTRY, "minimum probability of an entry's own answer",

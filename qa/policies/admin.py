@@ -58,6 +58,12 @@ class RefusalWordingAdmin(BaseAdmin):
     search_fields = ["text"]
     actions_list: ClassVar = ["open_preview"]
 
+    def has_delete_permission(
+        self, request: HttpRequest, obj: RefusalWording | None = None
+    ) -> bool:
+        is_archived = obj is not None and obj.knowledge_base.archived_at is not None
+        return not is_archived and super().has_delete_permission(request, obj)
+
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(require_http_methods(["GET", "HEAD", "POST"])(self.preview))  # fmt: skip
         urls: list[URLPattern] = super().get_urls()

@@ -169,9 +169,11 @@ class RefusalWording(models.Model):
         return self.text[:80]
 
     def clean(self) -> None:
-        base = KnowledgeBase.objects.filter(pk=self.knowledge_base_id).first()
+        bases = KnowledgeBase.objects.filter(
+            Q(pk=self.knowledge_base_id) | Q(refusal_wordings=self.pk)
+        )
         try:
-            if base:
+            for base in bases:
                 base.check_in_use()
         except KnowledgeBaseArchivedError as error:
             raise ValidationError(str(error)) from error

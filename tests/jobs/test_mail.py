@@ -61,6 +61,11 @@ def test_a_mail_that_the_server_takes_is_sent(answers):
     [
         ({"RCPT": "550 No such user here"}, "refuses the address for good (550)"),
         ({".": "554 5.7.1 Rejected"}, "refuses the mail for good (554 5.7.1 Rejected)"),
+        (
+            {".": "550 5.1.1 <olga@example.org>: unknown"},
+            "refuses the mail for good (550 5.1.1 (address): unknown)",
+        ),
+        ({"MAIL": "552 Too large"}, "refuses the mail for good (552 Too large)"),
     ],
 )
 def test_a_mail_refused_for_good_keeps_no_other_waiting(answers, caplog, refused, said):

@@ -122,7 +122,7 @@ def draw_questions(
     facts = [entry for entry in entries if not entry.question]
     written = _written(writer, facts, seed) if writer else {}
     for entry in entries:
-        is_query = not (entry.question or entry.pk in written)
+        is_query = not (entry.question or written.get(entry.pk))
         if entry.question:
             texts = _reworded(entry, seed)
         else:

@@ -245,6 +245,30 @@ def test_nobody_works_on_what_is_archived(api):
     ]
 
 
+def test_what_is_archived_loses_no_test_case_and_no_wording_in_the_admin(client):
+    base, boss = make_knowledge_base(), make_staff(Role.ADMIN)
+    case = save_case(
+        "Is it free?", knowledge_base=base, expects_answer=False, entries=(),
+        asker=boss, by=boss,
+    )  # fmt: skip
+    wording = RefusalWording.objects.create(
+        knowledge_base=base, language="en", text="No."
+    )
+    other = make_knowledge_base("loans")
+    client.force_login(boss)
+    pages = [
+        reverse(f"admin:qa_{name}_delete", args=[row.pk])
+        for name, row in (("savedcase", case), ("refusalwording", wording))
+    ]
+    assert [client.get(page).status_code for page in pages] == [200, 200]
+    archive()
+
+    assert [client.get(page).status_code for page in pages] == [403, 403]
+    wording.knowledge_base = other  # as the form does
+    with pytest.raises(ValidationError, match=REMEDY):
+        wording.clean()
+
+
 def test_pages_of_what_is_archived_are_read_and_offer_nothing(client):
     entry, boss = make_entry(), make_staff(Role.ADMIN)
     answer = make_answer(boss, question="Is it free?", cited=(entry,))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kb.text.layout import Kind, blocks_of, parts_of, written_out
+from kb.text.layout import Kind, blocks_of, is_row, parts_of, written_out
 from kb.text.words import sentences
 
 TABLE = (
@@ -214,3 +214,19 @@ def test_a_wide_row_by_itself_is_read_cell_by_cell():
     ]
     assert [part.span.within(table).strip() for part in parts] == row.split(" | ")[1:]
     assert len(parts_of(f"{table}\n{row}")) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        ("Item | Fee\n--- | ---\nCard | 12 euros", True),
+        ("Fees from April:\nItem | Fee\n--- | ---\nCard | 12 euros", True),
+        ("Item | Fee\n--- | ---\nCard | 12 euros\nPIN | 1 euro", False),
+        ("Phone | 01234\nEmail | help@example.org", False),
+        ("The fee is due. It is paid once.\nItem | Fee\n--- | ---\nCard | 12", False),
+        ("A card costs 12 euros.", False),
+        ("", False),
+    ],
+)
+def test_a_single_row_is_told_from_a_table_and_a_text(text, is_one):
+    assert is_row(text) is is_one

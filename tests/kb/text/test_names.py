@@ -56,6 +56,9 @@ def test_what_stands_over_a_text_is_said_of_it():
         ("does rotaquick match by name", set()),
         ("Who drives down the Lane?", set()),
         ("Solo or not?", set()),
+        ("What if I'm late?", set()),
+        ("Can't I pay by card?", set()),
+        ("Sign-in fails, why?", set()),
         ("Is it open on a Monday?", set()),
         ("Is VAT due?", set()),
         ("Is it open in Dorset?", set()),
@@ -67,7 +70,8 @@ def test_a_name_is_what_the_texts_write_large_everywhere(question, names):
         "The deputy at Harrow Lane is Huw. Down the lane is parking.",
         "Rotaquick | by number",
         "Choose Solo for five users, on Monday with VAT.",
+        "Ask if I'm ill. Can't log in? Sign-in needs a code.",
     ]
-    known = {"solo", "lane", "down", "match", "name", "does", "harrow"}.__contains__
+    known = {"solo", "lane", "down", "match", "name", "does", "sign", "in"}.__contains__
 
     assert asked_by_name(question, texts, is_word=known) == names

@@ -29,6 +29,13 @@ from kb.text.turns import is_of_another_turn
         ("my box says K-204", "K204: restart it.", False),
         ("what does E7 mean", "Errors E5\u2013E9: call us.", False),
         ("what does E7 mean", "Restart the box.", False),
+        ("what does E7 mean", "Errors E5 through E9: call us.", False),
+        ("Can I print A5?", "You can print up to A3.", False),
+        ("I am in grade K2", "Grades K1 and above get it.", False),
+        ("is M4 staff included", "It is for M3+ staff.", False),
+        ("can I withdraw EUR50", "Withdrawals up to EUR200 are free.", False),
+        ("can I withdraw EUR50", "EUR200 is the limit.", False),
+        ("what about pre-20 cars", "Pre-06 cars are charged.", False),
         ("", "", False),
     ],
 )  # fmt: skip
