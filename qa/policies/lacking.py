@@ -1,6 +1,7 @@
 """What a version of a policy asks for and is not there, for the models that run."""
 
 from collections.abc import Collection
+from functools import lru_cache
 
 from django.conf import settings
 
@@ -8,6 +9,7 @@ from accounts.exceptions import NescioError
 from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND, ProbeKind
 from probes.models import Probe
 from qa.pipeline.gates import CONFIDENCES
+from qa.pipeline.language_model import LanguageModel
 from qa.pipeline.policy import DECLARED, RetrievalTiming, Scope
 from qa.policies.models import Policy
 from qa.policies.services import has_verifier
@@ -100,15 +102,28 @@ def _usable_kinds() -> tuple[frozenset[str], str]:
     active = {probe.fingerprint: probe.state for probe in _active(ANSWER_KINDS)}
     if not active:
         return frozenset(), ""
-    # Pulls in torch, which no other policy needs here.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
+
+    try:
+        runs, states = load_language_model(), frozenset(active.items())
+        kinds, faults = _kinds_read(runs, states)  # type: ignore[arg-type]  # by identity
+    except NescioError as error:
+        return frozenset(), str(error)
+    if faults:  # which may be mended without another probe
+        _kinds_read.cache_clear()
+    return kinds, faults
+
+
+@lru_cache(maxsize=4)
+def _kinds_read(
+    runs: LanguageModel, active: frozenset[tuple[str, str]]
+) -> tuple[frozenset[str], str]:
+    """Return the same of a model and {(fingerprint, state)}; tries each on the model."""
+    # Pulls in torch, which no other policy needs here.
     from qa.inference.probe_loading import load_probes  # noqa: PLC0415
     from qa.inference.probe_runner import ActiveProbes  # noqa: PLC0415
 
-    try:
-        found = load_probes(load_language_model(), active)
-    except NescioError as error:
-        return frozenset(), str(error)
+    found = load_probes(runs, dict(active))
     if not isinstance(found, ActiveProbes):
         return frozenset(), ""
     kinds = {each.kind for each in found.readers} | {each.kind for each in found.joints}
