@@ -1,11 +1,15 @@
-"""Whether two entries are rows of tables that tell of different things."""
+"""Whether two entries are rows of tables, or tables, that tell of different things."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from kb.text.layout import Kind, blocks_of, cell_spans
+from kb.text.words import Span
 
 from .values import Statement
+
+_ONE_ROW: Final = 2  # lines, with the headings
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +22,31 @@ class _Row:
 
 
 def are_of_other_things(first: Statement, second: Statement) -> bool:
+    """Tell whether both are rows or tables that say something of different things."""
+    return _are_other_rows(first, second) or _are_other_tables(first, second)
+
+
+def _are_other_tables(first: Statement, second: Statement) -> bool:
+    """Tell whether both are tables of one document with mostly the same rows.
+
+    Who writes the opening hours of the same places twice below each other means two times
+    of the year; what they are stands in the headings above.
+    """
+    if first.document is None or first.document != second.document:
+        return False
+    one, other = _labels(first.text), _labels(second.text)
+    return 2 * len(one & other) > max(len(one), len(other))
+
+
+def _labels(text: str) -> frozenset[str]:
+    """Return the first cells of a table's rows, none where there is but one."""
+    tables = [lines for kind, lines in blocks_of(text) if kind is Kind.TABLE]
+    if len(tables) != 1 or len(tables[0]) <= _ONE_ROW:
+        return frozenset()
+    return frozenset(_cells(text, line)[0] for line in tables[0][1:])
+
+
+def _are_other_rows(first: Statement, second: Statement) -> bool:
     """Tell whether both are rows below the same headings, and not of the same thing.
 
     Rows of one document are if what leads them or their first unlike cell is in words:
@@ -45,10 +74,14 @@ def _in_words(cell: str) -> bool:
 def _row(text: str) -> _Row | None:
     blocks = list(blocks_of(text))
     tables = [lines for kind, lines in blocks if kind is Kind.TABLE]
-    if len(tables) != 1 or len(tables[0]) != 2:
+    if len(tables) != 1 or len(tables[0]) != _ONE_ROW:
         return None
-    headings, cells = (
-        [" ".join(cell.within(text).split()).casefold() for cell in cell_spans(text, x)]
-        for x in tables[0]
-    )
+    headings, cells = (_cells(text, line) for line in tables[0])
     return _Row(text[: tables[0][0].start].strip(), headings, cells)
+
+
+def _cells(text: str, line: Span) -> list[str]:
+    return [
+        " ".join(cell.within(text).split()).casefold()
+        for cell in cell_spans(text, line)
+    ]

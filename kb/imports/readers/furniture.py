@@ -33,6 +33,9 @@ _AT_THE_EDGES = re.compile(
 _ANYWHERE = re.compile(
     r"(?:page|seite) \d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?"
     rf"|(?:this )?page (?:was )?(?:last )?(?:updated|reviewed|changed)(?: on)?:? {_DATE}"
+    r"|(?:was|is|war|ist) (?:this|diese[rs]?) (?:page|article|answer|information|seite|artikel|antwort)"
+    r" (?:helpful|useful|hilfreich|nützlich)(?: (?:to|for|für) (?:you|sie|dich))?\W*"
+    r"(?:(?:yes|no|ja|nein)\W*){0,2}"
     r"|(?:©|\(c\)|copyright (?:©|\(c\)|\d{4})).{0,100}|all rights reserved",
     re.IGNORECASE,
 )
@@ -40,7 +43,7 @@ _BETWEEN = re.compile(r"\s[|\u00b7\u2022]\s")
 
 
 def is_of_its_page(line: str) -> bool:
-    """Tell whether a line is the number of a page or a copyright, wherever it stands."""
+    """Tell whether a line is a page's number, question for feedback or copyright, anywhere."""
     return _ANYWHERE.fullmatch(line.strip(" .")) is not None
 
 

@@ -3,6 +3,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kb.conflicts.judgement import judge
+from kb.conflicts.table_rows import are_of_other_things
 from kb.conflicts.values import Judgement, Kind, Statement
 
 TEXTS = st.text(max_size=120) | st.lists(
@@ -125,6 +126,27 @@ def test_rows_of_a_table_are_of_the_same_thing_or_not(
     )
 
     assert judge(one, other, distance=0.1).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("documents", "are_apart"), [((1, 1), True), ((1, 2), False), ((None, None), False)]
+)
+def test_tables_of_the_same_rows_in_one_document_are_of_other_things(
+    documents, are_apart
+):
+    head = "Place | Monday to Friday | Sunday\n--- | ---\n"
+    term = (
+        "Main library | 08:00 to 22:00 | closed\nLaw library | 09:00 to 17:00 | closed"
+    )
+    vacation = term.replace("22:00", "18:00").replace("17:00", "15:00")
+    one, other = (
+        Statement(head + said, document=document)
+        for said, document in zip((term, vacation), documents, strict=True)
+    )
+
+    assert are_of_other_things(one, other) is are_apart
+    certain = {Kind.DIFFERENT: 1.0}
+    assert (judge(one, other, distance=0.1).probabilities == certain) is are_apart
 
 
 def test_rows_of_two_groups_of_one_table_are_of_other_things():

@@ -667,6 +667,10 @@ Version 7 of the catalogue needs a new ticket.
 
 Page 3 of 9
 
+Was this page helpful? Yes No
+
+Was this page helpful to the committee? It said so.
+
 Maintained by volunteers.
 
 Copyright law protects the photographs. Reviewed on 3 May 2026.
@@ -678,6 +682,7 @@ Copyright law protects the photographs. Reviewed on 3 May 2026.
 
     assert [fact.text for fact in read.facts] == [
         "Version 7 of the catalogue needs a new ticket.",
+        "Was this page helpful to the committee? It said so.",
         "Maintained by volunteers.",
         "Copyright law protects the photographs.",
     ]
@@ -689,6 +694,7 @@ Copyright law protects the photographs. Reviewed on 3 May 2026.
         ["Last updated: 12 March 2025"],
         ["Revision 3.2 of 12.3.2025"],
         ["Page 3 of 9"],
+        ["Was this page helpful? Yes No"],
         ["Reviewed on 3 May 2026."],
         ["© 2026 County Record Office. All rights reserved."],
     ]
