@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from kb.text.layout import Kind, blocks_of, cell_spans
@@ -40,10 +41,10 @@ def _are_other_tables(first: Statement, second: Statement) -> bool:
 
 def _labels(text: str) -> frozenset[str]:
     """Return the first cells of a table's rows, none where there is but one."""
-    tables = [lines for kind, lines in blocks_of(text) if kind is Kind.TABLE]
-    if len(tables) != 1 or len(tables[0]) <= _ONE_ROW:
+    lines = _only_table(text)
+    if len(lines) <= _ONE_ROW:
         return frozenset()
-    return frozenset(_cells(text, line)[0] for line in tables[0][1:])
+    return frozenset(_cells(text, line)[0] for line in lines[1:])
 
 
 def _are_other_rows(first: Statement, second: Statement) -> bool:
@@ -72,12 +73,18 @@ def _in_words(cell: str) -> bool:
 
 
 def _row(text: str) -> _Row | None:
-    blocks = list(blocks_of(text))
-    tables = [lines for kind, lines in blocks if kind is Kind.TABLE]
-    if len(tables) != 1 or len(tables[0]) != _ONE_ROW:
+    lines = _only_table(text)
+    if len(lines) != _ONE_ROW:
         return None
-    headings, cells = (_cells(text, line) for line in tables[0])
-    return _Row(text[: tables[0][0].start].strip(), headings, cells)
+    headings, cells = (_cells(text, line) for line in lines)
+    return _Row(text[: lines[0].start].strip(), headings, cells)
+
+
+@lru_cache(maxsize=4096)  # an entry is held against one neighbour after another
+def _only_table(text: str) -> Sequence[Span]:
+    """Return the lines of a text's table, none where it has no or several ones."""
+    tables = [lines for kind, lines in blocks_of(text) if kind is Kind.TABLE]
+    return tables[0] if len(tables) == 1 else ()
 
 
 def _cells(text: str, line: Span) -> list[str]:

@@ -76,11 +76,12 @@ def _years(text: str) -> frozenset[str]:
 def _turns(text: str) -> Mapping[str, frozenset[int]]:
     """Return by the stem of what stands behind them the places in a row, by letters codes."""
     found: defaultdict[str, set[int]] = defaultdict(set)
-    for one, two in pairwise(_WORD.findall(text.lower())):
+    text = text.lower()
+    for one, two in pairwise(_WORD.findall(text)):
         number = _ORDINALS.get(one) or (int(one[:-2]) if one[0].isdigit() else 0)
         if number and two[0].isalpha() and two not in STOP_WORDS:
             found[stem(two)].add(number)
-    if not _CODES.search(text.lower()):  # of a range the text says all
-        for letters, code in _CODE.findall(text.lower()):
+    if not _CODES.search(text):  # of a range the text says all
+        for letters, code in _CODE.findall(text):
             found[f"{letters}-"].add(int(code))
     return {kind: frozenset(numbers) for kind, numbers in found.items()}

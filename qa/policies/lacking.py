@@ -109,7 +109,7 @@ def _usable_kinds() -> tuple[frozenset[str], str]:
         kinds, faults = _kinds_read(runs, states)  # type: ignore[arg-type]  # by identity
     except NescioError as error:
         return frozenset(), str(error)
-    if faults:  # which may be mended without another probe
+    if faults:  # a file may be repaired while the same probes stay active
         _kinds_read.cache_clear()
     return kinds, faults
 

@@ -16,7 +16,7 @@ OLGA = User(pk=7, email="olga@example.org")
 
 
 class _Conversation(socketserver.StreamRequestHandler):
-    """Answers each command as usual, but for those that the server was told."""
+    """Answers each command with success, except those in the server's `answers`."""
 
     def handle(self) -> None:
         answers: dict[str, str] = self.server.answers  # type: ignore[attr-defined]

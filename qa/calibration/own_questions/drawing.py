@@ -122,11 +122,13 @@ def draw_questions(
     facts = [entry for entry in entries if not entry.question]
     written = _written(writer, facts, seed) if writer else {}
     for entry in entries:
-        is_query = not (entry.question or written.get(entry.pk))
+        is_query = False
         if entry.question:
             texts = _reworded(entry, seed)
+        elif asked := written.get(entry.pk):
+            texts = [asked]
         else:
-            texts = [written.get(entry.pk) or telling_words(entry.text, frequencies)]
+            texts, is_query = [telling_words(entry.text, frequencies)], True
         found += [
             OwnQuestion(text, entry, group_of(entry), is_query=is_query)
             for text in dict.fromkeys(texts)
