@@ -122,8 +122,12 @@ class Desk:
 
 
 @pytest.fixture
-def make_desk(live_server, browser):
-    """Open browsers; whatever one complains of in its console fails the test."""
+def make_desk(live_server, browser, settings):
+    """Open browsers; whatever one complains of in its console fails the test.
+
+    Pages ask by themselves until they are closed, which is before a test's settings are
+    undone: while Django changes them, another thread finds none at all.
+    """
     desks: list[Desk] = []
 
     def make(**options) -> Desk:
