@@ -17,11 +17,17 @@ from rest_framework.views import APIView
 from accounts import services
 from accounts.delegation import HEADER, acting_service
 from accounts.models import ApiToken, AuditEntry
-from accounts.rest import MomentFilter, RowViewSet, SlugFilter, StrictFilterSet
+from accounts.rest import (
+    MomentFilter,
+    RowViewSet,
+    ShownSerializer,
+    SlugFilter,
+    StrictFilterSet,
+)
 from accounts.roles import IsAdmin, Role, has_role
 
 
-class TokenSerializer(serializers.ModelSerializer[ApiToken]):
+class TokenSerializer(ShownSerializer[ApiToken]):
     """A token without its secret."""
 
     user = serializers.CharField(source="user.username", read_only=True)
@@ -36,7 +42,6 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
             "id", "name", "user", "may_act_for_others", "may_manage_users",
             "created_at", "expires_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class IssuedTokenSerializer(TokenSerializer):
@@ -50,7 +55,6 @@ class IssuedTokenSerializer(TokenSerializer):
 
     class Meta(TokenSerializer.Meta):
         fields = [*TokenSerializer.Meta.fields, "token"]
-        read_only_fields = fields
 
 
 class CredentialsSerializer(serializers.Serializer[None]):
@@ -146,7 +150,7 @@ class TokenViewSet(RowViewSet[ApiToken]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+class AuditEntrySerializer(ShownSerializer[AuditEntry]):
     """One change of what somebody may see or do."""
 
     changes = serializers.DictField(
@@ -156,7 +160,6 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
     class Meta:
         model = AuditEntry
         fields = ["id", "at", "actor", "reader", "kind", "action", "subject", "changes"]
-        read_only_fields = fields
 
 
 class AuditFilter(StrictFilterSet):

@@ -261,6 +261,19 @@ class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
         return made, options
 
 
+_Row = TypeVar("_Row", bound=Model)
+
+
+class ShownSerializer(serializers.ModelSerializer[_Row]):
+    """What is shown of a row, and never written by it."""
+
+    def get_extra_kwargs(self) -> dict[str, Any]:
+        said = super().get_extra_kwargs()
+        return {
+            name: {**said.get(name, {}), "read_only": True} for name in self.Meta.fields
+        }
+
+
 # Filters of lists over REST; one that can't be read is refused, never ignored.
 
 
@@ -390,9 +403,6 @@ def _say_remedies(field: Any, within: tuple[type, ...] = ()) -> None:
                 _say_remedies(each, (*within, type(field)))
     elif hasattr(field, "child"):  # of a list or a dictionary
         _say_remedies(field.child, within)
-
-
-_Row = TypeVar("_Row", bound=Model)
 
 
 class KnownQueryView(APIView):

@@ -24,14 +24,14 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import RowViewSet, StrictFilterSet, username_field
+from accounts.rest import RowViewSet, ShownSerializer, StrictFilterSet, username_field
 from accounts.roles import IsAgent
 from jobs import services
 from jobs.exceptions import JobNotFoundError
 from jobs.models import Job, JobQuerySet
 
 
-class JobSerializer(serializers.ModelSerializer[Job]):
+class JobSerializer(ShownSerializer[Job]):
     """A job and its progress."""
 
     owner = username_field(
@@ -57,7 +57,6 @@ class JobSerializer(serializers.ModelSerializer[Job]):
             "error", "attempts", "cancel_requested", "owner",
             "created_at", "started_at", "finished_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 # A job's progress as server-sent events.

@@ -100,7 +100,7 @@ def _connect(user: User, subject: str) -> None:
     ProviderAccount.objects.update_or_create(user=user, defaults=values)
 
 
-class KnowledgeRoleSerializer(serializers.ModelSerializer[KnowledgeRole]):
+class KnowledgeRoleSerializer(rest.ShownSerializer[KnowledgeRole]):
     """What an account may do in one knowledge base alone."""
 
     knowledge_base = serializers.SlugRelatedField[Model](
@@ -110,10 +110,9 @@ class KnowledgeRoleSerializer(serializers.ModelSerializer[KnowledgeRole]):
     class Meta:
         model = KnowledgeRole
         fields = ["knowledge_base", "role"]
-        read_only_fields = fields
 
 
-class UserSerializer(serializers.ModelSerializer[User]):
+class UserSerializer(rest.ShownSerializer[User]):
     """An account."""
 
     email = serializers.CharField(help_text="Empty: not known.")
@@ -129,7 +128,6 @@ class UserSerializer(serializers.ModelSerializer[User]):
             "username", "first_name", "last_name", "email", "is_active", "groups",
             "knowledge_roles", "subject", "last_login",
         ]  # fmt: skip
-        read_only_fields = fields
 
     def get_groups(self, user: User) -> list[str]:
         return group_names(user.groups.all())

@@ -34,7 +34,6 @@ class EndpointSerializer(ReferringSerializer):
             "condition", "failures", "failing_since", "switched_off_at",
             "switched_off_reason", "rotated_at", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class EndpointSecretSerializer(EndpointSerializer):
@@ -46,7 +45,6 @@ class EndpointSecretSerializer(EndpointSerializer):
 
     class Meta(EndpointSerializer.Meta):
         fields = [*EndpointSerializer.Meta.fields, "secret"]
-        read_only_fields = fields
 
 
 class WrittenEndpointSerializer(rest.StrictModelSerializer):
@@ -69,7 +67,7 @@ class WrittenEndpointSerializer(rest.StrictModelSerializer):
         fields = ["name", "url", "knowledge_base", "types", "is_active"]
 
 
-class DeliverySerializer(serializers.ModelSerializer[Delivery]):
+class DeliverySerializer(rest.ShownSerializer[Delivery]):
     """One event for one endpoint, and what came of the last attempt."""
 
     webhook_id = serializers.CharField(source="event.message_id")
@@ -87,7 +85,6 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
             "status", "milliseconds", "response", "error", "last_attempt_at",
             "next_attempt_at", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 @extend_schema_view(

@@ -13,7 +13,7 @@ from kb.interface.api import AgentReadsAdminWrites
 from kb.text.cleaning import SLUG_LIMIT
 
 
-class AudienceSerializer(serializers.ModelSerializer[Audience]):
+class AudienceSerializer(rest.ShownSerializer[Audience]):
     """Who may see what."""
 
     groups = serializers.SerializerMethodField(help_text="Names, sorted.")
@@ -21,7 +21,6 @@ class AudienceSerializer(serializers.ModelSerializer[Audience]):
     class Meta:
         model = Audience
         fields = ["slug", "name", "everyone", "groups"]
-        read_only_fields = fields
 
     def get_groups(self, audience: Audience) -> list[str]:
         return group_names(audience.groups.all())

@@ -15,7 +15,7 @@ from kb.interface.api import ConflictFilter
 from kb.upkeep.conflict_resolution import ACTIONS, resolve_conflict
 
 
-class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
+class ConflictEntrySerializer(rest.ShownSerializer[Entry]):
     """One of the two entries, in its current state."""
 
     document = rest.optional_text("document.title")
@@ -27,7 +27,6 @@ class ConflictEntrySerializer(serializers.ModelSerializer[Entry]):
             "id", "question", "text", "state", "document", "verified_by", "verified_at",
             "updated_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class ConflictReasonSerializer(serializers.Serializer[dict[str, Any]]):
@@ -43,7 +42,7 @@ class ConflictReasonSerializer(serializers.Serializer[dict[str, Any]]):
     )
 
 
-class ConflictSerializer(serializers.ModelSerializer[Conflict]):
+class ConflictSerializer(rest.ShownSerializer[Conflict]):
     """Two entries that say the same, or contradict each other."""
 
     first = ConflictEntrySerializer()
@@ -61,7 +60,6 @@ class ConflictSerializer(serializers.ModelSerializer[Conflict]):
             "first_revision", "second_revision", "reasons", "kept", "resolved_by",
             "resolved_at", "reason", "found_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     @extend_schema_field(ConflictReasonSerializer(many=True))
     def get_reasons(self, conflict: Conflict) -> list[dict[str, Any]]:

@@ -57,7 +57,6 @@ class DocumentSerializer(api.ReferringSerializer):
             "id", "knowledge_base", "title", "source", "audience", "created_by",
             "created_at", "updated_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class DocumentDetailSerializer(DocumentSerializer):
@@ -67,7 +66,6 @@ class DocumentDetailSerializer(DocumentSerializer):
 
     class Meta(DocumentSerializer.Meta):
         fields = [*DocumentSerializer.Meta.fields, "sections"]
-        read_only_fields = fields
 
     @extend_schema_field(SectionSerializer(many=True))
     def get_sections(self, document: Document) -> Any:

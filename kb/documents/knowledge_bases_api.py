@@ -28,7 +28,7 @@ _REVIEW = [
 ]
 
 
-class KnowledgeBaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
+class KnowledgeBaseSerializer(rest.ShownSerializer[KnowledgeBase]):
     """A knowledge base with its rules, and what the caller may do in it."""
 
     is_default = serializers.BooleanField(help_text="Asked where none is named.")
@@ -41,7 +41,6 @@ class KnowledgeBaseSerializer(serializers.ModelSerializer[KnowledgeBase]):
         fields = [
             "slug", "name", "language", "is_default", "role", *_REVIEW, "archived_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     @extend_schema_field(serializers.ChoiceField(choices=[*Role]))
     def get_role(self, base: KnowledgeBase) -> str:

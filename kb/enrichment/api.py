@@ -11,6 +11,7 @@ from rest_framework.serializers import BaseSerializer
 
 from accounts.rest import (
     RowViewSet,
+    ShownSerializer,
     StrictCharField,
     StrictFilterSet,
     StrictIntegerField,
@@ -46,7 +47,7 @@ class NearestSerializer(serializers.Serializer[Any]):
     distance = serializers.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
 
 
-class ProposalSerializer(serializers.ModelSerializer[Proposal]):
+class ProposalSerializer(ShownSerializer[Proposal]):
     """What a language model proposed, and what became of it."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
@@ -63,7 +64,6 @@ class ProposalSerializer(serializers.ModelSerializer[Proposal]):
             "prompt_version", "random_seed", "job", "decided_by", "decided_at",
             "reason", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     @extend_schema_field(NearestSerializer(many=True))
     def get_nearest(self, proposal: Proposal) -> list[dict[str, float]]:

@@ -60,7 +60,6 @@ class EntrySerializer(ReferringSerializer):
             "id", *SHOWN, "document_title", "section_heading", "verified", "expired",
             "review_due", "overdue", "uses", "revision",
         ]  # fmt: skip
-        read_only_fields = fields
 
     def get_verified(self, entry: Entry) -> bool:
         return entry.state == Entry.State.VERIFIED
@@ -98,7 +97,6 @@ class DueEntrySerializer(EntrySerializer):
         fields = [
             *EntrySerializer.Meta.fields, "due_at", "due", "last_used_at", "up", "down",
         ]  # fmt: skip
-        read_only_fields = fields
 
     @extend_schema_field(DueReasonSerializer(many=True))
     def get_due(self, entry: Entry) -> object:
@@ -274,7 +272,6 @@ class RevisionSerializer(ReferringSerializer):
             "verified_by", "verified_at", "author", "reason", "database_user",
             "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
         extra_kwargs = {
             "author": {"help_text": "Null for the system, and for a database user."}
         }

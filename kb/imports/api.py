@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import RowViewSet, StrictFilterSet, StrictSerializer
+from accounts.rest import RowViewSet, ShownSerializer, StrictFilterSet
 from accounts.roles import IsCuratorSomewhere, caller
 from kb.exceptions import ImportNotFoundError
 from kb.imports.decisions import Example, examples_for
@@ -20,10 +20,10 @@ from kb.imports.models import Import, ImportQuerySet, PlannedEntry
 from kb.imports.services import Upload, enqueue_import, start_import
 from kb.interface.api import (
     AudienceField,
+    InBaseSerializer,
     KnowledgeBaseField,
     ReferringSerializer,
     TagField,
-    find_knowledge_base,
 )
 from kb.tags.models import Tag
 from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
@@ -40,7 +40,7 @@ class ExampleSerializer(serializers.Serializer[dict[str, str]]):
     )
 
 
-class PlannedEntrySerializer(serializers.ModelSerializer[PlannedEntry]):
+class PlannedEntrySerializer(ShownSerializer[PlannedEntry]):
     """What a planned import would do to one entry."""
 
     class Meta:
@@ -49,7 +49,6 @@ class PlannedEntrySerializer(serializers.ModelSerializer[PlannedEntry]):
             "action", "place", "section", "entry", "own_key", "question", "text",
             "also_asked", "before", "is_edited",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class _InOrder(NewestFirstPagination):
@@ -96,7 +95,6 @@ class ImportSerializer(ReferringSerializer):
             "audience", "source", "document_title", "verify", "counts", "examples",
             "bad_rows", "notes", "created_at", "applied_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     def get_verify(self, row: Import) -> bool:
         return row.verify_as_id is not None
@@ -116,7 +114,7 @@ class ImportSerializer(ReferringSerializer):
         return examples_for(rows, self.context["request"].user)
 
 
-class NewImportSerializer(StrictSerializer):
+class NewImportSerializer(InBaseSerializer):
     """A file to be imported, as a form with a file."""
 
     file = serializers.FileField(max_length=200)
@@ -141,11 +139,6 @@ class NewImportSerializer(StrictSerializer):
     dry_run = serializers.BooleanField(
         default=False, help_text="Only plan it; it may be applied afterwards."
     )
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "knowledge_base" not in attrs:
-            attrs["knowledge_base"] = find_knowledge_base({})
-        return attrs
 
 
 class ImportFilter(StrictFilterSet):

@@ -13,9 +13,11 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
 from accounts.rest import (
+    ShownSerializer,
     StrictFilterSet,
     StrictModelSerializer,
     StrictPrimaryKeyField,
+    StrictSerializer,
     StrictSlugField,
     listed_slugs,
     no_such_row,
@@ -91,7 +93,7 @@ class UserField(_NamedField):
         raise serializers.ValidationError(f"There is no active user {slug[:80]!a}.")
 
 
-class ReferringSerializer(serializers.ModelSerializer[Any]):
+class ReferringSerializer(ShownSerializer[Any]):
     """Shows the rows that a row refers to by `NAMED_BY`."""
 
     def build_relational_field(
@@ -109,7 +111,16 @@ class ReferringSerializer(serializers.ModelSerializer[Any]):
         }
 
 
-class KnowledgeSerializer(StrictModelSerializer):
+class InBaseSerializer(StrictSerializer):
+    """What is written into a knowledge base, which may be left out where there is one."""
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if "knowledge_base" in self.fields and "knowledge_base" not in attrs:
+            attrs["knowledge_base"] = find_knowledge_base(attrs)
+        return attrs
+
+
+class KnowledgeSerializer(InBaseSerializer, StrictModelSerializer):
     """What is written of a row; rows that it refers to are those that the caller may see."""
 
     def build_relational_field(
@@ -122,11 +133,6 @@ class KnowledgeSerializer(StrictModelSerializer):
         if relation_info.related_model is Tag:
             return partial(TagField, Tag.Facet(field_name)), kept
         return _WRITTEN_BY[relation_info.related_model], kept
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "knowledge_base" in self.fields and "knowledge_base" not in attrs:
-            attrs["knowledge_base"] = find_knowledge_base(attrs)
-        return attrs
 
 
 _WRITTEN_BY: dict[Any, Any] = {

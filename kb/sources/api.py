@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from accounts.rest import (
     RowViewSet,
+    ShownSerializer,
     StrictBooleanField,
     StrictCharField,
     StrictFilterSet,
@@ -21,10 +22,10 @@ from accounts.roles import IsCuratorSomewhere, caller
 from kb.exceptions import SourceNotFoundError
 from kb.interface.api import (
     AudienceField,
+    InBaseSerializer,
     KnowledgeBaseField,
     KnowledgeBaseFilter,
     ReferringSerializer,
-    find_knowledge_base,
 )
 from kb.sources import services
 from kb.sources.kinds import KINDS
@@ -55,13 +56,12 @@ class RuleSerializer(serializers.ModelSerializer[FollowRule]):
         fields = ["group", "audience"]
 
 
-class LeftOutSerializer(serializers.ModelSerializer[FollowedDocument]):
+class LeftOutSerializer(ShownSerializer[FollowedDocument]):
     """A document of which something was not imported, and why."""
 
     class Meta:
         model = FollowedDocument
         fields = ["key", "title", "document", "error", "note"]
-        read_only_fields = fields
 
 
 _MAX_LEFT_OUT = 50
@@ -93,7 +93,6 @@ class FollowedSourceSerializer(ReferringSerializer):
             "credential", "is_active", "owner", "job", "checked_at", "next_check_at",
             "counts", "left_out", "note", "error",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class NewRuleSerializer(StrictSerializer):
@@ -140,7 +139,7 @@ class FollowedSourceChangesSerializer(StrictSerializer):
     is_active = StrictBooleanField(required=False, help_text="Whether on schedule.")
 
 
-class NewFollowedSourceSerializer(FollowedSourceChangesSerializer):
+class NewFollowedSourceSerializer(InBaseSerializer, FollowedSourceChangesSerializer):
     """A source to be followed, by default on schedule every 24 hours."""
 
     name = StrictCharField(max_length=services.NAME_LIMIT)
@@ -150,11 +149,6 @@ class NewFollowedSourceSerializer(FollowedSourceChangesSerializer):
         required=False, help_text="By default the only one there is."
     )
     rules = RulesField()
-
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "knowledge_base" not in attrs:
-            attrs["knowledge_base"] = find_knowledge_base({})
-        return attrs
 
 
 class CheckSerializer(StrictSerializer):

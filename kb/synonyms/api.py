@@ -18,7 +18,6 @@ class SynonymSerializer(api.ReferringSerializer):
     class Meta:
         model = Synonym
         fields = ["id", "knowledge_base", "word", "means", "added_by", "created_at"]
-        read_only_fields = fields
 
 
 class NewSynonymSerializer(api.KnowledgeSerializer):

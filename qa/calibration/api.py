@@ -13,6 +13,7 @@ from accounts.rest import (
     BooleanFilter,
     KnownQueryView,
     ResourceViewSet,
+    ShownSerializer,
     StrictFilterSet,
     StrictModelSerializer,
 )
@@ -29,9 +30,7 @@ from qa.policies.api import SelfCalibrationSerializer
 _SET = ["wrong_share_target", "calibrates_itself", "uses_evaluations"]
 
 
-class SelfCalibrationSettingsSerializer(
-    serializers.ModelSerializer[SelfCalibrationSettings]
-):
+class SelfCalibrationSettingsSerializer(ShownSerializer[SelfCalibrationSettings]):
     """What a knowledge base wants of its own calibration, and how far it is."""
 
     is_due = serializers.SerializerMethodField(
@@ -43,7 +42,6 @@ class SelfCalibrationSettingsSerializer(
     class Meta:
         model = SelfCalibrationSettings
         fields = [*_SET, "is_due", "last"]
-        read_only_fields = fields
 
     def get_is_due(self, kept: SelfCalibrationSettings) -> bool:
         return is_due(kept.knowledge_base)
@@ -126,7 +124,7 @@ class DriftSerializer(serializers.Serializer[object]):
     has_drifted = serializers.BooleanField()
 
 
-class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
+class DriftReadingSerializer(ShownSerializer[DriftReading]):
     """One look at whether live questions are still those of the certificate."""
 
     policy = serializers.IntegerField(source="certificate.policy_id")
@@ -141,7 +139,6 @@ class DriftReadingSerializer(serializers.ModelSerializer[DriftReading]):
             "id", "policy", "answers", "first_at", "last_at", "has_drifted", "signals",
             "checked_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class DriftFilter(StrictFilterSet):

@@ -4,6 +4,7 @@ from django.utils import timezone
 from rest_framework import serializers
 
 from accounts.rest import (
+    ShownSerializer,
     StrictBooleanField,
     StrictCharField,
     StrictIntegerField,
@@ -74,7 +75,7 @@ class OwnerSerializer(StrictSerializer):
     take_over = _take_over()
 
 
-class GapSerializer(serializers.ModelSerializer[Gap]):
+class GapSerializer(ShownSerializer[Gap]):
     """Questions of one meaning that were refused or voted down."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
@@ -93,7 +94,6 @@ class GapSerializer(serializers.ModelSerializer[Gap]):
             "before", "impact", "first_seen", "last_seen", "owner", "entry",
             "proposing_job", "reason", "asked_again_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     def get_impact(self, gap: Gap) -> float:
         return round(impact(gap.impact_score, timezone.now()), 3)
@@ -137,10 +137,9 @@ class GapDetailSerializer(GapSerializer):
 
     class Meta(GapSerializer.Meta):
         fields = [*GapSerializer.Meta.fields, "nearest", "tried"]
-        read_only_fields = fields
 
 
-class NoticeSerializer(serializers.ModelSerializer[Notice]):
+class NoticeSerializer(ShownSerializer[Notice]):
     """News of a question or an entry of one's own."""
 
     question = optional_text("answer.question", help_text="null for a flagged entry.")
@@ -159,7 +158,6 @@ class NoticeSerializer(serializers.ModelSerializer[Notice]):
             "id", "kind", "question", "answer", "escalation", "entry", "created_at",
             "read_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     def get_answer(self, notice: Notice) -> str | None:
         answer = shown_answer(notice)
@@ -194,7 +192,7 @@ class ReasonSerializer(StrictSerializer):
     reason = StrictCharField(max_length=REPLY_LIMIT)
 
 
-class EscalationSerializer(serializers.ModelSerializer[Escalation]):
+class EscalationSerializer(ShownSerializer[Escalation]):
     """A question, refused or answered wrongly, that was sent to experts."""
 
     question = serializers.CharField(source="answer.question")
@@ -215,7 +213,6 @@ class EscalationSerializer(serializers.ModelSerializer[Escalation]):
             "id", "answer", "question", "state", "note", "raised_by", "assignee",
             "reply", "reason", "replied_by", "replied_at", "entry", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     def get_reason(self, escalation: Escalation) -> str | None:
         is_closed = escalation.state == Escalation.State.CLOSED

@@ -16,6 +16,7 @@ from rest_framework.status import HTTP_201_CREATED, HTTP_202_ACCEPTED
 from accounts.rest import (
     BooleanFilter,
     RowViewSet,
+    ShownSerializer,
     StrictCharField,
     StrictFilterSet,
     StrictModelSerializer,
@@ -48,7 +49,7 @@ from qa.policies.lacking import lacking
 from qa.policies.models import Policy
 
 
-class CertificateSerializer(serializers.ModelSerializer[Certificate]):
+class CertificateSerializer(ShownSerializer[Certificate]):
     """That at most so much of what is shown is wrong, and how that is known."""
 
     promise = serializers.CharField(source="__str__", help_text="In words.")
@@ -66,10 +67,9 @@ class CertificateSerializer(serializers.ModelSerializer[Certificate]):
             "coverage", "groups", "group_bound", "thresholds", "warnings", "embedder",
             "language_model", "retrieval", "probes", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
-class SelfCalibrationSerializer(serializers.ModelSerializer[SelfCalibration]):
+class SelfCalibrationSerializer(ShownSerializer[SelfCalibration]):
     """What the knowledge base's own questions chose; no certificate."""
 
     curve = serializers.ListField(
@@ -86,10 +86,9 @@ class SelfCalibrationSerializer(serializers.ModelSerializer[SelfCalibration]):
             "answered_share", "answered_low", "answered_high", "curve", "notes",
             "not_activated", "seed", "verifier", "embedder", "retrieval", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
-class PolicySerializer(serializers.ModelSerializer[Policy]):
+class PolicySerializer(ShownSerializer[Policy]):
     """A version of a knowledge base's thresholds; the context's `running` tells what runs."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
@@ -110,7 +109,6 @@ class PolicySerializer(serializers.ModelSerializer[Policy]):
             "id", "knowledge_base", "name", "version", "is_active", *DECLARED,
             "calibration", "certificate", "self_calibration", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     @extend_schema_field(serializers.ChoiceField([each.value for each in Calibration]))
     def get_calibration(self, policy: Policy) -> str:
@@ -184,7 +182,6 @@ class ActivatedPolicySerializer(PolicySerializer):
 
     class Meta(PolicySerializer.Meta):
         fields = [*PolicySerializer.Meta.fields, "lacking"]
-        read_only_fields = fields
 
     def get_lacking(self, policy: Policy) -> str:
         return lacking(policy)

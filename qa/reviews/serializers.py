@@ -6,6 +6,7 @@ from django.conf import settings
 from rest_framework import serializers
 
 from accounts.rest import (
+    ShownSerializer,
     StrictBooleanField,
     StrictCharField,
     StrictFloatField,
@@ -26,7 +27,7 @@ _SAID = ("should_be_answered", "right_to_show", "reviewed_by", "seconds_spent", 
 _GRADE_HELP = "0 no, 1 partly, 2 yes; of an answer."
 
 
-class ReviewSerializer(serializers.ModelSerializer[Review]):
+class ReviewSerializer(ShownSerializer[Review]):
     """A review: what is judged, who is to act, and what was said."""
 
     question = serializers.CharField(source="answer.question")
@@ -60,7 +61,6 @@ class ReviewSerializer(serializers.ModelSerializer[Review]):
             "right_to_show", "evidence_used", "ideal_answer", "note", "entry",
             "reviewed_by", "reviewed_at", "seconds_spent", "created_at",
         ]  # fmt: skip
-        read_only_fields = fields
 
     def to_representation(self, instance: Review) -> dict[str, Any]:
         shown = super().to_representation(instance)
@@ -94,7 +94,6 @@ class OneReviewSerializer(ReviewSerializer):
 
     class Meta(ReviewSerializer.Meta):
         fields = [*ReviewSerializer.Meta.fields, "evidence"]
-        read_only_fields = fields
 
 
 class AdditionSerializer(StrictSerializer):
@@ -168,7 +167,7 @@ class StratumSerializer(serializers.Serializer[Any]):
     drawn = serializers.IntegerField()
 
 
-class SampleSerializer(serializers.ModelSerializer[ReviewSample]):
+class SampleSerializer(ShownSerializer[ReviewSample]):
     """A sample with its strata: enough to draw it again, and to weigh its reviews."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
@@ -183,7 +182,6 @@ class SampleSerializer(serializers.ModelSerializer[ReviewSample]):
             "since", "until", "dimensions", "population", "drawn_by", "drawn_at",
             "strata",
         ]  # fmt: skip
-        read_only_fields = fields
 
 
 class NewSampleSerializer(StrictSerializer):
