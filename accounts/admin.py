@@ -13,8 +13,7 @@ from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Prefetch, QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import redirect
 from django.utils.safestring import SafeString
 from unfold.admin import StackedInline, TabularInline
 from unfold.forms import PaginationInlineFormSet, UserChangeForm
@@ -22,7 +21,7 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from accounts.account_forms import BY_LINK, NewAccountForm, PasswordForm
 from accounts.acting import SIGN_IN
-from accounts.admin_parts import ReadOnlyAdmin, confirmed, table
+from accounts.admin_parts import ReadOnlyAdmin, confirmed, secret_page, table
 from accounts.base_admin import BaseAdmin, action, column, nobody, superusers
 from accounts.ids import number_in
 from accounts.invitations import days_of_links, invite
@@ -229,16 +228,16 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
             refused = f"No mail to {user.email}: the mail server {made.fault.said}."
             if not made.fault.is_lasting:
                 refused += " A new link may be taken later."
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Link for {user}",
-            "said": before + refused,
-            "use": f"Pass this link on to {user}, who chooses a password by it: once, "
+        return secret_page(
+            self,
+            request,
+            user,
+            title=f"Link for {user}",
+            said=before + refused,
+            use=f"Pass this link on to {user}, who chooses a password by it: once, "
             f"within {days_of_links()} days.",
-            "secret": made.link,
-            "back": reverse("admin:auth_user_change", args=[user.pk]),
-        }
-        return render(request, "admin/secret.html", context)
+            secret=made.link,
+        )
 
     @action(description="Data of this person", icon="policy", permissions=["open_data"])
     def open_data(self, request: HttpRequest, object_id: str) -> HttpResponse:

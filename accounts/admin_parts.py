@@ -1,7 +1,8 @@
 """Patterns that the admin pages of all apps share."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -9,7 +10,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.paginator import EmptyPage, PageNotAnInteger
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -89,6 +90,26 @@ def form_page(
         **context,
     }
     return render(request, template, shown)
+
+
+def secret_page(
+    model_admin: ModelAdmin, request: HttpRequest, row: Model, **shown: str
+) -> HttpResponse:
+    """Show a secret, this once: its `title`, what was `said`, the `use`, the `secret`."""
+    context = {
+        **model_admin.admin_site.each_context(request),
+        "back": reverse(_name(model_admin, "change"), args=[row.pk]),
+        **shown,
+    }
+    return render(request, "admin/secret.html", context)
+
+
+@admin.action(description="Switch off", permissions=["steer"])
+def switch_off(
+    model_admin: ModelAdmin, request: HttpRequest, chosen: QuerySet[Any]
+) -> None:
+    count = chosen.filter(is_active=True).update(is_active=False)
+    model_admin.message_user(request, f"{count} switched off.", messages.SUCCESS)
 
 
 def tell_of_job(
@@ -275,6 +296,15 @@ class StyledForm(forms.Form):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         style(self)
+
+
+@contextmanager
+def field_errors() -> Iterator[None]:
+    """Turn what a service refuses into an error of the field that is being cleaned."""
+    try:
+        yield
+    except NescioError as error:
+        raise forms.ValidationError(str(error)) from error
 
 
 def written(form: forms.Form, write: Callable[[], object]) -> bool:

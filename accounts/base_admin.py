@@ -4,7 +4,7 @@ Django hands the text of addresses and forms to the database as it comes: any lo
 field, any id of a row, any first value of a form.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast
 
 from django.contrib import admin, messages
@@ -27,6 +27,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.text import capfirst
 from unfold import decorators
 from unfold.admin import ModelAdmin
+from unfold.dataclasses import UnfoldAction
 from unfold.views import ChangeList
 
 from accounts.ids import number_in
@@ -265,6 +266,18 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
                 return None
         response: HttpResponse | None = super().response_action(request, queryset)
         return response
+
+    def useless_actions(self, key: int) -> Collection[str]:
+        """Return the buttons that would do nothing to the row of this id."""
+        return ()
+
+    def get_actions_detail(
+        self, request: HttpRequest, object_id: int | str
+    ) -> list[UnfoldAction]:
+        # The address's id as it came, before Django looked at it.
+        useless = self.useless_actions(number_in(str(object_id)) or 0)
+        found = super().get_actions_detail(request, object_id)
+        return [each for each in found if each.path not in useless]
 
     def found(self, request: HttpRequest, object_id: object) -> Any:
         """Return the row that an address names, as far as its reader may see it.

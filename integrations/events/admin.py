@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -20,6 +20,9 @@ from accounts.admin_parts import (
     act_on_row,
     change_each,
     confirmed,
+    field_errors,
+    secret_page,
+    switch_off,
 )
 from accounts.base_admin import (
     BaseAdmin,
@@ -66,10 +69,8 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
 
     def clean_url(self) -> str:
         url: str = self.cleaned_data["url"]
-        try:
+        with field_errors():
             checked_url(url)
-        except NescioError as error:
-            raise forms.ValidationError(str(error)) from error
         return url
 
 
@@ -107,7 +108,7 @@ class EndpointAdmin(BaseAdmin):
     list_filter: ClassVar = [ConditionFilter, "knowledge_base"]
     list_select_related: ClassVar = ["knowledge_base", "owner"]
     search_fields: ClassVar = ["name", "url"]
-    actions: ClassVar = ["switch_off"]
+    actions: ClassVar = [switch_off]
     actions_detail: ClassVar = ["test_this", "open_deliveries", "rotate_this"]
     readonly_fields: ClassVar = ["owner", "described", "created_at"]
     fieldsets: ClassVar = [
@@ -161,11 +162,6 @@ class EndpointAdmin(BaseAdmin):
             return f"Failing since {since}, {endpoint.failures} attempts."
         return said
 
-    @admin.action(description="Switch off", permissions=["steer"])
-    def switch_off(self, request: HttpRequest, chosen: QuerySet[Endpoint]) -> None:
-        count = chosen.filter(is_active=True).update(is_active=False)
-        self.message_user(request, f"{count} switched off.", messages.SUCCESS)
-
     @action(description="Send a test", icon="send", permissions=["steer"])
     @confirmed("Send a test event now?")
     def test_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -198,16 +194,15 @@ class EndpointAdmin(BaseAdmin):
     def _secret_page(
         self, request: HttpRequest, endpoint: Endpoint, said: str
     ) -> HttpResponse:
-        page = reverse("admin:integrations_endpoint_change", args=[endpoint.pk])
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Secret of {endpoint}",
-            "said": said,
-            "use": "This is the secret by which the receiver verifies what comes.",
-            "secret": endpoint.secret,
-            "back": page,
-        }
-        return render(request, "admin/secret.html", context)
+        return secret_page(
+            self,
+            request,
+            endpoint,
+            title=f"Secret of {endpoint}",
+            said=said,
+            use="This is the secret by which the receiver verifies what comes.",
+            secret=endpoint.secret,
+        )
 
 
 class TypeFilter(ListFilter):

@@ -4,21 +4,17 @@ from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.contrib.auth.models import User
 from django.contrib.postgres.forms import SimpleArrayField
-from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.templatetags.static import static
-from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from accounts.admin_parts import confirmed
+from accounts.admin_parts import confirmed, field_errors, secret_page, switch_off
 from accounts.base_admin import UserFormAdmin, action, column, holders_of, superusers
-from accounts.exceptions import NescioError
 from accounts.roles import Role, caller, has_role_somewhere
 from integrations.widget.models import Widget, new_seed
 from integrations.widget.tokens import as_origin
@@ -28,10 +24,8 @@ from qa.answers.trials import askers_seen_by
 
 class OriginField(forms.CharField):
     def clean(self, value: object) -> str:
-        try:
+        with field_errors():
             return as_origin(str(value))
-        except NescioError as error:
-            raise forms.ValidationError(str(error)) from error
 
 
 class WidgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
@@ -77,7 +71,7 @@ class WidgetAdmin(UserFormAdmin):
     list_select_related: ClassVar = ["knowledge_base", "account"]
     search_fields: ClassVar = ["name"]
     autocomplete_fields: ClassVar = ["account"]
-    actions: ClassVar = ["switch_off"]
+    actions: ClassVar = [switch_off]
     actions_detail: ClassVar = ["replace_secret"]
     fields: ClassVar = [
         "name", "knowledge_base", "account", "origins", "names_users", "is_active", "tag",
@@ -102,11 +96,6 @@ class WidgetAdmin(UserFormAdmin):
             widget.name or "…",
         )
 
-    @admin.action(description="Switch off", permissions=["steer"])
-    def switch_off(self, request: HttpRequest, chosen: QuerySet[Widget]) -> None:
-        count = chosen.filter(is_active=True).update(is_active=False)
-        self.message_user(request, f"{count} switched off.", messages.SUCCESS)
-
     @action(description="New secret", icon="key", permissions=["secret"])
     @confirmed(
         "Make a new secret? Claims that are signed with the former one, and every token "
@@ -116,13 +105,13 @@ class WidgetAdmin(UserFormAdmin):
         widget = self.found(request, object_id)
         widget.secret_seed = new_seed()
         widget.save(update_fields=["secret_seed"])
-        context = {
-            **self.admin_site.each_context(request),
-            "title": f"Secret of {widget}",
-            "said": "The secret was replaced.",
-            "use": "Your site signs claims about its readers with it, and never shows it "
+        return secret_page(
+            self,
+            request,
+            widget,
+            title=f"Secret of {widget}",
+            said="The secret was replaced.",
+            use="Your site signs claims about its readers with it, and never shows it "
             "to their browsers.",
-            "secret": widget.secret,
-            "back": reverse("admin:integrations_widget_change", args=[widget.pk]),
-        }
-        return render(request, "admin/secret.html", context)
+            secret=widget.secret,
+        )

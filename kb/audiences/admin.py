@@ -4,6 +4,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Count, QuerySet
 from django.http import HttpRequest
 
+from accounts.base_admin import column
 from accounts.people import group_names
 from kb.audiences.models import Audience
 from kb.audiences.services import create_audience, edit_audience
@@ -49,10 +50,5 @@ class AudienceAdmin(ServiceAdmin, RefusedDeletionAdmin):
             entry_count=Count("entries", distinct=True)
         )
 
-    @admin.display(description="groups")
-    def members(self, audience: Audience) -> str:
-        return ", ".join(group_names(audience.groups.all()))
-
-    @admin.display(description="entries")
-    def number_of_entries(self, audience: Audience) -> int:
-        return int(getattr(audience, "entry_count", 0))
+    members = column("groups", lambda row: ", ".join(group_names(row.groups.all())))
+    number_of_entries = column("entries", lambda audience: audience.entry_count)

@@ -12,7 +12,14 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from accounts.admin_parts import FixedRowsAdmin, confirmed
-from accounts.base_admin import OPEN_OR_ALL, OpenFirstAdmin, action, badge, holders_of
+from accounts.base_admin import (
+    OPEN_OR_ALL,
+    OpenFirstAdmin,
+    action,
+    badge,
+    column,
+    holders_of,
+)
 from accounts.exceptions import NescioError
 from accounts.ids import number_in
 from accounts.roles import Role, caller
@@ -146,13 +153,8 @@ class ConflictAdmin(InBaseAdmin, OpenFirstAdmin, FixedRowsAdmin):
             back=reverse("admin:kb_conflict_change", args=[conflict.pk]),
         )
 
-    @admin.display(description="one entry")
-    def one(self, conflict: Conflict) -> str:
-        return Truncator(conflict.first.said).chars(_SHOWN)
-
-    @admin.display(description="the other")
-    def other(self, conflict: Conflict) -> str:
-        return Truncator(conflict.second.said).chars(_SHOWN)
+    one = column("one entry", lambda row: Truncator(row.first.said).chars(_SHOWN))
+    other = column("the other", lambda row: Truncator(row.second.said).chars(_SHOWN))
 
     @admin.display(description="probability", ordering="score")
     def shown_probability(self, conflict: Conflict) -> str:

@@ -1,5 +1,5 @@
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, cast
 
 from django import forms
@@ -9,13 +9,11 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.admin import TabularInline
-from unfold.dataclasses import UnfoldAction
 from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldBooleanSwitchWidget
 
 from accounts.admin import KnowledgeRoleInline
-from accounts.admin_parts import confirmed
-from accounts.base_admin import BaseAdmin, Fieldsets, action, holders_of
-from accounts.ids import number_in
+from accounts.admin_parts import confirmed, field_errors
+from accounts.base_admin import BaseAdmin, Fieldsets, action, column, holders_of
 from accounts.models import KnowledgeRole, count_of
 from accounts.roles import caller
 from accounts.services import holding_roles, keeping_staff
@@ -38,7 +36,6 @@ from kb.enrichment.admin_forms import to_seeds
 from kb.enrichment.background import SEED_LIMIT
 from kb.enrichment.services import MAX_SEEDS
 from kb.entries.models import Entry
-from kb.exceptions import InvalidKnowledgeError
 from kb.interface.admin import (
     InBaseAdmin,
     RefusedDeletionAdmin,
@@ -90,10 +87,8 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
                 "A section is below itself, or below one that is deleted; give it "
                 "another parent."
             )
-        try:
+        with field_errors():
             check_tree(self.tree)
-        except InvalidKnowledgeError as error:
-            raise ValidationError(str(error)) from error
 
     def validate_unique(self) -> None:
         """Positions are renumbered: two of one value are no mistake."""
@@ -222,9 +217,7 @@ class DocumentAdmin(InBaseAdmin, ServiceAdmin, RefusedDeletionAdmin):
     ) -> list[str]:
         return [name for name in self.fields if obj or name != "entries_follow"]
 
-    @admin.display(description="entries")
-    def number_of_entries(self, document: Document) -> int:
-        return int(getattr(document, "entry_count", 0))
+    number_of_entries = column("entries", lambda document: document.entry_count)
 
     def save_formset(
         self,
@@ -301,14 +294,9 @@ class KnowledgeBaseAdmin(BaseAdmin):
             return found
         return [("Archived", {"fields": ["archived_at"]}), *found]
 
-    def get_actions_detail(
-        self, request: HttpRequest, object_id: int | str
-    ) -> list[UnfoldAction]:
-        # The address's id as it came, before Django looked at it.
-        rows = KnowledgeBase.objects.filter(pk=number_in(str(object_id)) or 0)
-        useless = "archive_this" if not rows.in_use().exists() else "unarchive_this"
-        found = super().get_actions_detail(request, object_id)
-        return [each for each in found if each.path != useless]
+    def useless_actions(self, key: int) -> Collection[str]:
+        is_used = KnowledgeBase.objects.in_use().filter(pk=key).exists()
+        return ["unarchive_this" if is_used else "archive_this"]
 
     @action(description="Archive", icon="archive", permissions=["archive"])
     @confirmed(

@@ -38,10 +38,7 @@ class EmbeddingModelAdmin(ReadOnlyAdmin):
         return models.annotate(entry_count=embedded).order_by("-created_at")
 
     short_fingerprint = column("fingerprint", lambda model: model.fingerprint[:12])
-
-    @admin.display(description="entries embedded")
-    def number_of_entries(self, model: EmbeddingModel) -> int:
-        return int(getattr(model, "entry_count", 0))
+    number_of_entries = column("entries embedded", lambda model: model.entry_count)
 
     @admin.action(description="Switch to this model", permissions=["switch"])
     def switch(self, request: HttpRequest, chosen: QuerySet[EmbeddingModel]) -> None:

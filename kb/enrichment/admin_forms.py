@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from unfold.widgets import UnfoldAdminRadioSelectWidget, UnfoldAdminTextareaWidget
 
-from accounts.admin_parts import StyledForm, style
+from accounts.admin_parts import StyledForm, field_errors, style
 from kb.audiences.models import Audience
 from kb.documents.models import KnowledgeBase
 from kb.enrichment.background import checked
@@ -68,16 +68,12 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
             self.fields["text"].initial = self.instance.sentence
 
     def clean_text(self) -> str:
-        try:
+        with field_errors():
             return clean_said("text", self.cleaned_data["text"])
-        except InvalidKnowledgeError as error:
-            raise forms.ValidationError(str(error)) from error
 
     def clean_why(self) -> str:
-        try:
+        with field_errors():
             return clean_reason(self.cleaned_data["why"])
-        except InvalidKnowledgeError as error:
-            raise forms.ValidationError(str(error)) from error
 
     def decide(self, *, by: User) -> Proposal:
         text = self.cleaned_data["text"]

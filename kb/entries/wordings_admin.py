@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from unfold.admin import TabularInline
 from unfold.widgets import UnfoldAdminTextInputWidget
 
+from accounts.admin_parts import field_errors
 from accounts.roles import Role, caller, has_role_somewhere
-from kb.exceptions import InvalidKnowledgeError
 from kb.text.cleaning import WORDING_LIMIT, clean_text
 
 from .models import Entry
@@ -23,10 +23,8 @@ class WordingForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
 
     def clean_text(self) -> str:
         said = self.cleaned_data["text"]
-        try:
+        with field_errors():
             return clean_text(said, field="question", limit=WORDING_LIMIT)
-        except InvalidKnowledgeError as error:
-            raise forms.ValidationError(str(error)) from error
 
 
 class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no types

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from django import forms
@@ -13,7 +13,6 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.datastructures import MultiValueDict
 from unfold.admin import TabularInline
-from unfold.dataclasses import UnfoldAction
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from accounts.admin_parts import StyledForm, act_on_row, confirmed, form_page
@@ -194,20 +193,13 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         waits = row is not None and row.state == Import.State.PLANNED
         return self.has_bring_permission(request) and waits
 
-    def get_actions_detail(
-        self, request: HttpRequest, object_id: int | str
-    ) -> list[UnfoldAction]:
+    def useless_actions(self, key: int) -> Collection[str]:
         # Who applies one all the same is answered by the service, which says the remedy.
-        row = self.get_object(request, str(object_id))
-        found = super().get_actions_detail(request, object_id)
-        return [] if row and row.is_unreadable else found
+        row = Import.objects.filter(pk=key).first()
+        return ["apply"] if row and row.is_unreadable else []
 
     def delete_model(self, request: HttpRequest, obj: Import) -> None:
         delete_import(obj)
-
-    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Import]) -> None:
-        for row in queryset:
-            self.delete_model(request, row)
 
     @action(description="Apply this import", permissions=["apply"])
     @confirmed("Apply this import?")

@@ -45,6 +45,10 @@ class WorkedOnAdmin(BaseAdmin):
             response["Refresh"] = _REFRESH_SECONDS
         return response
 
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        for row in queryset:
+            self.delete_model(request, row)
+
 
 class InBaseAdmin(BaseAdmin):
     """Rows of knowledge bases: read where the user is an expert, changed by curators.

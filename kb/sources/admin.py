@@ -273,12 +273,6 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
     def delete_model(self, request: HttpRequest, obj: FollowedSource) -> None:
         services.unfollow_source(obj.pk, by=caller(request))
 
-    def delete_queryset(
-        self, request: HttpRequest, queryset: QuerySet[FollowedSource]
-    ) -> None:
-        for row in queryset:
-            self.delete_model(request, row)
-
     @action(description="Follow a source", icon="add", permissions=["follow"])
     def follow(self, request: HttpRequest) -> HttpResponse:
         return redirect("admin:kb_followedsource_add")

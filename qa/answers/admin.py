@@ -3,7 +3,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
 from django.contrib import admin, messages
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
@@ -17,7 +17,7 @@ from kb.enrichment.services import MAX_SEEDS
 from qa.answers.models import Answer, AnswerQuerySet, fetch_evidence, readable_reason
 from qa.answers.view import shown_pieces, token_confidences
 from qa.answers.waterfall import stage_times
-from qa.answers.word_search import users_named
+from qa.answers.word_search import has_words, users_named
 
 _SHOWN = 120
 _PASSED = {True: "met", False: "not met", None: "recorded"}
@@ -91,7 +91,22 @@ def rounded(value: float | None) -> str:
 
 
 class AnswerColumns:
-    """What the admin shows of the `answer` of a row, as far as the user may see it."""
+    """What the admin shows of the `answer` of a row, as far as the user may see it.
+
+    A list is searched for words of the question, and for the name of a `searched_person`.
+    """
+
+    searched_person: ClassVar[str]
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        said = has_words(Answer.objects.all(), term, of="answer")
+        by = Q(**{f"{self.searched_person}__in": users_named(term)})
+        return queryset.filter(said | by), False
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None

@@ -15,13 +15,13 @@ from django.utils.safestring import SafeString
 from accounts.admin_parts import (
     ReadOnlyAdmin,
     StyledForm,
+    field_errors,
     form_page,
     images,
     table,
     tell_of_job,
 )
 from accounts.base_admin import action, badge, column, holders_of
-from accounts.exceptions import NescioError
 from accounts.ids import row_at
 from accounts.roles import caller
 from jobs.services import enqueue
@@ -83,10 +83,8 @@ class EvaluationForm(StyledForm):
     def clean_policy(self) -> str:
         named: str = self.cleaned_data["policy"].strip()
         if named:
-            try:
+            with field_errors():
                 find_policy(named)
-            except NescioError as error:
-                raise forms.ValidationError(str(error)) from error
         return named
 
     def parameters(self) -> dict[str, object]:

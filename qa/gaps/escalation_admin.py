@@ -2,7 +2,7 @@ from typing import ClassVar
 
 from django.contrib import admin
 from django.contrib.auth.models import User
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.html import format_html
@@ -16,7 +16,6 @@ from accounts.roles import Role, where_role
 from kb.entries.models import Entry
 from qa.answers.admin import AnswerColumns, link_to_entry
 from qa.answers.models import Answer
-from qa.answers.word_search import has_words, users_named
 from qa.gaps.escalation_models import Escalation
 from qa.gaps.escalations import assign
 
@@ -41,22 +40,14 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     paginator = EstimatingPaginator
     list_select_related = ["answer", "raised_by", "assignee"]
     list_per_page = 25
-    search_fields = ["answer__question"]  # and who asked: `get_search_results`
+    search_fields = ["answer__question"]
+    searched_person = "raised_by"
     ordering: ClassVar = ["-state", "created_at"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
         # Not what one raised oneself elsewhere, for others to reply to.
         mine = where_role(request.user, Role.SME, "answer__knowledge_base")
         return super().get_queryset(request).filter(mine)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Escalation], search_term: str
-    ) -> tuple[QuerySet[Escalation], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        said = has_words(Answer.objects.all(), term, of="answer")
-        return queryset.filter(said | Q(raised_by__in=users_named(term))), False
 
     def assign_to(self, user: User | None, key: int, *, by: User) -> Escalation:
         return assign(key, to=user, by=by)

@@ -1,3 +1,4 @@
+from collections.abc import Collection
 from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
@@ -15,7 +16,6 @@ from django.utils.functional import SimpleLazyObject
 from django.utils.safestring import SafeString
 from django.utils.text import capfirst
 from django.views.decorators.http import require_http_methods
-from unfold.dataclasses import UnfoldAction
 
 from accounts.admin_parts import confirmed, tell_of_job
 from accounts.base_admin import (
@@ -201,14 +201,9 @@ class PolicyAdmin(BaseAdmin):
         )
         return [back, *CalibrationPages(self).urls(), *super().get_urls()]
 
-    def get_actions_detail(
-        self, request: HttpRequest, object_id: int | str
-    ) -> list[UnfoldAction]:
-        # The address's id as it came, before Django looked at it.
-        rows = Policy.objects.filter(pk=number_in(str(object_id)) or 0)
-        is_active = rows.filter(is_active=True).exists()
-        found = super().get_actions_detail(request, object_id)
-        return [e for e in found if not is_active or e.path != "activate_this"]
+    def useless_actions(self, key: int) -> Collection[str]:
+        is_active = Policy.objects.filter(pk=key, is_active=True).exists()
+        return ["activate_this"] if is_active else []
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Policy]:
         rows: QuerySet[Policy] = super().get_queryset(request)

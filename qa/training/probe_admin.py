@@ -1,4 +1,4 @@
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 from django.contrib import admin
@@ -10,11 +10,10 @@ from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
-from unfold.dataclasses import UnfoldAction
 
 from accounts.admin_parts import act_on_row, confirmed, images, table
 from accounts.base_admin import action, badge, column
-from accounts.ids import number_in, row_at
+from accounts.ids import row_at
 from accounts.roles import caller
 from probes.cards import ProbeKind
 from probes.exceptions import ProbeFileError
@@ -63,15 +62,9 @@ class ProbeAdmin(ProbePages):
         rows: QuerySet[Probe] = super().get_queryset(request)
         return rows.defer("weights")
 
-    def get_actions_detail(
-        self, request: HttpRequest, object_id: int | str
-    ) -> list[UnfoldAction]:
-        # The address's id as it came, before Django looked at it.
-        rows = Probe.objects.filter(pk=number_in(str(object_id)) or 0)
-        is_active = rows.filter(state=Probe.State.ACTIVE).exists()
-        useless = "activate_this" if is_active else "roll_this_back"
-        found = super().get_actions_detail(request, object_id)
-        return [each for each in found if each.path != useless]
+    def useless_actions(self, key: int) -> Collection[str]:
+        is_active = Probe.objects.filter(pk=key, state=Probe.State.ACTIVE).exists()
+        return ["activate_this" if is_active else "roll_this_back"]
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.curve)

@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import ClassVar
 
 from django.contrib import admin, messages
@@ -8,11 +8,9 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from unfold.dataclasses import UnfoldAction
 
 from accounts.admin_parts import ReadOnlyAdmin, act_on_row, confirmed, table
 from accounts.base_admin import action, badge, column, holders_of
-from accounts.ids import number_in
 from accounts.roles import caller
 from probes.cards import ANSWER_KINDS, CONFIDENCE_BY_KIND
 from probes.models import Probe
@@ -71,15 +69,10 @@ class RetrainingAdmin(ReadOnlyAdmin):
         ]
         return rows.select_related("champion", "challenger").defer(*heavy)
 
-    def get_actions_detail(
-        self, request: HttpRequest, object_id: int | str
-    ) -> list[UnfoldAction]:
-        # The address's id as it came, before Django looked at it.
-        rows = Retraining.objects.filter(pk=number_in(str(object_id)) or 0)
-        state = rows.values_list("state", flat=True)
-        offered = _STEPS.get(State(state[0]), set()) if state else set()
-        found = super().get_actions_detail(request, object_id)
-        return [each for each in found if each.path in offered]
+    def useless_actions(self, key: int) -> Collection[str]:
+        row = Retraining.objects.filter(pk=key).only("state").first()
+        offered = _STEPS.get(State(row.state), set()) if row else set()
+        return {*self.actions_detail} - offered
 
     @action(description="Retrain now", permissions=["steer"])
     @confirmed(
@@ -123,10 +116,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
     def take_this_back(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._carry_out(request, object_id, retrainings.take_back)
 
-    @admin.display(description="AUROC before")
-    def before(self, retraining: Retraining) -> str:
-        return _number(retraining.champion_auroc)
-
+    before = column("AUROC before", lambda row: _number(row.champion_auroc))
     after = column("after", lambda retraining: _number(retraining.challenger_auroc))
 
     @admin.display(description="difference [95 %]")

@@ -2,7 +2,7 @@ from functools import partial
 from typing import ClassVar
 
 from django.contrib import admin, messages
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, StreamingHttpResponse
 from django.utils.safestring import SafeString
 
@@ -18,8 +18,6 @@ from accounts.rest import csv_download
 from accounts.roles import Role, caller, where_role
 from kb.entries.models import Entry
 from qa.answers.admin import AnswerColumns, link_to_entry
-from qa.answers.models import Answer
-from qa.answers.word_search import has_words, users_named
 from qa.votes.entry_confidence import undo_moves
 from qa.votes.models import ConfidenceMove, Vote, VoteQuerySet
 from qa.votes.services import csv_lines, handle_votes, reopen_votes
@@ -67,6 +65,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     list_per_page = 25
     paginator = EstimatingPaginator
     search_fields = ["answer__question", "user__username"]
+    searched_person = "user"
     search_help_text = "Words of the question as they begin, or who voted"
     actions: ClassVar = ["handle", "reopen", "export"]
     has_handle_permission = holders_somewhere(Role.SME)
@@ -84,15 +83,6 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
         votes: VoteQuerySet = super().get_queryset(request)
         mine = where_role(request.user, Role.SME, "answer__knowledge_base")
         return votes.visible_to(request.user).filter(mine)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Vote], search_term: str
-    ) -> tuple[QuerySet[Vote], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        said = has_words(Answer.objects.all(), term, of="answer")
-        return queryset.filter(said | Q(user__in=users_named(term))), False
 
     @admin.action(description="Mark as dealt with", permissions=["handle"])
     def handle(self, request: HttpRequest, chosen: QuerySet[Vote]) -> None:
