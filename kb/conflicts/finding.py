@@ -146,13 +146,11 @@ def outdate_conflicts(*entry_ids: int) -> None:
     rows.update(state=Conflict.State.OUTDATED)
 
 
-def pending_entries(
-    after: int = 0, *, limit: int = _STEP_ENTRIES, judge_fingerprint: str = ""
-) -> list[int]:
+def pending_entries(after: int = 0, *, judge_fingerprint: str = "") -> list[int]:
     """Return ids, ascending and above `after`, of entries that are to be judged."""
     rows = execute(
         f"SELECT e.id {_IS_PENDING} ORDER BY e.id LIMIT %(limit)s",
-        {**_pending_of(after, judge_fingerprint), "limit": limit},
+        {**_pending_of(after, judge_fingerprint), "limit": _STEP_ENTRIES},
     )
     return [row[0] for row in rows]
 

@@ -32,10 +32,8 @@ def verify_entry(
 
 
 @transaction.atomic
-def mark_for_review(
-    *, entry_id: int, by: User, reason: str = "", expected_revision: int | None = None
-) -> Entry:
-    entry, number = lock(entry_id, expected_revision, by=by)
+def mark_for_review(*, entry_id: int, by: User, reason: str = "") -> Entry:
+    entry, number = lock(entry_id, None, by=by)
     default = mark(entry)
     if default:
         kept = clean_reason(reason) or default

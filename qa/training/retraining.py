@@ -253,10 +253,10 @@ def approve(retraining_id: int, *, by: User | None) -> Retraining:
 
 
 @transaction.atomic
-def decline(retraining_id: int, *, by: User | None, note: str = "") -> Retraining:
+def decline(retraining_id: int, *, by: User | None) -> Retraining:
     retraining = _locked(retraining_id)
     _require(retraining, (State.WAITING,), "declined")
-    _move(retraining, State.DECLINED, by=by, note=note)
+    _move(retraining, State.DECLINED, by=by)
     return retraining
 
 

@@ -53,15 +53,13 @@ def is_doubted(said: Iterable[Said]) -> bool:
     return is_reasoned or (against >= _MIN_SILENT and 2 * against > len(given))
 
 
-def doubt_entries(
-    notify: Callable[[Doubt], object], *, at: datetime | None = None
-) -> int:
+def doubt_entries(notify: Callable[[Doubt], object]) -> int:
     """Let entries be due by their votes, and no longer; return how many became due.
 
     Args:
         notify: Called in the transaction, once for each that became due.
     """
-    now = at or timezone.now()
+    now = timezone.now()
     cited = AnswerEvidence.objects.filter(
         role=AnswerEvidence.Role.CITED,
         answer__votes__is_up=False,

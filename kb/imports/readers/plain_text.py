@@ -133,7 +133,7 @@ def read_text(stream: IO[bytes], language: str) -> SourceDocument:
         return as_document(text_blocks(text), language=language)
 
 
-def text_blocks(lines: Iterator[str] | IO[str], *, page: str = "") -> Iterator[Block]:
+def text_blocks(lines: Iterator[str] | IO[str]) -> Iterator[Block]:
     """Yield the blocks of a text.
 
     A heading is a short line that was broken on purpose: the next line's first word
@@ -142,10 +142,9 @@ def text_blocks(lines: Iterator[str] | IO[str], *, page: str = "") -> Iterator[B
     """
     paragraphs = [*_paragraphs(lines)]
     for at, (number, paragraph) in enumerate(paragraphs):
-        place = f"{page}, line {number}" if page else f"line {number}"
         following = paragraphs[at + 1][1] if at + 1 < len(paragraphs) else [""]
         ends = len(paragraph) == 1 and 0 < _depth(following) <= _depth(paragraph)
-        yield from _blocks(paragraph, place, may_head=not ends)
+        yield from _blocks(paragraph, f"line {number}", may_head=not ends)
 
 
 def _depth(paragraph: Sequence[str]) -> int:

@@ -108,7 +108,6 @@ def bootstrap(
     clusters: NDArray[np.intp],
     *,
     draws: int = DRAWS,
-    seed: int = SEED,
     within: bool = False,
 ) -> list[Interval | None]:
     """Return the 95 % percentile interval of each figure, on the same draws.
@@ -120,7 +119,7 @@ def bootstrap(
         return [None] * len(statistics)
     found = [
         np.vstack([statistic(weights) for statistic in statistics])
-        for weights in resampled(clusters, draws=draws, seed=seed, within=within)
+        for weights in resampled(clusters, draws=draws, within=within)
     ]
     if clusters.max() < 1:
         return [None] * len(found[0])
