@@ -14,20 +14,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import services
+from accounts import rest, services
 from accounts.delegation import HEADER, acting_service
 from accounts.models import ApiToken, AuditEntry
-from accounts.rest import (
-    MomentFilter,
-    RowViewSet,
-    ShownSerializer,
-    SlugFilter,
-    StrictFilterSet,
-)
 from accounts.roles import IsAdmin, Role, has_role
 
 
-class TokenSerializer(ShownSerializer[ApiToken]):
+class TokenSerializer(rest.ShownSerializer[ApiToken]):
     """A token without its secret."""
 
     user = serializers.CharField(source="user.username", read_only=True)
@@ -93,7 +86,7 @@ class ActsForItself(IsAuthenticated):
         return allowed and not acting_service(request.user)
 
 
-class TokenViewSet(RowViewSet[ApiToken]):
+class TokenViewSet(rest.RowViewSet[ApiToken]):
     """List one's own tokens, newest first; an admin sees everybody's.
 
     The secrets are not stored and can't be shown.
@@ -150,7 +143,7 @@ class TokenViewSet(RowViewSet[ApiToken]):
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class AuditEntrySerializer(ShownSerializer[AuditEntry]):
+class AuditEntrySerializer(rest.ShownSerializer[AuditEntry]):
     """One change of what somebody may see or do."""
 
     changes = serializers.DictField(
@@ -162,11 +155,13 @@ class AuditEntrySerializer(ShownSerializer[AuditEntry]):
         fields = ["id", "at", "actor", "reader", "kind", "action", "subject", "changes"]
 
 
-class AuditFilter(StrictFilterSet):
-    kind = SlugFilter(method="filter_kind")
-    actor = SlugFilter(method="filter_actor", label="The user name; also a former one.")
-    since = MomentFilter("at", "gte")
-    until = MomentFilter("at", "lt")
+class AuditFilter(rest.StrictFilterSet):
+    kind = rest.SlugFilter(method="filter_kind")
+    actor = rest.SlugFilter(
+        method="filter_actor", label="The user name; also a former one."
+    )
+    since = rest.MomentFilter("at", "gte")
+    until = rest.MomentFilter("at", "lt")
 
     def filter_kind(
         self, rows: QuerySet[AuditEntry], _name: str, kind: str
@@ -189,7 +184,7 @@ class AuditFilter(StrictFilterSet):
         return found
 
 
-class AuditViewSet(RowViewSet[AuditEntry]):
+class AuditViewSet(rest.RowViewSet[AuditEntry]):
     """Who changed whose access: users, groups, audiences, policies, tokens; for admins.
 
     Newest first.

@@ -11,14 +11,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    KnownQueryView,
-    StrictCharField,
-    StrictFloatField,
-    StrictIntegerField,
-    StrictSerializer,
-    validated,
-)
+from accounts import rest
 from accounts.roles import IsAgent, caller
 from kb.types import Evidence
 from qa.answers.playground import preview
@@ -28,21 +21,21 @@ from qa.answers.questions import find_knowledge_base
 _CODES = {401: 1002, 403: 1002, 404: 2001}
 
 
-class RetrievalSettingSerializer(StrictSerializer):
-    top_k = StrictIntegerField(min_value=1, help_text="At most so many records.")
-    score_threshold = StrictFloatField(
+class RetrievalSettingSerializer(rest.StrictSerializer):
+    top_k = rest.StrictIntegerField(min_value=1, help_text="At most so many records.")
+    score_threshold = rest.StrictFloatField(
         default=0.0, min_value=0.0, max_value=1.0, help_text="0 where Dify's is off."
     )
 
 
-class RetrievalSerializer(StrictSerializer):
+class RetrievalSerializer(rest.StrictSerializer):
     """A question of Dify's."""
 
-    knowledge_id = StrictCharField(
+    knowledge_id = rest.StrictCharField(
         max_length=50,
         help_text="A knowledge base's slug: Dify's external knowledge ID.",
     )
-    query = StrictCharField()
+    query = rest.StrictCharField()
     retrieval_setting = RetrievalSettingSerializer()
     metadata_condition = serializers.JSONField(
         default=None, allow_null=True, help_text="Only null."
@@ -102,7 +95,7 @@ _MORE_IN_ERRORS = {
 }
 
 
-class RetrievalView(KnownQueryView, GenericAPIView[Any]):
+class RetrievalView(rest.KnownQueryView, GenericAPIView[Any]):
     permission_classes = [IsAgent]
     takes_idempotency_key = False  # it only reads
     more_in_errors = _MORE_IN_ERRORS
@@ -129,7 +122,10 @@ class RetrievalView(KnownQueryView, GenericAPIView[Any]):
         Where hard refusal would stop the question there are no records, so that no
         assistant answers from what is merely the nearest. Nothing is kept.
         """
-        given, asker = validated(RetrievalSerializer, request.data), caller(request)
+        given, asker = (
+            rest.validated(RetrievalSerializer, request.data),
+            caller(request),
+        )
         wanted = given["retrieval_setting"]
         found = preview(
             given["query"],

@@ -11,13 +11,7 @@ from django.urls import reverse
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts.rest import (
-    StrictBooleanField,
-    StrictCharField,
-    StrictListField,
-    StrictSerializer,
-    optional_text,
-)
+from accounts import rest
 from integrations.openai.chat_models import ChatModel, is_pinned
 from qa.answers.api import TaggedQuestionSerializer
 from qa.answers.models import Answer
@@ -96,7 +90,7 @@ _CONTENT = {
         },
     }
 )
-class MessagesField(StrictListField):
+class MessagesField(rest.StrictListField):
     child = MessageSerializer()
 
 
@@ -109,17 +103,19 @@ class OptionsSerializer(TaggedQuestionSerializer):
         return {name: fields[name] for name in names}
 
 
-class StreamOptionsSerializer(StrictSerializer):
-    include_obfuscation = StrictBooleanField(default=False, help_text="Has no effect.")
-    include_usage = StrictBooleanField(
+class StreamOptionsSerializer(rest.StrictSerializer):
+    include_obfuscation = rest.StrictBooleanField(
+        default=False, help_text="Has no effect."
+    )
+    include_usage = rest.StrictBooleanField(
         default=False, help_text="A last chunk has `usage` and no choice."
     )
 
 
-class ChatRequestSerializer(StrictSerializer):
+class ChatRequestSerializer(rest.StrictSerializer):
     """A conversation, whose last user turn is the question."""
 
-    model = StrictCharField(
+    model = rest.StrictCharField(
         max_length=250,
         help_text="A knowledge base's slug, or another name of `GET /v1/models`.",
     )
@@ -130,7 +126,7 @@ class ChatRequestSerializer(StrictSerializer):
         "question made of those before it. Instructions (`system`) have no effect: what "
         "is answered is decided by knowledge and policy.",
     )
-    stream = StrictBooleanField(default=False, allow_null=True)
+    stream = rest.StrictBooleanField(default=False, allow_null=True)
     stream_options = StreamOptionsSerializer(default=dict, allow_null=True)
     nescio = OptionsSerializer(default=dict)
 
@@ -234,7 +230,7 @@ class ModelDetailsSerializer(serializers.Serializer[ChatModel]):
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     title = serializers.CharField(source="knowledge_base.name")
     language = serializers.CharField(source="knowledge_base.language")
-    policy = optional_text("policy.name")
+    policy = rest.optional_text("policy.name")
     policy_version = serializers.IntegerField(
         source="policy.version",
         default=None,

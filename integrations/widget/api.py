@@ -20,13 +20,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts.rest import (
-    KnownQueryView,
-    StrictCharField,
-    StrictIntegerField,
-    StrictSerializer,
-    validated,
-)
+from accounts import rest
 from accounts.roles import IsAgent, caller
 from accounts.throttles import ScopedThrottle, client_address, count
 from integrations.widget.models import Widget
@@ -79,28 +73,28 @@ class WidgetThrottle(ScopedThrottle):
         return super().allow_request(request, view)
 
 
-class TokenRequestSerializer(StrictSerializer):
+class TokenRequestSerializer(rest.StrictSerializer):
     """What a page fetches a token with."""
 
-    claim = StrictCharField(default="", allow_blank=True, max_length=2_000)
+    claim = rest.StrictCharField(default="", allow_blank=True, max_length=2_000)
 
 
-class WidgetQuestionSerializer(StrictSerializer):
+class WidgetQuestionSerializer(rest.StrictSerializer):
     """A reader's question."""
 
-    question = StrictCharField(max_length=settings.QUESTION_MAX_CHARACTERS)
+    question = rest.StrictCharField(max_length=settings.QUESTION_MAX_CHARACTERS)
 
 
-class WidgetVoteSerializer(StrictSerializer):
+class WidgetVoteSerializer(rest.StrictSerializer):
     """A reader's thumb; null takes it back."""
 
     rating = serializers.ChoiceField(["up", "down"], allow_null=True)
 
 
-class WidgetChoiceSerializer(StrictSerializer):
+class WidgetChoiceSerializer(rest.StrictSerializer):
     """The entry that a reader means; null takes it back."""
 
-    entry = StrictIntegerField(min_value=1, max_value=2**63 - 1, allow_null=True)
+    entry = rest.StrictIntegerField(min_value=1, max_value=2**63 - 1, allow_null=True)
 
 
 class WidgetAuthentication(BaseAuthentication):
@@ -119,7 +113,7 @@ class WidgetAuthentication(BaseAuthentication):
         return "Bearer"
 
 
-class WidgetView(KnownQueryView):
+class WidgetView(rest.KnownQueryView):
     """One address of a widget's script, for pages of the widget's origins alone."""
 
     authentication_classes: Any = [WidgetAuthentication]
@@ -165,7 +159,7 @@ class TokenView(WidgetView):
     @extend_schema(exclude=True)
     def post(self, request: Request, slug: str) -> Response:
         """Make a token for a page, and its reader if a claim names one."""
-        claim: str = validated(TokenRequestSerializer, request.data)["claim"]
+        claim: str = rest.validated(TokenRequestSerializer, request.data)["claim"]
         widget = check_origin(self.widget, self.origin)
         token = issue_token(widget, self.origin, claim)
         return Response({"token": token, "expires_in": TOKEN_SECONDS})
@@ -177,7 +171,9 @@ class AskView(WidgetView):
     @extend_schema(exclude=True)
     def post(self, request: Request, slug: str) -> Response:
         """Ask for a page's reader; the answer or refusal as far as a reader needs it."""
-        question: str = validated(WidgetQuestionSerializer, request.data)["question"]
+        question: str = rest.validated(WidgetQuestionSerializer, request.data)[
+            "question"
+        ]
         widget, asker = check_origin(self.widget, self.origin), caller(request)
         base = find_knowledge_base(widget.knowledge_base.slug, asker=asker)
         answer = asking.ask(
@@ -191,7 +187,7 @@ class VoteView(WidgetView):
     @extend_schema(exclude=True)
     def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
         """Set the reader's thumb on an answer of theirs, or take it back."""
-        rating = validated(WidgetVoteSerializer, request.data)["rating"]
+        rating = rest.validated(WidgetVoteSerializer, request.data)["rating"]
         is_up = None if rating is None else rating == "up"
         kept = set_thumb(answer_id, user=caller(request), is_up=is_up)
         return Response(_kept(kept))
@@ -201,7 +197,7 @@ class ChoiceView(WidgetView):
     @extend_schema(exclude=True)
     def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
         """Keep which entry a reader's refused question means, or take it back."""
-        entry = validated(WidgetChoiceSerializer, request.data)["entry"]
+        entry = rest.validated(WidgetChoiceSerializer, request.data)["entry"]
         kept = choose_entry(answer_id, user=caller(request), entry_id=entry)
         return Response(_kept(kept))
 

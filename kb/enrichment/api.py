@@ -9,16 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer
 
-from accounts.rest import (
-    RowViewSet,
-    ShownSerializer,
-    StrictCharField,
-    StrictFilterSet,
-    StrictIntegerField,
-    StrictListField,
-    StrictSerializer,
-    username_field,
-)
+from accounts import rest
 from accounts.roles import IsCuratorSomewhere, caller
 from jobs.api import JobSerializer
 from kb.enrichment.agents import SAMPLES
@@ -47,12 +38,12 @@ class NearestSerializer(serializers.Serializer[Any]):
     distance = serializers.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
 
 
-class ProposalSerializer(ShownSerializer[Proposal]):
+class ProposalSerializer(rest.ShownSerializer[Proposal]):
     """What a language model proposed, and what became of it."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     audience = serializers.CharField(source="entry.audience.slug")
-    decided_by = username_field("decided_by")
+    decided_by = rest.username_field("decided_by")
     nearest = serializers.SerializerMethodField()
 
     class Meta:
@@ -75,24 +66,26 @@ class ProposalSerializer(ShownSerializer[Proposal]):
         ]
 
 
-class NewEnrichmentSerializer(StrictSerializer):
+class NewEnrichmentSerializer(rest.StrictSerializer):
     """What a model is to make proposals of."""
 
     knowledge_base = KnowledgeBaseField()
     audience = AudienceField(help_text="Who may see what is proposed.")
-    seeds = StrictListField(
-        child=StrictCharField(max_length=SEED_LIMIT), min_length=1, max_length=MAX_SEEDS
+    seeds = rest.StrictListField(
+        child=rest.StrictCharField(max_length=SEED_LIMIT),
+        min_length=1,
+        max_length=MAX_SEEDS,
     )
-    per_seed = StrictIntegerField(
+    per_seed = rest.StrictIntegerField(
         min_value=0,
         max_value=MAX_PER_SEED,
         default=3,
         help_text="Questions made from each seed; 0 answers the seeds themselves.",
     )
-    count = StrictIntegerField(
+    count = rest.StrictIntegerField(
         min_value=1, max_value=MAX_PROPOSALS, default=100, help_text="At most so many."
     )
-    samples = StrictIntegerField(
+    samples = rest.StrictIntegerField(
         min_value=1,
         max_value=MAX_SAMPLES,
         default=SAMPLES,
@@ -100,22 +93,24 @@ class NewEnrichmentSerializer(StrictSerializer):
     )
 
 
-class DecisionSerializer(StrictSerializer):
+class DecisionSerializer(rest.StrictSerializer):
     """What a curator makes of some proposals."""
 
-    ids = StrictListField(
-        child=StrictIntegerField(min_value=1), min_length=1, max_length=_MAX_AT_ONCE
+    ids = rest.StrictListField(
+        child=rest.StrictIntegerField(min_value=1),
+        min_length=1,
+        max_length=_MAX_AT_ONCE,
     )
     decision = serializers.ChoiceField(
         choices=[(name, name) for name in get_args(Decision)],
         help_text="approve lets it in, in review; verify also verifies it in your name.",
     )
-    text = StrictCharField(
+    text = rest.StrictCharField(
         max_length=TEXT_LIMIT,
         required=False,
         help_text="What the entry is to say instead; for one proposal alone.",
     )
-    reason = StrictCharField(max_length=REASON_LIMIT, default="", allow_blank=True)
+    reason = rest.StrictCharField(max_length=REASON_LIMIT, default="", allow_blank=True)
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "text" in attrs and (len(attrs["ids"]) > 1 or attrs["decision"] == "reject"):
@@ -131,7 +126,7 @@ class DecidedSerializer(serializers.Serializer[Any]):
     decided = serializers.ListField(child=serializers.IntegerField())
 
 
-class ProposalFilter(StrictFilterSet):
+class ProposalFilter(rest.StrictFilterSet):
     """What a list of proposals may be narrowed by."""
 
     knowledge_base = KnowledgeBaseFilter()
@@ -142,7 +137,7 @@ class ProposalFilter(StrictFilterSet):
     list=extend_schema(summary="List proposals"),
     retrieve=extend_schema(summary="Read a proposal"),
 )
-class ProposalViewSet(RetrieveModelMixin, RowViewSet[Proposal]):
+class ProposalViewSet(RetrieveModelMixin, rest.RowViewSet[Proposal]):
     """What language models proposed to know, newest first; for curators."""
 
     permission_classes = [IsCuratorSomewhere]

@@ -8,13 +8,7 @@ from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    ResourceViewSet,
-    StrictCharField,
-    StrictIntegerField,
-    StrictListField,
-    StrictSerializer,
-)
+from accounts import rest
 from accounts.roles import caller
 from kb.entries import bulk
 from kb.entries.models import Entry
@@ -28,16 +22,16 @@ _RESULTS = [(each, each) for each in ("changed", "unchanged", "failed")]
 _GREATEST_ID = 2**63 - 1
 
 
-class BulkChangeSerializer(StrictSerializer):
+class BulkChangeSerializer(rest.StrictSerializer):
     """What is done to which entries, and why."""
 
-    ids = StrictListField(
-        child=StrictIntegerField(min_value=1, max_value=_GREATEST_ID),
+    ids = rest.StrictListField(
+        child=rest.StrictIntegerField(min_value=1, max_value=_GREATEST_ID),
         min_length=1,
         max_length=bulk.BATCH,
     )
     action = serializers.ChoiceField(choices=_ACTIONS)
-    reason = StrictCharField(
+    reason = rest.StrictCharField(
         max_length=REASON_LIMIT,
         allow_blank=True,
         default="",
@@ -63,7 +57,7 @@ class BulkReportSerializer(serializers.Serializer[Any]):
     entries = _OutcomeSerializer(many=True)
 
 
-class BulkEntryViewSet(ResourceViewSet[Entry]):
+class BulkEntryViewSet(rest.ResourceViewSet[Entry]):
     permission_classes = [AgentReadsCuratorWrites]
     serializer_class = BulkReportSerializer
     filter_backends = []

@@ -12,16 +12,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from accounts.rest import (
-    ShownSerializer,
-    StrictFilterSet,
-    StrictModelSerializer,
-    StrictPrimaryKeyField,
-    StrictSerializer,
-    StrictSlugField,
-    listed_slugs,
-    no_such_row,
-)
+from accounts import rest
 from accounts.roles import HasRole, Role
 from kb.audiences.models import Audience
 from kb.conflicts.models import Conflict, ConflictQuerySet
@@ -38,7 +29,7 @@ NAMED_BY: dict[Any, str] = {
 """What names a row wherever knowledge is shown or exported; others go by their id."""
 
 
-class _NamedField(StrictSlugField):
+class _NamedField(rest.StrictSlugField):
     queryset: Any
 
     def __init__(self, **options: Any) -> None:
@@ -56,7 +47,7 @@ class AudienceField(_NamedField):
         return Audience.objects.visible_to(self.context["request"].user)
 
 
-class DocumentField(StrictPrimaryKeyField):
+class DocumentField(rest.StrictPrimaryKeyField):
     queryset = Document.objects.all()
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -65,7 +56,7 @@ class DocumentField(StrictPrimaryKeyField):
         )
 
 
-class SectionField(StrictPrimaryKeyField):
+class SectionField(rest.StrictPrimaryKeyField):
     queryset = Section.objects.all()
 
     def get_queryset(self) -> QuerySet[Any]:
@@ -93,7 +84,7 @@ class UserField(_NamedField):
         raise serializers.ValidationError(f"There is no active user {slug[:80]!a}.")
 
 
-class ReferringSerializer(ShownSerializer[Any]):
+class ReferringSerializer(rest.ShownSerializer[Any]):
     """Shows the rows that a row refers to by `NAMED_BY`."""
 
     def build_relational_field(
@@ -111,7 +102,7 @@ class ReferringSerializer(ShownSerializer[Any]):
         }
 
 
-class InBaseSerializer(StrictSerializer):
+class InBaseSerializer(rest.StrictSerializer):
     """What is written into a knowledge base, which may be left out where there is one."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
@@ -120,7 +111,7 @@ class InBaseSerializer(StrictSerializer):
         return attrs
 
 
-class KnowledgeSerializer(InBaseSerializer, StrictModelSerializer):
+class KnowledgeSerializer(InBaseSerializer, rest.StrictModelSerializer):
     """What is written of a row; rows that it refers to are those that the caller may see."""
 
     def build_relational_field(
@@ -153,7 +144,7 @@ def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
     bases = KnowledgeBase.objects.in_use()
     found = list(bases[:2])
     if len(found) != 1:
-        slugs = listed_slugs(bases, "slug")
+        slugs = rest.listed_slugs(bases, "slug")
         said = (
             f"There are several; name the one it belongs to: {slugs}."
             if found
@@ -192,7 +183,7 @@ class _SlugChoiceField(django_filters.fields.ModelChoiceField):
             if error.code != "invalid_choice":
                 raise
             rows: Any = self.queryset
-            said = no_such_row(rows, "slug", value)
+            said = rest.no_such_row(rows, "slug", value)
             # The library fills in what an error says by %.
             raise forms.ValidationError("%(said)s", params={"said": said}) from error
 
@@ -261,7 +252,7 @@ class _EntryFilter(_VisibleFilter):
     rows = Entry.objects
 
 
-class ConflictFilter(StrictFilterSet):
+class ConflictFilter(rest.StrictFilterSet):
     state = ChoicesFilter(Conflict.State)
     kind = ChoicesFilter(Conflict.Kind)
     # Both entries are of one knowledge base.

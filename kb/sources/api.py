@@ -8,16 +8,7 @@ from rest_framework.mixins import RetrieveModelMixin
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    RowViewSet,
-    ShownSerializer,
-    StrictBooleanField,
-    StrictCharField,
-    StrictFilterSet,
-    StrictIntegerField,
-    StrictListField,
-    StrictSerializer,
-)
+from accounts import rest
 from accounts.roles import IsCuratorSomewhere, caller
 from kb.exceptions import SourceNotFoundError
 from kb.interface.api import (
@@ -56,7 +47,7 @@ class RuleSerializer(serializers.ModelSerializer[FollowRule]):
         fields = ["group", "audience"]
 
 
-class LeftOutSerializer(ShownSerializer[FollowedDocument]):
+class LeftOutSerializer(rest.ShownSerializer[FollowedDocument]):
     """A document of which something was not imported, and why."""
 
     class Meta:
@@ -95,10 +86,10 @@ class FollowedSourceSerializer(ReferringSerializer):
         ]  # fmt: skip
 
 
-class NewRuleSerializer(StrictSerializer):
+class NewRuleSerializer(rest.StrictSerializer):
     """Who is to see the documents of a group."""
 
-    group = StrictCharField(
+    group = rest.StrictCharField(
         max_length=services.GROUP_LIMIT,
         default="",
         allow_blank=True,
@@ -107,7 +98,7 @@ class NewRuleSerializer(StrictSerializer):
     audience = AudienceField()
 
 
-class RulesField(StrictListField):
+class RulesField(rest.StrictListField):
     """Who is to see which documents: `Rule` of each."""
 
     def __init__(self, **options: Any) -> None:
@@ -123,44 +114,48 @@ class RulesField(StrictListField):
         return [Rule(**rule) for rule in super().to_internal_value(data)]
 
 
-class FollowedSourceChangesSerializer(StrictSerializer):
+class FollowedSourceChangesSerializer(rest.StrictSerializer):
     """What to change of how a source is followed; what is left out stays."""
 
-    name = StrictCharField(max_length=services.NAME_LIMIT, required=False)
-    address = StrictCharField(max_length=services.ADDRESS_LIMIT, required=False)
+    name = rest.StrictCharField(max_length=services.NAME_LIMIT, required=False)
+    address = rest.StrictCharField(max_length=services.ADDRESS_LIMIT, required=False)
     rules = RulesField(required=False)
-    every_hours = StrictIntegerField(min_value=1, max_value=MAX_HOURS, required=False)
-    credential = StrictCharField(
+    every_hours = rest.StrictIntegerField(
+        min_value=1, max_value=MAX_HOURS, required=False
+    )
+    credential = rest.StrictCharField(
         max_length=100,
         required=False,
         allow_blank=True,
         help_text="The name of the environment variable that holds it.",
     )
-    is_active = StrictBooleanField(required=False, help_text="Whether on schedule.")
+    is_active = rest.StrictBooleanField(
+        required=False, help_text="Whether on schedule."
+    )
 
 
 class NewFollowedSourceSerializer(InBaseSerializer, FollowedSourceChangesSerializer):
     """A source to be followed, by default on schedule every 24 hours."""
 
-    name = StrictCharField(max_length=services.NAME_LIMIT)
+    name = rest.StrictCharField(max_length=services.NAME_LIMIT)
     kind = serializers.ChoiceField(choices=sorted(KINDS))
-    address = StrictCharField(max_length=services.ADDRESS_LIMIT)
+    address = rest.StrictCharField(max_length=services.ADDRESS_LIMIT)
     knowledge_base = KnowledgeBaseField(
         required=False, help_text="By default the only one there is."
     )
     rules = RulesField()
 
 
-class CheckSerializer(StrictSerializer):
+class CheckSerializer(rest.StrictSerializer):
     """How a source is checked."""
 
-    accept_loss = StrictBooleanField(
+    accept_loss = rest.StrictBooleanField(
         default=False,
         help_text="Propose what is missing for retirement, although it is most.",
     )
 
 
-class FollowedSourceFilter(StrictFilterSet):
+class FollowedSourceFilter(rest.StrictFilterSet):
     knowledge_base = KnowledgeBaseFilter()
 
 
@@ -168,7 +163,7 @@ class FollowedSourceFilter(StrictFilterSet):
     list=extend_schema(summary="List followed sources"),
     retrieve=extend_schema(summary="Read a followed source"),
 )
-class FollowedSourceViewSet(RetrieveModelMixin, RowViewSet[FollowedSource]):
+class FollowedSourceViewSet(RetrieveModelMixin, rest.RowViewSet[FollowedSource]):
     """Sources that are read again on a schedule, newest first; for curators."""
 
     permission_classes = [IsCuratorSomewhere]

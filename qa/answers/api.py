@@ -15,19 +15,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    KnownQueryView,
-    MomentFilter,
-    RowViewSet,
-    SlugFilter,
-    StrictBooleanField,
-    StrictCharField,
-    StrictFilterSet,
-    StrictMomentField,
-    StrictSerializer,
-    StrictSlugListField,
-    validated,
-)
+from accounts import rest
 from accounts.roles import IsAgent
 from jobs.api import EventStreamRenderer, event_schema
 from kb.documents.models import KnowledgeBase
@@ -52,14 +40,14 @@ from qa.votes.models import Vote
 EXAMPLE = "What does a replacement card cost?"
 
 
-class QuestionSerializer(StrictSerializer):
+class QuestionSerializer(rest.StrictSerializer):
     """A question, and the knowledge base to ask."""
 
-    question = StrictCharField(
+    question = rest.StrictCharField(
         max_length=settings.QUESTION_MAX_CHARACTERS,
         help_text="With at least one letter or digit.",
     )
-    knowledge_base = StrictCharField(
+    knowledge_base = rest.StrictCharField(
         max_length=50,
         default="",
         allow_blank=True,
@@ -72,7 +60,7 @@ class QuestionSerializer(StrictSerializer):
         help_text="Of the answer; without it, the knowledge base's, and a refusal is in the "
         "question's where its words tell.",
     )
-    as_of = StrictMomentField(
+    as_of = rest.StrictMomentField(
         default=None,
         allow_null=True,
         help_text="A moment gone by: decide with knowledge and policy as they were then. "
@@ -83,7 +71,7 @@ class QuestionSerializer(StrictSerializer):
 class TaggedQuestionSerializer(QuestionSerializer):
     """A question that is kept, and what it is about."""
 
-    tags = StrictSlugListField(
+    tags = rest.StrictSlugListField(
         slug_field="slug",
         queryset=Tag.objects.all(),
         default=list,
@@ -98,7 +86,7 @@ class TaggedQuestionSerializer(QuestionSerializer):
         help_text="The `conversation` of an answer of yours: the question is a follow-up. "
         "It is asked of that answer's knowledge base.",
     )
-    rewrite = StrictBooleanField(
+    rewrite = rest.StrictBooleanField(
         default=True,
         help_text="Ask a follow-up as a standalone question, which `question` of the "
         "answer says; false: ask it as it stands.",
@@ -113,9 +101,9 @@ class TaggedQuestionSerializer(QuestionSerializer):
         return tags
 
 
-class AnswerFilter(StrictFilterSet):
+class AnswerFilter(rest.StrictFilterSet):
     knowledge_base = KnowledgeBaseFilter()
-    asker = SlugFilter(method="filter_asker", label="The asker's user name.")
+    asker = rest.SlugFilter(method="filter_asker", label="The asker's user name.")
     conversation = django_filters.UUIDFilter(
         method="filter_conversation", label="The `conversation` of its answers."
     )
@@ -131,8 +119,8 @@ class AnswerFilter(StrictFilterSet):
     )
     product_line = TagFilter(Tag.Facet.PRODUCT_LINE)
     line_of_business = TagFilter(Tag.Facet.LINE_OF_BUSINESS)
-    created_after = MomentFilter("created_at", "gte")
-    created_before = MomentFilter("created_at", "lt")
+    created_after = rest.MomentFilter("created_at", "gte")
+    created_before = rest.MomentFilter("created_at", "lt")
 
     def filter_asker(
         self, answers: AnswerQuerySet, _name: str, username: str
@@ -180,7 +168,7 @@ _RESPONSES: dict[Any, Any] = {
 _RENDERERS = [JSONRenderer, EventStreamRenderer]
 
 
-class AskView(KnownQueryView, GenericAPIView[Answer]):
+class AskView(rest.KnownQueryView, GenericAPIView[Answer]):
     permission_classes = [IsAgent]
     throttle_scope = "ask"
     serializer_class = AnswerSerializer
@@ -243,7 +231,7 @@ class AskView(KnownQueryView, GenericAPIView[Answer]):
         return Response(as_json(answer))
 
 
-class AnswerViewSet(RowViewSet[Answer]):
+class AnswerViewSet(rest.RowViewSet[Answer]):
     permission_classes = [IsAgent]
     serializer_class: type[AnswerSummarySerializer] = AnswerSerializer
     filterset_class = AnswerFilter
@@ -286,7 +274,7 @@ class AnswerViewSet(RowViewSet[Answer]):
 def read_question(
     request: Request, body: type[QuestionSerializer] = QuestionSerializer
 ) -> dict[str, Any]:
-    given = validated(body, request.data)
+    given = rest.validated(body, request.data)
     slug: str = given["knowledge_base"]
     continued: dict[str, Any] = {}
     if conversation_id := given.get("conversation"):

@@ -8,15 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_202_ACCEPTED
 
+from accounts import rest
 from accounts.pagination import NewestFirstPagination
-from accounts.rest import (
-    BooleanFilter,
-    KnownQueryView,
-    ResourceViewSet,
-    ShownSerializer,
-    StrictFilterSet,
-    StrictModelSerializer,
-)
 from accounts.roles import IsAdmin, caller
 from jobs.api import JobSerializer
 from kb.documents.models import KnowledgeBase
@@ -30,7 +23,7 @@ from qa.policies.api import SelfCalibrationSerializer
 _SET = ["wrong_share_target", "calibrates_itself", "uses_evaluations"]
 
 
-class SelfCalibrationSettingsSerializer(ShownSerializer[SelfCalibrationSettings]):
+class SelfCalibrationSettingsSerializer(rest.ShownSerializer[SelfCalibrationSettings]):
     """What a knowledge base wants of its own calibration, and how far it is."""
 
     is_due = serializers.SerializerMethodField(
@@ -52,7 +45,7 @@ class SelfCalibrationSettingsSerializer(ShownSerializer[SelfCalibrationSettings]
         return SelfCalibrationSerializer(found).data if found else None
 
 
-class SelfCalibrationChangesSerializer(StrictModelSerializer):
+class SelfCalibrationChangesSerializer(rest.StrictModelSerializer):
     """What to change; what is left out stays.
 
     Of so many shown answers one may be wrong: `wrong_share_target`.
@@ -63,7 +56,7 @@ class SelfCalibrationChangesSerializer(StrictModelSerializer):
         fields = _SET
 
 
-class SelfCalibrationViewSet(ResourceViewSet[KnowledgeBase]):
+class SelfCalibrationViewSet(rest.ResourceViewSet[KnowledgeBase]):
     """A knowledge base's calibration by its own questions."""
 
     permission_classes = [AgentReadsAdminWrites]
@@ -124,7 +117,7 @@ class DriftSerializer(serializers.Serializer[object]):
     has_drifted = serializers.BooleanField()
 
 
-class DriftReadingSerializer(ShownSerializer[DriftReading]):
+class DriftReadingSerializer(rest.ShownSerializer[DriftReading]):
     """One look at whether live questions are still those of the certificate."""
 
     policy = serializers.IntegerField(source="certificate.policy_id")
@@ -141,15 +134,15 @@ class DriftReadingSerializer(ShownSerializer[DriftReading]):
         ]  # fmt: skip
 
 
-class DriftFilter(StrictFilterSet):
-    has_drifted = BooleanFilter()
+class DriftFilter(rest.StrictFilterSet):
+    has_drifted = rest.BooleanFilter()
 
 
 class _LatestCheckFirst(NewestFirstPagination):
     ordering = ("-checked_at", "-pk")
 
 
-class DriftListView(KnownQueryView, ListAPIView[DriftReading]):
+class DriftListView(rest.KnownQueryView, ListAPIView[DriftReading]):
     """Whether live questions are still those that certificates speak of."""
 
     permission_classes = [IsAdmin]

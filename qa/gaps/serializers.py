@@ -3,15 +3,7 @@
 from django.utils import timezone
 from rest_framework import serializers
 
-from accounts.rest import (
-    ShownSerializer,
-    StrictBooleanField,
-    StrictCharField,
-    StrictIntegerField,
-    StrictSerializer,
-    optional_text,
-    username_field,
-)
+from accounts import rest
 from kb.interface.api import AudienceField, UserField
 from kb.types import Evidence
 from qa.gaps.escalation_models import Escalation, Notice
@@ -21,20 +13,20 @@ from qa.gaps.notices import shown_answer
 from qa.gaps.services import REASON_LIMIT, TEXT_LIMIT, Tried
 
 
-def _take_over() -> StrictBooleanField:
-    return StrictBooleanField(
+def _take_over() -> rest.StrictBooleanField:
+    return rest.StrictBooleanField(
         default=False,
         help_text="Take it yourself though somebody else has it; without: 409.",
     )
 
 
-class TakeSerializer(StrictSerializer):
+class TakeSerializer(rest.StrictSerializer):
     """Whether to take it from who has it."""
 
     take_over = _take_over()
 
 
-class ProposeSerializer(StrictSerializer):
+class ProposeSerializer(rest.StrictSerializer):
     """For whom entries are to be proposed."""
 
     audience = AudienceField(help_text="Slug of one that you belong to.")
@@ -43,39 +35,39 @@ class ProposeSerializer(StrictSerializer):
 class KeptSerializer(ProposeSerializer):
     """How a reply becomes an entry."""
 
-    verify = StrictBooleanField(default=False, help_text="Curators alone.")
+    verify = rest.StrictBooleanField(default=False, help_text="Curators alone.")
 
 
 class DraftSerializer(KeptSerializer):
     """What fills a gap."""
 
-    text = StrictCharField(max_length=TEXT_LIMIT)
-    question = StrictCharField(
+    text = rest.StrictCharField(max_length=TEXT_LIMIT)
+    question = rest.StrictCharField(
         max_length=TEXT_LIMIT, default="", allow_blank=True,
         help_text="As the entry puts it; empty for the gap's own.",
     )  # fmt: skip
 
 
-class LinkSerializer(StrictSerializer):
+class LinkSerializer(rest.StrictSerializer):
     """An entry that fills a gap."""
 
-    entry = StrictIntegerField(min_value=1, max_value=2**63 - 1)
+    entry = rest.StrictIntegerField(min_value=1, max_value=2**63 - 1)
 
 
-class DismissSerializer(StrictSerializer):
+class DismissSerializer(rest.StrictSerializer):
     """Why it is no gap."""
 
-    reason = StrictCharField(max_length=REASON_LIMIT)
+    reason = rest.StrictCharField(max_length=REASON_LIMIT)
 
 
-class OwnerSerializer(StrictSerializer):
+class OwnerSerializer(rest.StrictSerializer):
     """Who works on it."""
 
     owner = UserField(allow_null=True, help_text="null: nobody.")
     take_over = _take_over()
 
 
-class GapSerializer(ShownSerializer[Gap]):
+class GapSerializer(rest.ShownSerializer[Gap]):
     """Questions of one meaning that were refused or voted down."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
@@ -84,7 +76,7 @@ class GapSerializer(ShownSerializer[Gap]):
     impact = serializers.SerializerMethodField(
         help_text="About how many people ask it now."
     )
-    owner = username_field("owner")
+    owner = rest.username_field("owner")
     proposing_job = serializers.UUIDField(source="proposing_job_id", allow_null=True)
 
     class Meta:
@@ -105,11 +97,11 @@ class TriedSerializer(serializers.Serializer[Tried]):
     why = serializers.CharField()
     answer = serializers.UUIDField(source="before.pk")
     question = serializers.CharField(source="before.question")
-    asker = username_field("before.asker")
+    asker = rest.username_field("before.asker")
     asked_at = serializers.DateTimeField(source="before.created_at")
     before = serializers.CharField(source="before.shown_text")
     new_answer = serializers.UUIDField(source="after.pk", default=None, allow_null=True)
-    after = optional_text("after.shown_text")
+    after = rest.optional_text("after.shown_text")
     after_unsourced = serializers.BooleanField(
         source="after.is_unsourced",
         default=None,
@@ -139,10 +131,12 @@ class GapDetailSerializer(GapSerializer):
         fields = [*GapSerializer.Meta.fields, "nearest", "tried"]
 
 
-class NoticeSerializer(ShownSerializer[Notice]):
+class NoticeSerializer(rest.ShownSerializer[Notice]):
     """News of a question or an entry of one's own."""
 
-    question = optional_text("answer.question", help_text="null for a flagged entry.")
+    question = rest.optional_text(
+        "answer.question", help_text="null for a flagged entry."
+    )
     answer = serializers.SerializerMethodField(
         help_text="Where to read it; null for a flagged entry."
     )
@@ -164,20 +158,20 @@ class NoticeSerializer(ShownSerializer[Notice]):
         return str(answer.pk) if answer else None
 
 
-class NoteSerializer(StrictSerializer):
+class NoteSerializer(rest.StrictSerializer):
     """What the experts should know."""
 
-    note = StrictCharField(max_length=NOTE_LIMIT, default="", allow_blank=True)
+    note = rest.StrictCharField(max_length=NOTE_LIMIT, default="", allow_blank=True)
 
 
-class ReplySerializer(StrictSerializer):
+class ReplySerializer(rest.StrictSerializer):
     """An expert's reply: words, an entry that is there, or both."""
 
-    text = StrictCharField(
+    text = rest.StrictCharField(
         max_length=REPLY_LIMIT, default="", allow_blank=True,
         help_text="The asker reads it word for word; empty with `entry`: the entry's text.",
     )  # fmt: skip
-    entry = StrictIntegerField(
+    entry = rest.StrictIntegerField(
         min_value=1, max_value=2**63 - 1, default=None, allow_null=True,
         help_text="A verified entry that answers it and that the asker may see; not with `keep`.",
     )  # fmt: skip
@@ -186,18 +180,18 @@ class ReplySerializer(StrictSerializer):
     )
 
 
-class ReasonSerializer(StrictSerializer):
+class ReasonSerializer(rest.StrictSerializer):
     """Why there is no answer."""
 
-    reason = StrictCharField(max_length=REPLY_LIMIT)
+    reason = rest.StrictCharField(max_length=REPLY_LIMIT)
 
 
-class EscalationSerializer(ShownSerializer[Escalation]):
+class EscalationSerializer(rest.ShownSerializer[Escalation]):
     """A question, refused or answered wrongly, that was sent to experts."""
 
     question = serializers.CharField(source="answer.question")
-    raised_by = username_field("raised_by")
-    assignee = username_field("assignee")
+    raised_by = rest.username_field("raised_by")
+    assignee = rest.username_field("assignee")
     reply = serializers.CharField(
         read_only=True,
         help_text="What the asker reads: the answer, or of a closed one its `reason`.",
@@ -205,7 +199,7 @@ class EscalationSerializer(ShownSerializer[Escalation]):
     reason = serializers.SerializerMethodField(
         help_text="Why a closed one got no answer; else null."
     )
-    replied_by = username_field("replied_by")
+    replied_by = rest.username_field("replied_by")
 
     class Meta:
         model = Escalation

@@ -7,13 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    KnownQueryView,
-    StrictCharField,
-    StrictListField,
-    StrictSerializer,
-    validated,
-)
+from accounts import rest
 from accounts.roles import IsAgent, IsSMESomewhere, caller
 from kb.interface.api import KnowledgeBaseField
 from kb.upkeep.models import Flag
@@ -69,18 +63,20 @@ class InboxSerializer(serializers.Serializer[Any]):
     results = InboxItemSerializer(many=True)
 
 
-class FlagSerializer(StrictSerializer):
+class FlagSerializer(rest.StrictSerializer):
     """What is wrong or out of date."""
 
-    reasons = StrictListField(
+    reasons = rest.StrictListField(
         child=serializers.ChoiceField(Flag.Reason.choices),
         default=list,
         max_length=len(Flag.Reason),
     )
-    note = StrictCharField(max_length=FLAG_NOTE_LIMIT, default="", allow_blank=True)
+    note = rest.StrictCharField(
+        max_length=FLAG_NOTE_LIMIT, default="", allow_blank=True
+    )
 
 
-class FlagView(KnownQueryView):
+class FlagView(rest.KnownQueryView):
     """Flagging an entry as wrong or outdated."""
 
     permission_classes = [IsAgent]
@@ -100,12 +96,12 @@ class FlagView(KnownQueryView):
 
         A second flag of the same user's changes the reasons and the note.
         """
-        given = validated(FlagSerializer, request.data)
+        given = rest.validated(FlagSerializer, request.data)
         flag = flag_entry(entry_id=entry_id, by=caller(request), **given)
         return Response(FlagSerializer(flag).data)
 
 
-class InboxView(KnownQueryView):
+class InboxView(rest.KnownQueryView):
     """What waits for the caller; kinds that their role does not deal with are left out."""
 
     permission_classes = [IsSMESomewhere]
@@ -119,7 +115,7 @@ class InboxView(KnownQueryView):
     )
     def get(self, request: Request) -> Response:
         """Return what is one's own first, then by kind, each from the longest waiting."""
-        given = validated(_InboxQuerySerializer, request.query_params.dict())
+        given = rest.validated(_InboxQuerySerializer, request.query_params.dict())
         user = caller(request)
         kind = Kind(given["kind"]) if "kind" in given else None
         page = read_inbox(

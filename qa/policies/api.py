@@ -13,16 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.status import HTTP_201_CREATED, HTTP_202_ACCEPTED
 
-from accounts.rest import (
-    BooleanFilter,
-    RowViewSet,
-    ShownSerializer,
-    StrictCharField,
-    StrictFilterSet,
-    StrictModelSerializer,
-    StrictPrimaryKeyField,
-    StrictSerializer,
-)
+from accounts import rest
 from accounts.roles import IsAdmin
 from jobs.api import JobSerializer
 from kb.interface.api import (
@@ -49,7 +40,7 @@ from qa.policies.lacking import lacking
 from qa.policies.models import Policy
 
 
-class CertificateSerializer(ShownSerializer[Certificate]):
+class CertificateSerializer(rest.ShownSerializer[Certificate]):
     """That at most so much of what is shown is wrong, and how that is known."""
 
     promise = serializers.CharField(source="__str__", help_text="In words.")
@@ -69,7 +60,7 @@ class CertificateSerializer(ShownSerializer[Certificate]):
         ]  # fmt: skip
 
 
-class SelfCalibrationSerializer(ShownSerializer[SelfCalibration]):
+class SelfCalibrationSerializer(rest.ShownSerializer[SelfCalibration]):
     """What the knowledge base's own questions chose; no certificate."""
 
     curve = serializers.ListField(
@@ -88,7 +79,7 @@ class SelfCalibrationSerializer(ShownSerializer[SelfCalibration]):
         ]  # fmt: skip
 
 
-class PolicySerializer(ShownSerializer[Policy]):
+class PolicySerializer(rest.ShownSerializer[Policy]):
     """A version of a knowledge base's thresholds; the context's `running` tells what runs."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
@@ -126,15 +117,15 @@ class PolicySerializer(ShownSerializer[Policy]):
         return SelfCalibrationSerializer(found).data if found else None
 
 
-class PolicyFilter(StrictFilterSet):
-    is_active = BooleanFilter()
+class PolicyFilter(rest.StrictFilterSet):
+    is_active = rest.BooleanFilter()
     knowledge_base = KnowledgeBaseFilter()
 
 
-class NewPolicySerializer(StrictModelSerializer):
+class NewPolicySerializer(rest.StrictModelSerializer):
     """A version to be made; what is left out is as in the version that it is made from."""
 
-    based_on = StrictPrimaryKeyField(
+    based_on = rest.StrictPrimaryKeyField(
         queryset=Policy.objects.select_related("knowledge_base"),
         required=False,
         help_text="That version; left out, the active one of the knowledge base.",
@@ -162,10 +153,10 @@ class NewPolicySerializer(StrictModelSerializer):
         return attrs
 
 
-class ActivationSerializer(StrictSerializer):
+class ActivationSerializer(rest.StrictSerializer):
     """Why a version is to decide."""
 
-    reason = StrictCharField(
+    reason = rest.StrictCharField(
         max_length=1000,
         default="",
         allow_blank=True,
@@ -217,7 +208,7 @@ class CaseCheckSerializer(serializers.Serializer[CaseCheck]):
         "runs."
     ),
 )
-class PolicyViewSet(RetrieveModelMixin, RowViewSet[Policy]):
+class PolicyViewSet(RetrieveModelMixin, rest.RowViewSet[Policy]):
     """The thresholds that questions are decided by: versions, which never change."""
 
     permission_classes = [AgentReadsAdminWrites]

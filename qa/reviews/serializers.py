@@ -5,17 +5,7 @@ from typing import Any
 from django.conf import settings
 from rest_framework import serializers
 
-from accounts.rest import (
-    ShownSerializer,
-    StrictBooleanField,
-    StrictCharField,
-    StrictFloatField,
-    StrictIntegerField,
-    StrictListField,
-    StrictSerializer,
-    optional_text,
-    username_field,
-)
+from accounts import rest
 from kb.interface.api import AudienceField, KnowledgeBaseField
 from kb.text.cleaning import TEXT_LIMIT
 from qa.answers.evidence_models import AnswerEvidence
@@ -27,7 +17,7 @@ _SAID = ("should_be_answered", "right_to_show", "reviewed_by", "seconds_spent", 
 _GRADE_HELP = "0 no, 1 partly, 2 yes; of an answer."
 
 
-class ReviewSerializer(ShownSerializer[Review]):
+class ReviewSerializer(rest.ShownSerializer[Review]):
     """A review: what is judged, who is to act, and what was said."""
 
     question = serializers.CharField(source="answer.question")
@@ -38,9 +28,9 @@ class ReviewSerializer(ShownSerializer[Review]):
     )
     knowledge_base = serializers.CharField(source="answer.knowledge_base.slug")
     round = serializers.IntegerField(help_text="2 of a second opinion.")
-    tag = optional_text("tag.slug", help_text="Whose queue.")
-    assignee = username_field("assignee")
-    locked_by = username_field("locked_by")
+    tag = rest.optional_text("tag.slug", help_text="Whose queue.")
+    assignee = rest.username_field("assignee")
+    locked_by = rest.username_field("locked_by")
     completeness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
     correctness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
     truthfulness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
@@ -50,7 +40,7 @@ class ReviewSerializer(ShownSerializer[Review]):
         help_text="Of a judged answer: wholly correct and true to the evidence.",
     )
     evidence_used = serializers.ListField(child=serializers.IntegerField())
-    reviewed_by = username_field("reviewed_by")
+    reviewed_by = rest.username_field("reviewed_by")
 
     class Meta:
         model = Review
@@ -96,19 +86,19 @@ class OneReviewSerializer(ReviewSerializer):
         fields = [*ReviewSerializer.Meta.fields, "evidence"]
 
 
-class AdditionSerializer(StrictSerializer):
+class AdditionSerializer(rest.StrictSerializer):
     """The ideal answer as a new entry."""
 
     audience = AudienceField(help_text="Slug of one that you belong to.")
-    verify = StrictBooleanField(default=False, help_text="Curators alone.")
+    verify = rest.StrictBooleanField(default=False, help_text="Curators alone.")
 
 
-class CorrectionSerializer(StrictSerializer):
+class CorrectionSerializer(rest.StrictSerializer):
     """A new text of an entry that was found for the question."""
 
-    entry = StrictIntegerField(min_value=1)
-    text = StrictCharField(max_length=TEXT_LIMIT)
-    revision = StrictIntegerField(
+    entry = rest.StrictIntegerField(min_value=1)
+    text = rest.StrictCharField(max_length=TEXT_LIMIT)
+    revision = rest.StrictIntegerField(
         default=None,
         allow_null=True,
         min_value=1,
@@ -116,29 +106,31 @@ class CorrectionSerializer(StrictSerializer):
     )
 
 
-def _grade() -> StrictIntegerField:
-    return StrictIntegerField(
+def _grade() -> rest.StrictIntegerField:
+    return rest.StrictIntegerField(
         min_value=0, max_value=2, default=None, allow_null=True, help_text=_GRADE_HELP
     )
 
 
-class JudgementSerializer(StrictSerializer):
+class JudgementSerializer(rest.StrictSerializer):
     """What an expert says of an answer or of a refusal."""
 
     completeness = _grade()
     correctness = _grade()
     truthfulness = _grade()
-    should_be_answered = StrictBooleanField(
+    should_be_answered = rest.StrictBooleanField(
         default=None, allow_null=True, help_text="Of a refusal alone."
     )
-    evidence_used = StrictListField(
-        child=StrictIntegerField(min_value=1),
+    evidence_used = rest.StrictListField(
+        child=rest.StrictIntegerField(min_value=1),
         default=list,
         max_length=100,
         help_text="Ids of the answer's evidence, from the review's `evidence`.",
     )
-    ideal_answer = StrictCharField(max_length=IDEAL_LIMIT, default="", allow_blank=True)
-    note = StrictCharField(max_length=NOTE_LIMIT, default="", allow_blank=True)
+    ideal_answer = rest.StrictCharField(
+        max_length=IDEAL_LIMIT, default="", allow_blank=True
+    )
+    note = rest.StrictCharField(max_length=NOTE_LIMIT, default="", allow_blank=True)
     add = AdditionSerializer(default=None, allow_null=True)
     mend = CorrectionSerializer(default=None, allow_null=True)
 
@@ -160,19 +152,19 @@ class StratumSerializer(serializers.Serializer[Any]):
         help_text='"close" where a number was near its threshold, or numbers or votes '
         'disagree; else "clear".'
     )
-    product_line = optional_text("product_line.slug")
-    line_of_business = optional_text("line_of_business.slug")
+    product_line = rest.optional_text("product_line.slug")
+    line_of_business = rest.optional_text("line_of_business.slug")
     period = serializers.DateField(allow_null=True)
     population = serializers.IntegerField()
     drawn = serializers.IntegerField()
 
 
-class SampleSerializer(ShownSerializer[ReviewSample]):
+class SampleSerializer(rest.ShownSerializer[ReviewSample]):
     """A sample with its strata: enough to draw it again, and to weigh its reviews."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     dimensions = serializers.ListField(child=serializers.CharField())
-    drawn_by = username_field("drawn_by", help_text="null: the schedule.")
+    drawn_by = rest.username_field("drawn_by", help_text="null: the schedule.")
     strata = StratumSerializer(many=True)
 
     class Meta:
@@ -184,20 +176,20 @@ class SampleSerializer(ShownSerializer[ReviewSample]):
         ]  # fmt: skip
 
 
-class NewSampleSerializer(StrictSerializer):
+class NewSampleSerializer(rest.StrictSerializer):
     """What is to be drawn."""
 
     knowledge_base = KnowledgeBaseField()
-    hours = StrictFloatField(min_value=0.05, max_value=200)
-    minutes_a_review = StrictFloatField(
+    hours = rest.StrictFloatField(min_value=0.05, max_value=200)
+    minutes_a_review = rest.StrictFloatField(
         min_value=0.25, max_value=120, default=lambda: settings.REVIEW_MINUTES
     )
-    second_share = StrictFloatField(
+    second_share = rest.StrictFloatField(
         min_value=0, max_value=1, default=lambda: settings.REVIEW_SECOND_SHARE
     )
     since = serializers.DateTimeField()
     until = serializers.DateTimeField(help_text="Not in the future.")
-    seed = StrictIntegerField(min_value=0, max_value=2**31 - 1)
+    seed = rest.StrictIntegerField(min_value=0, max_value=2**31 - 1)
 
 
 class AgreementSerializer(serializers.Serializer[Any]):

@@ -14,20 +14,7 @@ from rest_framework.generics import GenericAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from accounts.rest import (
-    IsSetFilter,
-    KnownQueryView,
-    MomentFilter,
-    RowViewSet,
-    StrictCharField,
-    StrictFilterSet,
-    StrictIntegerField,
-    StrictListField,
-    StrictSerializer,
-    csv_download,
-    username_field,
-    validated,
-)
+from accounts import rest
 from accounts.roles import IsAgent, IsSMESomewhere, Role, caller, where_role
 from kb.interface.api import KnowledgeBaseFilter
 from qa.answers.models import Answer
@@ -44,13 +31,13 @@ from qa.votes.services import (
 )
 
 
-class VoteSerializer(StrictSerializer):
+class VoteSerializer(rest.StrictSerializer):
     """A thumb, and what is wrong."""
 
     rating = serializers.ChoiceField(
         ["up", "down"], allow_null=True, help_text="null takes the vote back."
     )
-    reasons = StrictListField(
+    reasons = rest.StrictListField(
         child=serializers.ChoiceField(Vote.Reason.choices),
         default=list,
         max_length=len(Vote.Reason),
@@ -58,15 +45,17 @@ class VoteSerializer(StrictSerializer):
         "off_topic, not_in_evidence, unclear, other; of a refusal: should_be_known, "
         "entry_exists, wrong_reason, other.",
     )
-    comment = StrictCharField(max_length=COMMENT_LIMIT, default="", allow_blank=True)
-    expected_answer = StrictCharField(
+    comment = rest.StrictCharField(
+        max_length=COMMENT_LIMIT, default="", allow_blank=True
+    )
+    expected_answer = rest.StrictCharField(
         max_length=EXPECTED_LIMIT,
         default="",
         allow_blank=True,
         help_text="Of a thumb down: what should have been said.",
     )
 
-    answering_entry = StrictIntegerField(
+    answering_entry = rest.StrictIntegerField(
         source="answering_entry_id",
         min_value=1,
         max_value=2**63 - 1,
@@ -123,7 +112,7 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
     created_at = serializers.DateTimeField()
     updated_at = serializers.DateTimeField()
     handled_at = serializers.DateTimeField(allow_null=True)
-    handled_by = username_field("handled_by")
+    handled_by = rest.username_field("handled_by")
 
     def get_rating(self, vote: Vote) -> Literal["up", "down"]:
         return "up" if vote.is_up else "down"
@@ -139,7 +128,7 @@ class _VoteReasonFilter(django_filters.TypedChoiceFilter):
     pass
 
 
-class VoteFilter(StrictFilterSet):
+class VoteFilter(rest.StrictFilterSet):
     rating = _RatingFilter(
         field_name="is_up",
         choices=[("up", "up"), ("down", "down")],
@@ -151,7 +140,7 @@ class VoteFilter(StrictFilterSet):
         choices=Vote.Reason.choices,
         coerce=lambda value: [value],
     )
-    is_handled = IsSetFilter("handled_at")
+    is_handled = rest.IsSetFilter("handled_at")
     outcome = django_filters.ChoiceFilter(
         field_name="answer__outcome", choices=Answer.Outcome.choices
     )
@@ -159,11 +148,11 @@ class VoteFilter(StrictFilterSet):
         field_name="answer__gate", choices=[(g.value, g.value) for g in Gate]
     )
     knowledge_base = KnowledgeBaseFilter("answer__knowledge_base")
-    created_after = MomentFilter("created_at", "gte")
-    created_before = MomentFilter("created_at", "lt")
+    created_after = rest.MomentFilter("created_at", "gte")
+    created_before = rest.MomentFilter("created_at", "lt")
 
 
-class VoteView(KnownQueryView, GenericAPIView[Answer]):
+class VoteView(rest.KnownQueryView, GenericAPIView[Answer]):
     permission_classes = [IsAgent]
     throttle_scope = "user"
     serializer_class = VoteSerializer
@@ -189,7 +178,7 @@ class VoteView(KnownQueryView, GenericAPIView[Answer]):
     )
     def put(self, request: Request, answer_id: UUID) -> Response:
         """Set one's thumb on an answer or a refusal, change it, or take it back."""
-        said = validated(VoteSerializer, request.data)
+        said = rest.validated(VoteSerializer, request.data)
         rating = said.pop("rating")
         kept = vote(
             answer_id,
@@ -202,7 +191,7 @@ class VoteView(KnownQueryView, GenericAPIView[Answer]):
         return Response(VoteSerializer({"rating": rating, **shown}).data)
 
 
-class VoteViewSet(RowViewSet[Vote]):
+class VoteViewSet(rest.RowViewSet[Vote]):
     permission_classes = [IsSMESomewhere]
     serializer_class = VoteSummarySerializer
     filterset_class = VoteFilter
@@ -224,7 +213,7 @@ class VoteViewSet(RowViewSet[Vote]):
     def export(self, request: Request) -> StreamingHttpResponse:
         """Download votes as CSV, newest first; filters as for the list."""
         votes = self.filter_queryset(self.get_queryset())
-        return csv_download(csv_lines(votes), "votes")
+        return rest.csv_download(csv_lines(votes), "votes")
 
     @extend_schema(operation_id="votes_handle", request=None)
     @action(detail=True, methods=["put"])
