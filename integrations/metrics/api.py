@@ -5,6 +5,7 @@ What no process counts is measured when it is asked for: the same from whichever
 
 import os
 from collections.abc import Iterator
+from functools import partial
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -62,25 +63,15 @@ class SystemCollector(Collector):
 
 
 def _jobs() -> Iterator[GaugeMetricFamily]:
-    count = GaugeMetricFamily(
-        "nescio_jobs", "Unfinished jobs.", labels=["queue", "kind", "state"]
-    )
-    age = GaugeMetricFamily(
-        "nescio_job_oldest_seconds",
-        "Age of the oldest unfinished job.",
-        labels=["queue", "kind", "state"],
-    )
-    now = timezone.now()
-    ended_at = GaugeMetricFamily(
+    of_state = partial(GaugeMetricFamily, labels=["queue", "kind", "state"])
+    count = of_state("nescio_jobs", "Unfinished jobs.")
+    age = of_state("nescio_job_oldest_seconds", "Age of the oldest unfinished job.")
+    ended_at = of_state(
         "nescio_job_last_finished_timestamp_seconds",
         "When a job of this kind last ended in this state, in seconds since 1970.",
-        labels=["queue", "kind", "state"],
     )
-    took = GaugeMetricFamily(
-        "nescio_job_last_seconds",
-        "Time of that job from its first start.",
-        labels=["queue", "kind", "state"],
-    )
+    took = of_state("nescio_job_last_seconds", "Time of that job from its first start.")
+    now = timezone.now()
     rows = Job.objects.unfinished().order_by().values_list("kind", "state")
     for kind, state, jobs, oldest in rows.annotate(Count("pk"), Min("created_at")):
         labels = [queue_of(kind), kind, state]
