@@ -2,23 +2,29 @@
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from kb.embedding.embedder import load_embedder
+from kb.text.layout import parts_of, written_out
 from probes.verifier.fitting import Example
 from probes.verifier.reading import Reader, Tokens
 from probes.verifier.scoring import place_of
 
 from .exchanges import Exchange, Exchanges
-from .knowledge_sets import KnowledgeSet, SourceEntry
+from .knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion
+from .verifier_parts import most_alike, take_apart
 
 _CANDIDATES: Final = 12  # of a question
 _WORDS_WEIGHT: Final = 0.5
 _CHUNK: Final = 512
 _TITLED: Final = 0.6  # share of the entries that are read with their title
+_PARTS: Final = 2  # that look most like an answer and are none, beside a question
+
+_Text = tuple[str, str, str]  # an entry's place, question and text, as they are read
 
 
 def retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
@@ -56,13 +62,28 @@ def _standard(scores: np.ndarray) -> np.ndarray:
     return standard
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A question with texts that answer it and texts that do not.
+
+    Attributes:
+        answering: Each with the part of it that does, or the question where none is known.
+    """
+
+    question: str
+    answering: Sequence[tuple[_Text, str]]
+    others: Sequence[_Text]
+
+
 def examples_of(
     known: KnowledgeSet, reader: Reader, seed: int, limit: int, exchanged: float
 ) -> list[Example]:
     """Return each question with what answers it and what was retrieved and does not.
 
-    What holds the words that were marked as the answer counts as neither. A share of the
-    answerable questions follows with one thing exchanged: what answered no longer does.
+    What holds the words that were marked as the answer counts as neither. Where the words
+    are one part of an entry, that part answers by itself, and the entry without it does
+    not. A share of the answerable questions follows with one thing exchanged: what answered
+    no longer does.
     """
     chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # a sample
     rows = list(known.questions)
@@ -70,46 +91,96 @@ def examples_of(
         rows = chance.sample(rows, limit)
     found = retrieve(known, [row.text for row in rows])
     texts = [_as_read(entry, chance) for entry in known.entries]
-    needed = sorted(
-        {at for row in found for at in row} | {p for r in rows for p in r.answered_by}
-    )
-    windows = [reader.windows(*texts[at])[0] for at in needed]
-    states = dict(zip(needed, reader.read(windows), strict=True))
-    examples = []
-    exchanges: list[tuple[Exchange, tuple[Tokens, ...]]] = []
+    drawn: list[_Drawn] = []
+    exchanges: list[_Drawn] = []
     made = Exchanges(known, chance)
-    questions = reader.questions([row.text for row in rows])
-    for row, places, tokens in zip(rows, found, questions, strict=True):
-        others = tuple(states[at] for at in places if not known.answers(row, at))
-        answering = tuple(states[at] for at in sorted(row.answered_by))
-        if others:
-            examples.append(Example(tokens, answering, others))
-        is_drawn = answering and chance.random() < exchanged
+    for row, places in zip(rows, found, strict=True):
+        each = _draw(
+            known, row, texts, [p for p in places if not known.answers(row, p)]
+        )
+        if each.others:
+            drawn.append(each)
+        is_drawn = each.answering and chance.random() < exchanged
         if is_drawn and (other := made.exchange(row)):
-            exchanges.append((other, (*answering, *others)))
-    return [*examples, *_exchanged(exchanges, reader)]
+            exchanges.append(_exchanged(other, each))
+    return _read([*drawn, *exchanges], reader)
 
 
-def _exchanged(
-    exchanges: Sequence[tuple[Exchange, tuple[Tokens, ...]]], reader: Reader
-) -> list[Example]:
-    """Return exchanged questions, each with the entries that do not answer it."""
-    entries = {e: _window(e, reader) for each, _ in exchanges if (e := each.entry)}
-    states = dict(zip(entries, reader.read([*entries.values()]), strict=True))
-    questions = reader.questions([each.text for each, _ in exchanges])
+def _draw(
+    known: KnowledgeSet,
+    asked: SourceQuestion,
+    texts: Sequence[_Text],
+    others: Sequence[int],
+) -> _Drawn:
+    answering: list[tuple[_Text, str]] = []
+    parts: list[_Text] = []
+    for at in sorted(asked.answered_by):
+        place, question, text = texts[at]
+        apart = take_apart(known.entries[at].text, asked.words)
+        answering.append(((place, question, text), apart.answering[0] if apart else ""))
+        if apart:
+            answering += [((place, "", part), part) for part in apart.answering]
+            if apart.rest:
+                parts.append((place, question, written_out(apart.rest)))
+            alike = most_alike(asked.text, apart.others)[:_PARTS]
+            parts += [(place, "", part) for part in alike]
+    if not asked.answered_by and others:
+        place = texts[others[0]][0]
+        said = [part.read for part in parts_of(known.entries[others[0]].text)]
+        if len(said) > 1:
+            alike = most_alike(asked.text, said)[:_PARTS]
+            parts += [(place, "", part) for part in alike]
+    return _Drawn(asked.text, answering, [*parts, *(texts[at] for at in others)])
+
+
+def _exchanged(exchange: Exchange, drawn: _Drawn) -> _Drawn:
+    """Return an exchanged question with the entries that do not answer it."""
+    entry = exchange.entry
+    place = place_of(entry.title, entry.section) if entry else ""
+    return _Drawn(
+        exchange.text,
+        [((place, entry.question, entry.text), "")] if entry else [],
+        [*(text for text, _ in drawn.answering), *drawn.others],
+    )
+
+
+def _read(drawn: Sequence[_Drawn], reader: Reader) -> list[Example]:
+    """Return them as read, each text once; of several windows the one that fits best."""
+    texts = dict.fromkeys(
+        text
+        for each in drawn
+        for text in (*(t for t, _ in each.answering), *each.others)
+    )
+    windows = [reader.windows(*text) for text in texts]
+    read = iter(reader.read([row for rows in windows for row in rows]))
+    states = {
+        text: [next(read) for _ in rows]
+        for text, rows in zip(texts, windows, strict=True)
+    }
+    questions = reader.questions([each.question for each in drawn])
     return [
-        Example(tokens, (states[each.entry],) if each.entry else (), others)
-        for tokens, (each, others) in zip(questions, exchanges, strict=True)
+        Example(
+            question,
+            tuple(
+                _nearest(
+                    states[text], states[text[0], "", part][0] if part else question
+                )
+                for text, part in each.answering
+            ),
+            tuple(_nearest(states[text], question) for text in each.others),
+        )
+        for each, question in zip(drawn, questions, strict=True)
     ]
 
 
-def _window(entry: SourceEntry, reader: Reader) -> tuple[list[int], list[int]]:
-    place = place_of(entry.title, entry.section)
-    return reader.windows(place, entry.question, entry.text)[0]
+def _nearest(windows: Sequence[Tokens], wanted: Tokens) -> Tokens:
+    """Return the window that shares most tokens with what is looked for."""
+    ids = np.unique(wanted.ids)
+    return max(windows, key=lambda each: int(np.isin(ids, each.ids).sum()))
 
 
-def _as_read(entry: SourceEntry, chance: random.Random) -> tuple[str, str, str]:
+def _as_read(entry: SourceEntry, chance: random.Random) -> _Text:
     """Return an entry with its place or without: knowledge has good titles, bad and none."""
     is_titled = chance.random() < _TITLED
     place = place_of(entry.title, entry.section) if is_titled else ""
-    return place, entry.question, entry.text
+    return place, entry.question, written_out(entry.text)

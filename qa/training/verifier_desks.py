@@ -38,15 +38,18 @@ def read_support_desks() -> list[KnowledgeSet]:
 def _support_desk(file: Path) -> KnowledgeSet:
     found = KnowledgeSet(file.stem, "written for this project")
     answers: dict[str, list[int]] = {}  # some questions have two entries that answer
+    words: dict[str, str] = {}
     for row in read_json_lines(file):
         entry = {name: row[name] for name in ("text", "title", "section", "question")}
         place = found.place(SourceEntry(**entry))
         for text in row["answered_by_this"]:
             answers.setdefault(text, []).append(place)
+        # Of tables and lists the line that answers, beside each question.
+        words |= zip(row["answered_by_this"], row.get("lines", ()), strict=False)
         for text in row["near_misses"]:
             answers.setdefault(text, [])
     for text, places in answers.items():
-        found.ask(text, places)
+        found.ask(text, places, words.get(text, ""))
     return found
 
 
