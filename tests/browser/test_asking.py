@@ -97,7 +97,7 @@ def test_agent_chooses_by_keyboard_which_product_is_meant_or_says_it(desk):
         document=Document.objects.get(title="Price list"),
     )
     desk.log_in("agent")
-    page = desk.ask("How much is the yearly fee?")
+    page = desk.ask("What does my card cost a year?")
     near = page.locator("#near-title")
     expect(near).to_have_text("Do you mean one of these?")
     expect(page.get_by_role("button", name="I mean this one")).to_have_count(3)
@@ -117,7 +117,7 @@ def test_agent_chooses_by_keyboard_which_product_is_meant_or_says_it(desk):
     page.keyboard.type("the Business card")
     page.keyboard.press("Enter")
     expect(page.locator("#result-title")).to_contain_text(
-        "How much is the yearly fee for the Business card?"
+        "What does my Business card cost a year?"
     )
     expect(page.locator(".answer-text").first).to_contain_text(business.text)
 

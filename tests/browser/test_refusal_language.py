@@ -5,7 +5,7 @@ from playwright.sync_api import Locator, expect
 
 from accounts.roles import Role
 from kb.demonstration import load_demonstration
-from kb.models import KnowledgeBase
+from kb.models import Entry, KnowledgeBase
 from qa.models import Answer, Vote
 from qa.pipeline.gates import Reason
 from qa.policies.services import ensure_default_policy
@@ -15,9 +15,6 @@ from tests.factories import make_curator
 from .conftest import make_signed_up, violations
 
 QUESTION = "Was kostet die Tarn Gold Card im Jahr?"
-FEE = (
-    "The Tarn Gold card costs 72 euros a year, charged on the day the card was issued."
-)
 # The language of every text as a browser reads it out: that of the nearest `lang`.
 SPOKEN = """part => {
     const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
@@ -60,7 +57,9 @@ def test_a_german_question_is_refused_in_german_and_read_out_so(desk):
     said = (answer.text, reason.title, reason.why, *reason.next_steps, *labels)
     assert [text for text in said if text not in parts["de"]] == []
     assert [text for text in said if text in parts["en"]] == []
-    assert FEE in parts["en"]
+    assert any(
+        text in parts["en"] for text in Entry.objects.values_list("text", flat=True)
+    )
     announcement = page.locator("#announcement")
     expect(announcement).to_have_attribute("lang", "de")
     expect(announcement).to_contain_text(f"Nicht beantwortet. {reason.title}.")

@@ -37,18 +37,18 @@ NONE: Final = 1.01  # no entry answers by itself
 # Of thresholds that show fewer, wrong shares jump about and break no lower threshold.
 ENOUGH: Final = 40
 # What is known before a knowledge base is asked: how many answers were shown, and how many
-# of them wrong, from a threshold on, to the questions of 22 support desks on which
+# of them wrong, from a threshold on, to the questions of 13 support desks on which
 # nothing was fitted (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of its own
-# answers. By as much as desks differ: of thirteen, 30 of 639 answers shown at 0.75 were wrong,
-# of nine with more near misses 33 of 433, shares that lie apart like those of a beta
-# distribution that counts about 100.
+# answers. By as much as desks differ: before the verifier's last fit 30 of 639 answers of thirteen
+# shown at 0.75 were wrong, and 33 of 433 of nine with more near misses, shares that lie apart like
+# those of a beta distribution that counts about 100.
 KNOWN: Final = (
-    (0.75, 1_072, 63),
-    (0.8, 1_044, 53),
-    (0.85, 991, 41),
-    (0.9, 901, 26),
-    (0.95, 726, 13),
-    (0.98, 403, 4),
+    (0.75, 559, 27),
+    (0.8, 533, 22),
+    (0.85, 497, 14),
+    (0.9, 455, 9),
+    (0.95, 350, 3),
+    (0.98, 246, 0),
 )
 KNOWN_COUNTS: Final = 100
 # How much more often than the safest threshold one may show wrong that shows more.
