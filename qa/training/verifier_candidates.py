@@ -117,9 +117,12 @@ def _draw(
     for at in sorted(asked.answered_by):
         place, question, text = texts[at]
         apart = take_apart(known.entries[at].text, asked.words)
-        answering.append(((place, question, text), apart.answering[0] if apart else ""))
+        # Of several parts with the words one may not answer ("Paris is large.").
+        part = apart.answering[0] if apart and len(apart.answering) == 1 else ""
+        answering.append(((place, question, text), part))
+        if part:
+            answering.append(((place, "", part), part))
         if apart:
-            answering += [((place, "", part), part) for part in apart.answering]
             if apart.rest:
                 parts.append((place, question, written_out(apart.rest)))
             alike = most_alike(asked.text, apart.others)[:_PARTS]

@@ -4,6 +4,7 @@ A list or a table that has everything but what is asked looks like an answer, an
 What a verifier learns from is that the same entry answers with the line and not without.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,7 @@ from kb.text.terms import terms
 from kb.text.words import Span
 
 _MIN_PARTS: Final = 3  # of two, what is left is seldom taken for an answer
+_ENDS: Final = " .,;:"
 _MARKS: Final = " \t-*\u2022|0123456789.)("  # of an item or a row, before and after it
 
 
@@ -34,18 +36,21 @@ class TakenApart:
 def take_apart(text: str, words: str) -> TakenApart | None:
     """Take a text apart by the parts that hold these words, or lie in them.
 
-    None where it has one part, or none that does.
+    None where no part does, or all do: the cells of a row that answers, of which one alone
+    would, are not told apart.
     """
     parts = parts_of(text)
     places = _places(text, words)
     held = [any(_meet(part.span, place) for place in places) for part in parts]
-    if len(parts) < 2 or not any(held):
+    if not any(held) or all(held):
         return None
     answering = [part for part, holds in zip(parts, held, strict=True) if holds]
     others = [part for part, holds in zip(parts, held, strict=True) if not holds]
+    said = [part.span.within(text).rstrip(_ENDS) for part in answering]
     return TakenApart(
         tuple(part.read for part in answering),
-        tuple(part.read for part in others),
+        # An item below one that answers is read with it.
+        tuple(p.read for p in others if not any(each in p.read for each in said)),
         _without(text, answering) if len(parts) >= _MIN_PARTS and others else "",
     )
 
@@ -57,11 +62,10 @@ def most_alike(question: str, parts: Sequence[str]) -> list[str]:
 
 
 def _places(text: str, words: str) -> list[Span]:
-    found, start = [], text.find(words)
-    while words and start >= 0:
-        found.append(Span(start, start + len(words)))
-        start = text.find(words, start + len(words))
-    return found
+    if not words:
+        return []
+    wanted = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE)
+    return [Span(*found.span()) for found in wanted.finditer(text)]
 
 
 def _meet(one: Span, other: Span) -> bool:
@@ -76,5 +80,8 @@ def _without(text: str, parts: Sequence[Part]) -> str:
         beside = text[start : part.span.start] + text[part.span.end : end]
         if beside.strip(_MARKS + "\n"):  # a sentence among others of its line
             start, end = part.span.start, part.span.end
-        text = text[:start] + text[end:].lstrip(" ")
+        before, after = text[:start].rstrip(" "), text[end:].lstrip(" ")
+        # Of a cell its bars stay, so that the others keep their headings.
+        is_within = before and before[-1] != "\n" and after and after[0] != "\n"
+        text = f"{before}{' ' if is_within else ''}{after}"
     return "\n".join(line for line in text.splitlines() if line.strip()).strip()

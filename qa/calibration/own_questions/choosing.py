@@ -38,9 +38,9 @@ NONE: Final = 1.01  # no entry answers by itself
 ENOUGH: Final = 40
 # What is known before a knowledge base is asked: how many answers were shown, and how many
 # of them wrong, from a threshold on, to the questions of 13 support desks on which
-# nothing was fitted (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of its own
+# nothing but one offset was chosen (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of its own
 # answers. By as much as desks differ: before the verifier's last fit 30 of 639 answers of thirteen
-# shown at 0.75 were wrong, and 33 of 433 of nine with more near misses, shares that lie apart like
+# others shown at 0.75 were wrong, and 33 of 433 of nine with more near misses, shares that lie apart like
 # those of a beta distribution that counts about 100.
 KNOWN: Final = (
     (0.75, 559, 27),

@@ -17,6 +17,9 @@ LIST = """Stay at home with:
 - a cold: no need to
 - an infected cut: until it is covered
 - salmonella: until two tests are clear"""
+WIDE_ROW = """Tariff | Unit | Standing | Exit fee | Paper
+--- | ---
+Gas | 6.1 p | 29.7 p | £50 | £1.50"""
 PROSE = "The lift is closed on Sundays. Keys are at the porter's. Visitors park behind the mill."
 
 
@@ -49,9 +52,11 @@ def test_the_line_that_answers_is_apart_and_missing_in_the_rest(
         ("It costs 12 euros.", "12 euros"),
         (TABLE, "Dentists"),
         (TABLE, ""),
+        (WIDE_ROW, "Gas | 6.1 p | 29.7 p | £50 | £1.50"),
+        ("It was founded in 1955. It has five rooms.", "5"),
     ],
 )
-def test_what_has_one_part_or_none_with_the_words_is_not_taken_apart(text, words):
+def test_what_no_part_tells_or_all_do_is_not_taken_apart(text, words):
     assert take_apart(text, words) is None
 
 
@@ -60,6 +65,37 @@ def test_of_two_parts_nothing_is_left_that_looks_like_an_answer():
 
     assert apart is not None
     assert apart.rest == ""
+
+
+def test_a_cell_that_is_taken_out_leaves_the_others_below_their_headings():
+    apart = take_apart(WIDE_ROW, "29.7 p")
+
+    assert apart is not None
+    assert "Gas | 6.1 p | | £50 | £1.50" in apart.rest
+
+
+def test_an_item_below_the_one_that_answers_is_none_that_does_not():
+    apart = take_apart(
+        "Fees:\n- Late return: 5 pounds a day\n  - books\n- Lost card: 3 pounds\n- Copies: free",
+        "Late return: 5 pounds a day",
+    )
+
+    assert apart is not None
+    assert not any("5 pounds" in each for each in apart.others)
+
+
+def test_what_may_answer_in_two_parts_is_shown_whole_alone():
+    known = KnowledgeSet("places", "ours")
+    text = "Paris is large. The capital is PARIS. Lyon lies south."
+    place = known.place(SourceEntry(text))
+    known.place(SourceEntry(LIST))
+    known.ask("Which city is the capital?", [place], "Paris")
+
+    (found,) = examples_of(
+        known, Reader(base_directory()), seed=0, limit=9, exchanged=0
+    )
+
+    assert len(found.positives) == 1
 
 
 def test_words_that_stand_in_two_parts_are_missing_in_the_rest():
