@@ -36,11 +36,12 @@ class WorkedOnAdmin(BaseAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
+        # Asked before the row is read: one whose job ends meanwhile is shown once more.
+        row = self.get_object(request, object_id)
+        job = job_of(row) if row and request.method == "GET" else None
         response: HttpResponse = super().change_view(
             request, object_id, form_url, extra_context
         )
-        row = self.get_object(request, object_id)
-        job = job_of(row) if row and request.method == "GET" else None
         if job and not job.is_finished:
             response["Refresh"] = _REFRESH_SECONDS
         return response

@@ -232,6 +232,7 @@ def follow(desk: Desk, kind: str, address: str) -> Page:
     """Fill the form in without a mouse, and wait for the source's page."""
     page = desk.open("/admin/kb/followedsource/")
     page.get_by_role("link", name="Follow a source").first.press("Enter")
+    page.wait_for_url("**/add/")  # the list has labels with "name" too
     page.get_by_label("Name").focus()
     page.keyboard.type("Help")
     choose_by_typing(page.get_by_label("Kind"), kind)

@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.urls import reverse
 
 from accounts.acting import acting_for
@@ -155,6 +156,31 @@ def test_the_list_takes_few_queries(django_assert_num_queries):
     # A token's lookup brings its user's rights; here they are read twice.
     with django_assert_num_queries(3):
         assert len(client.get("/api/v1/imports").json()["results"]) == 3
+
+
+@pytest.mark.parametrize("look", range(1, 5))
+def test_a_page_whose_job_ends_while_it_is_made_shows_the_end_or_is_shown_again(look):
+    curator = make_curator()
+    curator.is_staff = True
+    curator.save()
+    client = page_client(curator)
+    post(curator)
+    page = reverse("admin:kb_import_change", args=[Import.objects.get().pk])
+    looks: list[str] = []
+
+    def end_after_that_look(execute, sql, *rest):
+        found = execute(sql, *rest)
+        if 'FROM "kb_import"' in sql and len(looks) < look:
+            looks.append(sql)
+            if len(looks) == look:
+                work()
+        return found
+
+    with connection.execute_wrapper(end_after_that_look):
+        shown = client.get(page)
+
+    assert len(looks) == look
+    assert "Refresh" in shown or "line 4: text is empty" in shown.text
 
 
 def test_the_admin_shows_the_plan_before_anything_is_applied():
