@@ -15,7 +15,12 @@ from enum import StrEnum
 from functools import partial
 from typing import Final
 
-from .knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion
+from .knowledge_sets import (
+    KnowledgeSet,
+    SourceEntry,
+    SourceQuestion,
+    whole_words,
+)
 
 _PAIRS: Final = """
 above below, more fewer, more less, highest lowest, largest smallest, biggest smallest,
@@ -134,7 +139,7 @@ class Exchanges:
             new = new.capitalize() if old[0].isupper() else new
         else:
             return next(self._fitting(old, title, said), None)
-        is_there = re.search(rf"(?<!\w){re.escape(new)}(?!\w)", said, re.IGNORECASE)
+        is_there = whole_words(new).search(said)
         return None if is_there else new
 
     def _fitting(self, old: str, title: str, said: str) -> Iterator[str]:
@@ -150,7 +155,7 @@ class Exchanges:
         if kind == Kind.NEGATION:
             return None
         is_exact = re.NOFLAG if kind == Kind.NAME else re.IGNORECASE
-        pattern = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)", is_exact)
+        pattern = whole_words(old, is_exact)
         put = partial(pattern.sub, lambda at: _as_large(new, at.group()))
         changed = replace(
             entry,

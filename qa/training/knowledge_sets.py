@@ -5,6 +5,7 @@ Files are read as their source published them, plain or gzipped.
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -67,6 +68,11 @@ class KnowledgeSet:
         return place in question.answered_by or bool(
             words and f" {words} " in f" {text} "
         )
+
+
+def whole_words(text: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
+    """Return what finds a text where it is no part of a longer word."""
+    return re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", flags)
 
 
 def _plain(text: str) -> str:

@@ -67,11 +67,12 @@ class _Drawn:
     """A question with texts that answer it and texts that do not.
 
     Attributes:
-        answering: Each with the part of it that does, or the question where none is known.
+        answering: Each with the part of it that does, as it is read alone; None where that
+            is not known.
     """
 
     question: str
-    answering: Sequence[tuple[_Text, str]]
+    answering: Sequence[tuple[_Text, _Text | None]]
     others: Sequence[_Text]
 
 
@@ -112,27 +113,30 @@ def _draw(
     texts: Sequence[_Text],
     others: Sequence[int],
 ) -> _Drawn:
-    answering: list[tuple[_Text, str]] = []
+    answering: list[tuple[_Text, _Text | None]] = []
     parts: list[_Text] = []
+
+    def add_alike(place: str, said: Sequence[str]) -> None:
+        alike = most_alike(asked.text, said)[:_PARTS]
+        parts.extend((place, "", part) for part in alike)
+
     for at in sorted(asked.answered_by):
-        place, question, text = texts[at]
+        place, question, _ = texts[at]
         apart = take_apart(known.entries[at].text, asked.words)
+        if apart is None:
+            answering.append((texts[at], None))
+            continue
         # Of several parts with the words one may not answer ("Paris is large.").
-        part = apart.answering[0] if apart and len(apart.answering) == 1 else ""
-        answering.append(((place, question, text), part))
-        if part:
-            answering.append(((place, "", part), part))
-        if apart:
-            if apart.rest:
-                parts.append((place, question, written_out(apart.rest)))
-            alike = most_alike(asked.text, apart.others)[:_PARTS]
-            parts += [(place, "", part) for part in alike]
+        part = (place, "", apart.answering[0]) if len(apart.answering) == 1 else None
+        answering += [(text, part) for text in (texts[at], part) if text]
+        if apart.rest:
+            parts.append((place, question, written_out(apart.rest)))
+        add_alike(place, apart.others)
     if not asked.answered_by and others:
-        place = texts[others[0]][0]
-        said = [part.read for part in parts_of(known.entries[others[0]].text)]
+        nearest = others[0]
+        said = [part.read for part in parts_of(known.entries[nearest].text)]
         if len(said) > 1:
-            alike = most_alike(asked.text, said)[:_PARTS]
-            parts += [(place, "", part) for part in alike]
+            add_alike(texts[nearest][0], said)
     return _Drawn(asked.text, answering, [*parts, *(texts[at] for at in others)])
 
 
@@ -142,7 +146,7 @@ def _exchanged(exchange: Exchange, drawn: _Drawn) -> _Drawn:
     place = place_of(entry.title, entry.section) if entry else ""
     return _Drawn(
         exchange.text,
-        [((place, entry.question, entry.text), "")] if entry else [],
+        [((place, entry.question, entry.text), None)] if entry else [],
         [*(text for text, _ in drawn.answering), *drawn.others],
     )
 
@@ -165,9 +169,7 @@ def _read(drawn: Sequence[_Drawn], reader: Reader) -> list[Example]:
         Example(
             question,
             tuple(
-                _nearest(
-                    states[text], states[text[0], "", part][0] if part else question
-                )
+                _nearest(states[text], states[part][0] if part else question)
                 for text, part in each.answering
             ),
             tuple(_nearest(states[text], question) for text in each.others),

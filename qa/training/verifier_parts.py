@@ -4,7 +4,6 @@ A list or a table that has everything but what is asked looks like an answer, an
 What a verifier learns from is that the same entry answers with the line and not without.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -12,6 +11,8 @@ from typing import Final
 from kb.text.layout import Part, parts_of
 from kb.text.terms import terms
 from kb.text.words import Span
+
+from .knowledge_sets import whole_words
 
 _MIN_PARTS: Final = 3  # of two, what is left is seldom taken for an answer
 _ENDS: Final = " .,;:"
@@ -36,8 +37,8 @@ class TakenApart:
 def take_apart(text: str, words: str) -> TakenApart | None:
     """Take a text apart by the parts that hold these words, or lie in them.
 
-    None where no part does, or all do: the cells of a row that answers, of which one alone
-    would, are not told apart.
+    None where no part does, or all do: of a row's cells one alone would answer, and which
+    one is not known.
     """
     parts = parts_of(text)
     places = _places(text, words)
@@ -64,8 +65,7 @@ def most_alike(question: str, parts: Sequence[str]) -> list[str]:
 def _places(text: str, words: str) -> list[Span]:
     if not words:
         return []
-    wanted = re.compile(rf"(?<!\w){re.escape(words)}(?!\w)", re.IGNORECASE)
-    return [Span(*found.span()) for found in wanted.finditer(text)]
+    return [Span(*found.span()) for found in whole_words(words).finditer(text)]
 
 
 def _meet(one: Span, other: Span) -> bool:
