@@ -16,7 +16,7 @@ from celery.signals import (
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from nescio.forking import MODEL_LIBRARIES, import_before_fork
+from nescio.forking import import_before_fork, model_libraries
 from workers import broker as file_broker
 from workers.queues import IMPORTS, INTERACTIVE
 
@@ -111,7 +111,7 @@ def _prepare(sender: Worker, **_: object) -> None:
     worker_process_init.connect(_go_behind, weak=False)
     worker_ready.connect(_go_behind, weak=False)
     if IMPORTS in queues:  # any file needs the embedder
-        import_before_fork(*MODEL_LIBRARIES)
+        import_before_fork(*model_libraries())
 
 
 def _go_behind(**_: object) -> None:

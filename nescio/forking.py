@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import django
@@ -10,7 +11,13 @@ import psutil
 from django.conf import settings
 
 # Seconds of a processor each; what loads the embedder needs them.
-MODEL_LIBRARIES = ("sentence_transformers", "kb.embedding.short_texts")
+_MODEL_LIBRARIES = ("sentence_transformers", "kb.embedding.short_texts")
+
+
+def model_libraries() -> Sequence[str]:
+    """Return what models need; nothing where they are all computed elsewhere."""
+    is_elsewhere = settings.MODEL_SERVICE_URL and settings.LANGUAGE_SERVER_URL
+    return () if is_elsewhere else (*_MODEL_LIBRARIES, "qa.inference.grounded")
 
 
 def import_before_fork(*names: str) -> None:
@@ -35,8 +42,7 @@ def import_web_server() -> None:
     django.setup()
     import_before_fork(
         settings.ROOT_URLCONF,
-        *MODEL_LIBRARIES,
-        "qa.inference.grounded",
+        *model_libraries(),
         "integrations.mcp.tools",
         "mcp.server.streamable_http_manager",
         "nescio.warm_up",

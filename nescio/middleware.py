@@ -149,8 +149,8 @@ def logging_to_stderr(level: str, form: str = "line") -> dict[str, Any]:
             }
         },
         "root": {"handlers": ["stderr"], "level": level},
-        # The SDK says of every request that a session began and ended.
-        "loggers": {"mcp": {"level": "WARNING"}},
+        # They say of every request that it was sent, or that a session began and ended.
+        "loggers": {name: {"level": "WARNING"} for name in ("httpx2", "mcp")},
     }
 
 

@@ -1,4 +1,4 @@
-"""`python -m nescio.probe_health`: status 0 when ready, for images without curl."""
+"""`python -m nescio.probe_health [PORT]`: status 0 when ready, for images without curl."""
 
 import http.client
 import os
@@ -11,7 +11,8 @@ def main() -> int:
     # The server refuses a host name that is not its own.
     host = os.environ.get("NESCIO_ALLOWED_HOSTS", "localhost").partition(",")[0]
     host = host.strip().strip("*").lstrip(".") or "localhost"
-    connection = http.client.HTTPConnection("127.0.0.1", _PORT, timeout=8)
+    port = int(sys.argv[1]) if len(sys.argv) > 1 else _PORT
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=8)
     try:
         connection.request("GET", "/healthz", headers={"Host": host})
         return 0 if connection.getresponse().status == http.client.OK else 1

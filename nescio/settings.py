@@ -368,6 +368,14 @@ EMBEDDING_SERVER_TIMEOUT_SECONDS = env.float(
 # What its model wants before a question and before a text of an entry.
 EMBEDDING_QUESTION_PROMPT = env.str("NESCIO_EMBEDDING_QUESTION_PROMPT", default="")
 EMBEDDING_ENTRY_PROMPT = env.str("NESCIO_EMBEDDING_ENTRY_PROMPT", default="")
+# A set base URL has embedder and verifier computed by `manage.py serve_models` there.
+MODEL_SERVICE_URL = env.str("NESCIO_MODEL_SERVICE_URL", default="").rstrip("/")
+MODEL_SERVICE_KEY = env.str("NESCIO_MODEL_SERVICE_KEY", default="")
+MODEL_SERVICE_TIMEOUT_SECONDS = env.float(
+    "NESCIO_MODEL_SERVICE_TIMEOUT_SECONDS", default=10.0
+)
+# Requests that it computes or keeps waiting; one more is answered 503.
+MODEL_SERVICE_QUEUE = env.at_least_one("NESCIO_MODEL_SERVICE_QUEUE", default=64)
 LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
 # "bundled" is the adapter that comes along for the bundled model, "none" is none; else a
 # directory that train adapter wrote.

@@ -16,9 +16,11 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 
 from accounts.exceptions import NescioError
+from accounts.model_service import ModelServiceError
 from accounts.torch_threads import before_forking
 from kb.embedding.embedder import get_embedder, is_on_server, load_embedder
 from kb.embedding.services import active_model
+from nescio.forking import model_libraries
 from qa.answers.sources import configured_verifier
 from qa.pipeline.choice import Passage
 from qa.pipeline.policy import RetrievalTiming
@@ -64,6 +66,8 @@ def load_before_forking() -> None:
     GPU nothing is: each process has its own memory there.
     """
     compiled_patterns()
+    if not model_libraries():
+        return
     # Asked otherwise, CUDA would be begun, which no fork survives.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
     # What a command that only wants the states should not pay for.
@@ -77,8 +81,11 @@ def load_before_forking() -> None:
         "verifier": configured_verifier,
         "language_model": load_language_model,
     }
-    if is_on_server(settings.EMBEDDING_MODEL):
-        del loads["embedder"]  # the database knows it; there is no memory to share
+    # Of what is computed elsewhere there is no memory to share.
+    if settings.MODEL_SERVICE_URL:
+        del loads["verifier"]
+    if settings.MODEL_SERVICE_URL or is_on_server(settings.EMBEDDING_MODEL):
+        del loads["embedder"]
     began = time.monotonic()
     with before_forking():
         for name in filter(_is_loaded_at_start, loads):
@@ -175,8 +182,8 @@ def _load(name: str, load: Callable[[], object]) -> None:
     while True:
         try:
             load()
-        except (OperationalError, InterfaceError):
-            logger.warning("The %s waits for the database.", name)
+        except (OperationalError, InterfaceError, ModelServiceError) as error:
+            logger.warning("The %s waits: %s", name, error)
             time.sleep(_RETRY_SECONDS)
             continue
         except NescioError:

@@ -227,6 +227,11 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
         )
 
 
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+
+
 def make_server(
     application: WSGI,
     listener: socket.socket,
@@ -321,11 +326,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     # Twice what an import may have: the form's own answer says what the limit is.
     body_bytes = (2 * settings.IMPORT_MAX_MIB + 1) * _MEBIBYTE
-    listener = socket.create_server(
-        (options.host, options.port),
-        family=socket.AF_INET6 if ":" in options.host else socket.AF_INET,
-        backlog=_BACKLOG,
-    )
+    listener = listen(options.host, options.port)
 
     def serve() -> None:
         end = threading.Event()

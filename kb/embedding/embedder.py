@@ -121,15 +121,25 @@ class LocalEmbedder:
 
     def encode_question(self, text: str) -> np.ndarray:
         """Embed a question with the model's prompt: (dimensions,), unit length."""
-        with self._lock:
-            vector = self._encode_question(text)
-        norm = np.linalg.norm(vector)
-        if norm > 0:
-            vector = vector / norm
-        self._refuse_degenerate(vector[np.newaxis])
+        vector: np.ndarray = self.encode_questions([text])[0]
         return vector
 
-    def _encode_question(self, text: str) -> np.ndarray:
+    def encode_questions(self, texts: Sequence[str]) -> np.ndarray:
+        """Embed questions at once where that is faster: (n, dimensions), unit length."""
+        with self._lock:
+            vectors = self._encode_questions(texts)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: np.ndarray = vectors / np.where(norms > 0, norms, 1.0)
+        self._refuse_degenerate(unit)
+        return unit
+
+    def _encode_questions(self, texts: Sequence[str]) -> np.ndarray:
+        if self._is_plain:
+            return np.stack([self._encode_plain(text) for text in texts])
+        vectors = self._model.encode_query([*texts], show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)
+
+    def _encode_plain(self, text: str) -> np.ndarray:
         """Do what the library's `encode_query` does for one text.
 
         It looks at every one of the model's tensors and modules first, which takes a
@@ -138,14 +148,10 @@ class LocalEmbedder:
         """
         import torch  # noqa: PLC0415  # see _pin_threads
 
-        model = self._model
-        if not self._is_plain:
-            vectors = model.encode_query([text], show_progress_bar=False)
-            return np.asarray(vectors[0], dtype=np.float32)
         with torch.inference_mode():
             vector = self._encode_short(text) if self._encode_short else None
             if vector is None:
-                vector = _embed_one(model, text)
+                vector = _embed_one(self._model, text)
         return np.asarray(vector.numpy(), dtype=np.float32)
 
     def _refuse_degenerate(self, vectors: np.ndarray) -> None:
@@ -168,6 +174,7 @@ def _embed_one(model: "SentenceTransformer", text: str) -> "torch.Tensor":
 
 
 _by_name = LoadedOnce[str, Embedder]()
+_local = LoadedOnce[str, "LocalEmbedder"]()
 _by_fingerprint: dict[str, Embedder] = {}
 
 
@@ -181,14 +188,13 @@ def load_embedder(name: str, *, reload: bool = False) -> Embedder:
     """
     if reload:
         _by_name.drop(name)
+        _local.drop(name)
     return _by_name.get(name, lambda: _load(name))
 
 
 def load_bundled() -> LocalEmbedder:
-    """Return the bundled embedder, by whose network the verifier reads."""
-    embedder = load_embedder(BUNDLED)
-    assert isinstance(embedder, LocalEmbedder)  # noqa: S101  # by its name
-    return embedder
+    """Return the bundled embedder in this process, by whose network the verifier reads."""
+    return load_local(BUNDLED)
 
 
 def get_embedder(model: EmbeddingModel) -> Embedder:
@@ -217,7 +223,7 @@ def get_embedder(model: EmbeddingModel) -> Embedder:
 
 def _load(name: str) -> Embedder:
     begun = time.perf_counter()
-    embedder = _load_from_server(name) if is_on_server(name) else _load_local(name)
+    embedder = _load_elsewhere(name) or load_local(name)
     logger.info(
         "Embedding model %s (%s, %d dimensions) loaded in %.1f s",
         name,
@@ -233,15 +239,26 @@ def is_on_server(name: str) -> bool:
     return name.startswith(ON_SERVER)
 
 
-def _load_from_server(name: str) -> Embedder:
-    from kb.embedding.server import ServerEmbedder  # noqa: PLC0415  # with openai
+def _load_elsewhere(name: str) -> Embedder | None:
+    if is_on_server(name):
+        from kb.embedding.server import ServerEmbedder  # noqa: PLC0415  # with openai
 
-    return ServerEmbedder(name)
+        return ServerEmbedder(name)
+    if settings.MODEL_SERVICE_URL:
+        from kb.embedding.remote import RemoteEmbedder  # noqa: PLC0415  # its client
+
+        return RemoteEmbedder(name)
+    return None
 
 
-def _load_local(name: str) -> LocalEmbedder:
-    model = _load_model(name)
-    return LocalEmbedder(name, model, _fingerprint(name, _directory(name)))
+def load_local(name: str) -> LocalEmbedder:
+    """Return a model in this process, loaded once, wherever the settings say that it is."""
+    return _local.get(
+        name,
+        lambda: LocalEmbedder(
+            name, _load_model(name), _fingerprint(name, _directory(name))
+        ),
+    )
 
 
 def _load_model(name: str) -> "SentenceTransformer":

@@ -14,6 +14,7 @@ from probes.exceptions import VerifierFileError
 
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "verifier.json"
+BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 FORMAT: Final = 7
 NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has none
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from prometheus_client import Counter
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from scipy.special import expit
 from torch import nn
 from transformers import AutoConfig
 
@@ -21,7 +20,7 @@ from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, sha256_of
 
-from .card import CARD, FORMAT, WEIGHTS, VerifierCard, damaged, read_card
+from .card import BUNDLED, CARD, FORMAT, WEIGHTS, VerifierCard, damaged, read_card
 from .cross_encoder import CrossEncoder, encoder_in_use
 from .differences import packed, unpacked
 from .network import Interaction, Members, Tuned
@@ -34,27 +33,15 @@ from .reading import (
     side_of,
     upper_layers,
 )
+from .readings import EntryText, Readings
 
-BUNDLED: Final = Path(__file__).parent.parent / "shipped" / "verifier"
 _CROSS: Final = "cross."  # before the names of the cross-encoder's weights
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_QUESTIONS: Final = 64
 _WINDOWS_AT_ONCE: Final = 128
 _Placed = tuple[str, str, str]  # place, question and text
-
-
-class EntryText(Protocol):
-    """An entry as the verifier reads it; any part but the text may be empty."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def section(self) -> str: ...
-    @property
-    def question(self) -> str: ...
-    @property
-    def text(self) -> str: ...
+Asked = tuple[str, Sequence[EntryText]]  # a question and the entries it is held against
 
 
 def save_verifier(
@@ -90,7 +77,7 @@ _TEXTS: Final = Counter(
 _KEPT_TEXTS, _READ_TEXTS = _TEXTS.labels("kept"), _TEXTS.labels("read")
 
 
-class Verifier:
+class Verifier(Readings):
     """Scores entries against a question; one thread at a time computes, in order.
 
     A pass is hundreds of small operations, each of which wants the interpreter: eight at
@@ -105,7 +92,7 @@ class Verifier:
         card: VerifierCard,
         cross: CrossEncoder | None = None,
     ) -> None:
-        self.card, self.fingerprint = card, card.fingerprint
+        super().__init__(card)
         self._reader, self._network = reader, network.members.eval()
         self._cross = cross
         # A question is held against entries, then their sentences, then those to mark.
@@ -119,67 +106,35 @@ class Verifier:
         return self._cross is not None
 
     def is_word(self, word: str) -> bool:
-        """Tell whether the embedder knows this word, in small letters, as a whole."""
         return self._reader.is_word(word)
-
-    def score(self, question: str, entries: Sequence[EntryText]) -> list[float]:
-        """Return for each entry the probability in [0, 1] that it answers, by itself.
-
-        Of one that is longer than the window its best part counts.
-        """
-        by = self.card.calibration
-        return [
-            float(expit(by.scale * found[:, 0].max() + by.offset))
-            for found in self.measure(question, entries)
-        ]
-
-    def log_odds(self, question: str, entries: Sequence[EntryText]) -> list[float]:
-        """Return for each entry the log-odds that it answers against that none does.
-
-        They are for weighing entries against each other; see `Calibration`.
-        """
-        by = self.card.calibration
-        return [
-            float(by.log_odds(found).max()) for found in self.measure(question, entries)
-        ]
-
-    def joint_log_odds(
-        self, question: str, entries: Sequence[EntryText]
-    ) -> list[float]:
-        """Return the same of each entry read together with the question.
-
-        Of a long one the window that seems likeliest apart is read. Empty where the
-        verifier has no cross-encoder.
-        """
-        by = self.card.calibration
-        found = self.measure_jointly(question, entries)
-        return [float(each) for each in by.log_odds(found, is_joint=True)]
 
     def measure_jointly(
         self, question: str, entries: Sequence[EntryText]
     ) -> NDArray[np.float64]:
-        """Return the cross-encoder's logit and the cosines of each entry: (entries, 3).
+        return self.measure_all_jointly([(question, entries)])[0]
 
-        (0, 3) without a cross-encoder.
-        """
-        if self._cross is None or not entries:
-            return np.empty((0, 3))
+    def measure_all_jointly(self, asked: Sequence[Asked]) -> list[NDArray[np.float64]]:
+        """Do for several questions, in one pass, what `measure_jointly` does for one."""
+        if self._cross is None:
+            return [np.empty((0, 3)) for _ in asked]
         with self._lock, torch.inference_mode():
-            tokens = self._question(question)
-            windows = self._windows(entries)
-            pairs = [(tokens, self._likeliest(tokens, own)) for own in windows]
-            logits = self._cross.logits(pairs)
+            read = [
+                (tokens, own)
+                for tokens, windows in self._read(asked)
+                for own in windows
+            ]
+            pairs = [(tokens, self._likeliest(tokens, own)) for tokens, own in read]
+            logits = self._cross.logits(pairs) if pairs else torch.empty(0)
         near = [
-            np.max([_cosines(tokens, part) for part in own], axis=0) for own in windows
+            np.max([_cosines(tokens, part) for part in own], axis=0)
+            for tokens, own in read
         ]
-        return np.column_stack([logits.double().cpu().numpy(), near])
+        rows = np.column_stack(
+            [logits.double().cpu().numpy(), np.reshape(near, (len(read), 2))]
+        )
+        return _split(rows, [len(entries) for _, entries in asked])
 
     def read_together(self, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Return what the cross-encoder makes of pairs of texts, whichever comes first.
-
-        (pairs, 3 * width), (0, 0) unless it `reads_jointly`: the mean over both orders of the
-        first token's state and the means of either side.
-        """
         if self._cross is None:
             return np.empty((0, 0))
         both = [*texts, *((second, first) for first, second in texts)]
@@ -197,31 +152,49 @@ class Verifier:
     def measure(
         self, question: str, entries: Sequence[EntryText]
     ) -> list[NDArray[np.float64]]:
-        """Return how each entry's windows were read: (windows, 3) of each.
+        return self.measure_all([(question, entries)])[0]
 
-        The nets' logit, and the cosines of the question with the window and with the
-        entry's own question, `NO_QUESTION` where it has none.
-        """
-        if not entries:
-            return []
+    def measure_all(self, asked: Sequence[Asked]) -> list[list[NDArray[np.float64]]]:
+        """Do for several questions, in one pass, what `measure` does for one."""
         with self._lock, torch.inference_mode():
-            tokens = self._question(question)
-            windows = self._windows(entries)
-            parts = [window for each in windows for window in each]
-            logits = by_length(
-                [len(part) for part in parts],
-                _WINDOWS_AT_ONCE,
-                lambda places: self._network(
-                    side_of([tokens] * len(places)),
-                    side_of([parts[at] for at in places]),
-                ),
+            read = self._read(asked)
+            pairs = [
+                (tokens, part)
+                for tokens, windows in read
+                for own in windows
+                for part in own
+            ]
+            logits = (
+                by_length(
+                    [len(part) for _, part in pairs],
+                    _WINDOWS_AT_ONCE,
+                    lambda places: self._network(
+                        side_of([pairs[at][0] for at in places]),
+                        side_of([pairs[at][1] for at in places]),
+                    ),
+                )
+                if pairs
+                else torch.empty(0)
             )
-        near = [_cosines(tokens, part) for part in parts]
+        near = np.reshape([_cosines(*pair) for pair in pairs], (len(pairs), 2))
         every = np.column_stack([logits.double().cpu().numpy(), near])
-        return np.split(every, np.cumsum([len(each) for each in windows])[:-1])
+        rows = iter(_split(every, [len(own) for _, windows in read for own in windows]))
+        return [[next(rows) for _ in windows] for _, windows in read]
+
+    def _read(self, asked: Sequence[Asked]) -> list[tuple[Tokens, list[list[Tokens]]]]:
+        """Return each question as read with its entries' windows."""
+        windows = iter(
+            self._windows([each for _, entries in asked for each in entries])
+        )
+        return [
+            (self._question(question), [next(windows) for _ in entries])
+            for question, entries in asked
+        ]
 
     def _windows(self, entries: Sequence[EntryText]) -> list[list[Tokens]]:
         """Return each entry's windows as read; what is not kept is read at once."""
+        if not entries:
+            return []
         keys = [(place_of(e.title, e.section), e.question, e.text) for e in entries]
         found = {key: self._kept[key] for key in keys if key in self._kept}
         for key in found:
@@ -242,6 +215,12 @@ class Verifier:
         while self._bytes > _KEPT_BYTES:
             _, dropped = self._kept.popitem(last=False)
             self._bytes -= _size(dropped)
+
+
+def _split(
+    rows: NDArray[np.float64], counts: Sequence[int]
+) -> list[NDArray[np.float64]]:
+    return np.split(rows, np.cumsum(counts)[:-1]) if counts else []
 
 
 def _cosines(question: Tokens, window: Tokens) -> NDArray[np.float64]:

@@ -30,7 +30,7 @@ from kb.conflicts.values import (
 )
 from kb.embedding.embedder import Embedder
 from probes.fitting import fit_logistic
-from probes.verifier.scoring import Verifier
+from probes.verifier.readings import Readings
 from qa.evaluation.cases import read_lines
 from qa.evaluation.metrics.intervals import Rate
 from qa.evaluation.report.tables import TextTable
@@ -113,7 +113,7 @@ def fit_model(
     )
 
 
-def fit_head(pairs: Sequence[LabelledPair], verifier: Verifier) -> Head:
+def fit_head(pairs: Sequence[LabelledPair], verifier: Readings) -> Head:
     """Fit which kind a pair is on the states of its two statements, read together."""
     states = states_of(verifier, [(pair.first, pair.second) for pair in pairs])
     # What hardly moves would count the more, the less it does.

@@ -21,7 +21,7 @@ from accounts.ids import digest
 from kb.conflicts.values import Kind, Opinion, Statement, Unsure
 from kb.text.words import tokens
 from probes.exceptions import VerifierFileError
-from probes.verifier.scoring import Verifier
+from probes.verifier.readings import Readings
 
 from .judges import line_of
 
@@ -83,7 +83,7 @@ class CrossEncoderJudge:
     # It may take back what the signals are sure of.
     asked_about = Unsure(least=0.05, most=1.0)
 
-    def __init__(self, verifier: Verifier, head: Head) -> None:
+    def __init__(self, verifier: Readings, head: Head) -> None:
         """Raise VerifierFileError where the head was fitted for another verifier."""
         if head.verifier != verifier.card.weights_sha256:
             raise VerifierFileError(
@@ -118,7 +118,7 @@ def _words(statement: Statement) -> list[str]:
 
 
 def states_of(
-    verifier: Verifier, pairs: Sequence[tuple[Statement, Statement]]
+    verifier: Readings, pairs: Sequence[tuple[Statement, Statement]]
 ) -> NDArray[np.float64]:
     """Return the states of each pair that a head reads, (pairs, 3 * width)."""
     return verifier.read_together(

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from django.conf import settings
@@ -13,28 +13,45 @@ from accounts.loaded_once import LoadedOnce
 from kb.embedding.embedder import load_bundled
 from probes.models import Probe
 from probes.reranker.blend import Blend, Rows, blend_from
-from probes.verifier import scoring
-from probes.verifier.scoring import Verifier
+from probes.verifier.card import BUNDLED
+from probes.verifier.readings import Readings
+from probes.verifier.remote import load_remote_verifier
 from qa.pipeline.choice import Passage
 
+if TYPE_CHECKING:
+    from probes.verifier import scoring
 
-def load_verifier() -> scoring.Verifier:
+logger = logging.getLogger(__name__)
+
+VERIFIER: Final = "verifier"  # of the card's settings: the one whose scores were read
+_remote: Final = LoadedOnce[str, Readings]()
+
+
+def load_verifier() -> Readings:
+    """Return the verifier, in this process or in the model service; made once."""
+    if settings.MODEL_SERVICE_URL:
+        return _remote.get(settings.MODEL_SERVICE_URL, load_remote_verifier)
+    return load_local_verifier()
+
+
+def load_local_verifier() -> "scoring.Verifier":
     """Return it, loaded once per process; it reads by the bundled embedder."""
+    from probes.verifier import scoring  # noqa: PLC0415  # with torch
+
     return scoring.load_verifier(_directory(), base=lambda: load_bundled().network)
 
 
 def is_loaded() -> bool:
+    if settings.MODEL_SERVICE_URL:
+        return _remote.find(settings.MODEL_SERVICE_URL) is not None
+    from probes.verifier import scoring  # noqa: PLC0415  # as above
+
     return scoring.is_loaded(_directory())
 
 
 def _directory() -> Path:
     name = settings.VERIFIER
-    return scoring.BUNDLED if name == "bundled" else Path(name)
-
-
-logger = logging.getLogger(__name__)
-
-VERIFIER: Final = "verifier"  # of the card's settings: the one whose scores were read
+    return BUNDLED if name == "bundled" else Path(name)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +60,7 @@ class BlendedReranker:
 
     fingerprint: str
     blend: Blend
-    verifier: Verifier
+    verifier: Readings
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
         if not texts:
@@ -54,7 +71,7 @@ class BlendedReranker:
         return found
 
 
-def measured(verifier: Verifier, question: str, texts: Sequence[str]) -> Rows:
+def measured(verifier: Readings, question: str, texts: Sequence[str]) -> Rows:
     """Return the verifier's logit and cosine of each text's best window: (texts, 2)."""
     windows = verifier.measure(question, [Passage("", "", "", text) for text in texts])
     return np.array([each[each[:, 0].argmax(), :2] for each in windows])

@@ -16,7 +16,7 @@ from django.conf import settings
 from accounts.ids import digest
 from probes.cards import Json, ProbeKind
 from probes.reranker.blend import Ranked, blend_files, fit_blend, recall_at
-from probes.verifier.scoring import Verifier
+from probes.verifier.readings import Readings
 from qa.evaluation.metrics.intervals import clusters_of, differences, mean
 from qa.evaluation.metrics.text import contains_gold
 from qa.exceptions import TrainingDataError
@@ -96,7 +96,7 @@ def train_blend(
 
 
 def _read(
-    asked: Sequence[LabelledQuestion], verifier: Verifier, on_progress: OnProgress
+    asked: Sequence[LabelledQuestion], verifier: Readings, on_progress: OnProgress
 ) -> list[np.ndarray]:
     found: list[np.ndarray] = []
     for one in asked:

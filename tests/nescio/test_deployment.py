@@ -90,7 +90,9 @@ def test_every_service_that_goes_on_tells_its_health(services):
 
 
 @pytest.mark.parametrize(
-    "file", [COMPOSE, COMPOSED / "gpu.yml"], ids=lambda file: file.name
+    "file",
+    [COMPOSE, COMPOSED / "gpu.yml", COMPOSED / "models.yml"],
+    ids=lambda file: file.name,
 )
 def test_compose_files_are_what_the_compose_specification_allows(file, tmp_path):
     def validate(path):
@@ -197,6 +199,33 @@ def test_a_gpu_changes_processes_of_nescio_alone(services):
         assert each["environment"].items() <= wanted.items(), name
         assert "NESCIO_MODEL_PRECISION" in each["environment"]
     assert changed["web"]["environment"] == wanted
+
+
+def test_models_of_their_own_are_the_same_in_compose_and_kubernetes(services):
+    changed = yaml.safe_load((COMPOSED / "models.yml").read_text())["services"]
+    ours = changed.pop("models")
+    directory = settings.BASE_DIR / "deploy/kubernetes/models"
+    component = yaml.safe_load((directory / "kustomization.yaml").read_text())
+    (generated,) = component["configMapGenerator"]
+    deployment, service, *_ = yaml.safe_load_all(
+        (directory / "models.yaml").read_text()
+    )
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    (port,) = service["spec"]["ports"]
+
+    loading = {"web", *(name for name in services if name.startswith("worker"))}
+    assert set(changed) == loading
+    (address,) = {
+        each["environment"]["NESCIO_MODEL_SERVICE_URL"] for each in changed.values()
+    }
+    assert generated["literals"] == [f"NESCIO_MODEL_SERVICE_URL={address}"]
+    assert address == f"http://models:{port['port']}"
+    assert port["port"] == container["ports"][0]["containerPort"]
+    assert ours["healthcheck"]["test"][-1] == str(port["port"])
+    assert ours["command"] == container["command"]
+    assert ours["image"] == container["image"]
+    for held in ("read_only", "cap_drop", "security_opt", "pids_limit", "mem_limit"):
+        assert ours[held] == services["web"][held], held
 
 
 def test_every_container_is_held_to_what_it_needs(services):

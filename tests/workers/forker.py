@@ -14,7 +14,7 @@ from typing import Any
 
 import django
 
-from nescio.forking import MODEL_LIBRARIES, import_before_fork
+from nescio.forking import import_before_fork, model_libraries
 from nescio.up.processes import Child, become
 
 
@@ -48,7 +48,7 @@ if __name__ == "__main__":
         "celery.concurrency.prefork",
         "tests.workers.app",
         "workers.tasks",
-        *(MODEL_LIBRARIES if "TESTS_IMPORT_MODELS" in os.environ else ()),
+        *(model_libraries() if "TESTS_IMPORT_MODELS" in os.environ else ()),
     )
     for line in sys.stdin:
         sys.stdout.write(f"{json.dumps(answer(*json.loads(line)))}\n")

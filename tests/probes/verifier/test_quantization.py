@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from torch import nn
 
 from probes.verifier import cross_encoder
+from probes.verifier.card import BUNDLED
 from probes.verifier.cross_encoder import CrossEncoder, encoder_in_use
 from probes.verifier.quantization import QuantizedLinear, can_compute, quantize
 from probes.verifier.reading import Reader, base_directory
-from probes.verifier.scoring import BUNDLED, load_network
-from qa.inference.verifier import load_verifier
+from probes.verifier.scoring import load_network
+from qa.inference.verifier import load_local_verifier
 
 pytestmark = pytest.mark.skipif(
     not can_compute(),
@@ -121,7 +122,7 @@ def test_the_shipped_cross_encoder_tells_apart_what_it_did_in_full_precision(
         "A lost card is blocked by the hotline.",
     ]
     card, _, kept = load_network(BUNDLED)
-    reader = load_verifier()._reader
+    reader = load_local_verifier()._reader
 
     def logits(precision: str) -> np.ndarray:
         settings.MODEL_PRECISION = precision

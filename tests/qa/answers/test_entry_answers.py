@@ -8,7 +8,8 @@ from django.urls import reverse
 
 from accounts.roles import Role
 from kb.embedding.embedder import load_bundled
-from probes.verifier.scoring import BUNDLED, load_verifier
+from probes.verifier.card import BUNDLED
+from probes.verifier.scoring import load_verifier
 from qa.answers.asking import ask, decide, keep_question
 from qa.answers.sources import configured_verifier
 from qa.models import Answer
