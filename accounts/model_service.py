@@ -1,14 +1,17 @@
 """The client of a model service: embedder and verifier in another process, mostly on a GPU.
 
-`manage.py serve_models` is the other side. What is sent is JSON; what comes back are
-named arrays in safetensors' format, which holds numbers and nothing that runs.
+`manage.py serve_models` is the other side. What is sent is JSON; what comes back are named
+arrays in safetensors' format, which holds numbers and nothing that runs. Each request says by
+a fingerprint which model it is meant for.
 """
 
+import logging
 import os
+import random
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 import numpy as np
@@ -18,67 +21,94 @@ from safetensors.numpy import load
 
 from accounts.exceptions import UnavailableError
 
+logger = logging.getLogger(__name__)
+
 DEADLINE: Final = "Nescio-Deadline-Seconds"  # header: how long whoever asks still waits
+MODEL: Final = "Nescio-Model"  # header: the fingerprint of the model that is meant
 DESCRIPTION: Final = "/v1/models"
-_PAUSE_SECONDS: Final = 0.2
-_TRIES: Final = 3
+_PAUSE_SECONDS: Final = (0.05, 2.0)  # the first, and the longest
 _PASSING: Final = frozenset({502, 503, 504})
-_lock = threading.Lock()
-_clients: dict[tuple[int, str, str], httpx2.Client] = {}
-os.register_at_fork(after_in_child=_clients.clear)
 
 
 class ModelServiceError(UnavailableError):
-    """The model service is down, overrun or another version."""
+    """The model service is down, overloaded or another version; the log says which."""
 
     code = "model_service_unavailable"
 
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "The model service cannot be used now. Try again later. Operators: the log "
+            "says why."
+        )
+        logger.error(
+            "The model service at %s cannot be used: %s. Check that it runs (manage.py "
+            "serve_models), NESCIO_MODEL_SERVICE_URL and NESCIO_MODEL_SERVICE_KEY.",
+            settings.MODEL_SERVICE_URL,
+            why,
+        )
+        self.why = why
 
-def is_used() -> bool:
-    return bool(settings.MODEL_SERVICE_URL)
+
+class ModelChangedError(ModelServiceError):
+    """The service has another model than it had when it was first asked."""
 
 
-def describe() -> Mapping[str, object]:
+def describe() -> Mapping[str, Any]:
     """Return what the service says of its models, as JSON."""
     try:
-        found: Mapping[str, object] = _send("GET", DESCRIPTION, None).json()
+        found = _send("GET", DESCRIPTION).json()
     except ValueError as error:
-        raise _unusable("its description is no JSON") from error
+        raise ModelServiceError("its description is no JSON") from error
+    if not isinstance(found, dict):
+        raise ModelServiceError("its description is no JSON object")
     return found
 
 
-def compute(path: str, body: Mapping[str, object]) -> Mapping[str, np.ndarray]:
+def compute(
+    path: str, body: Mapping[str, object], *, model: str
+) -> Mapping[str, np.ndarray]:
     """Return the arrays that the service makes of a request.
 
+    Args:
+        model: The fingerprint of the model that is to compute them.
+
     Raises:
+        ModelChangedError: It has another model by now.
         ModelServiceError: It cannot be reached within the time limit, has too much to do,
             or replies what cannot be read.
     """
-    reply = _send("POST", path, body)
+    reply = _send("POST", path, body, model)
     try:
         return load(reply.content)
     except SafetensorError as error:
-        raise _unusable("its reply holds no arrays") from error
+        raise ModelServiceError("its reply holds no arrays") from error
 
 
 def rows_of(
     arrays: Mapping[str, np.ndarray], name: str, shape: Sequence[int]
 ) -> np.ndarray:
-    """Return one of the arrays, of this shape, where -1 is any length."""
+    """Return one of the arrays, of finite numbers and this shape; -1 is any length."""
     found = arrays.get(name)
     if (
         found is None
         or found.ndim != len(shape)
         or any(w not in {-1, g} for w, g in zip(shape, found.shape, strict=True))
+        or not np.isfinite(found).all()
     ):
-        raise _unusable(f"its reply has no {name} of shape {tuple(shape)}")
+        raise ModelServiceError(f"its reply has no {name} of shape {tuple(shape)}")
     return found
 
 
-def _send(method: str, path: str, body: Mapping[str, object] | None) -> httpx2.Response:
-    """Send once, and again while it is overrun or starting, within one time limit."""
+def _send(
+    method: str,
+    path: str,
+    body: Mapping[str, object] | None = None,
+    model: str = "",
+) -> httpx2.Response:
+    """Send, again and again while it is overloaded or starting, within one time limit."""
     deadline = time.monotonic() + settings.MODEL_SERVICE_TIMEOUT_SECONDS
-    for left in reversed(range(_TRIES)):
+    pause, longest = _PAUSE_SECONDS
+    while True:
         remaining = max(deadline - time.monotonic(), 0.001)
         try:
             reply = _client().request(
@@ -86,31 +116,42 @@ def _send(method: str, path: str, body: Mapping[str, object] | None) -> httpx2.R
                 path,
                 json=body,
                 timeout=remaining,
-                headers={DEADLINE: f"{remaining:.3f}"},
+                headers={DEADLINE: f"{remaining:.3f}", MODEL: model},
             )
         except httpx2.TimeoutException as error:
-            raise _unusable("it took too long") from error
+            raise ModelServiceError("it took too long") from error
         except httpx2.HTTPError as error:
-            if not left or time.monotonic() + _PAUSE_SECONDS >= deadline:
-                raise _unusable(f"it cannot be reached ({error})") from error
+            failure = ModelServiceError, f"it cannot be reached ({error})"
         else:
             if reply.status_code == httpx2.codes.OK:
                 return reply
-            is_late = time.monotonic() + _PAUSE_SECONDS >= deadline
-            if reply.status_code not in _PASSING or not left or is_late:
-                raise _unusable(f"it replied {reply.status_code}: {reply.text[:200]}")
-        time.sleep(_PAUSE_SECONDS)
-    raise AssertionError  # the last try returns or raises
+            said = f"it replied {reply.status_code}: {reply.text[:200]}"
+            if reply.status_code == httpx2.codes.CONFLICT:
+                raise ModelChangedError(said)
+            if reply.status_code not in _PASSING:
+                raise ModelServiceError(said)
+            failure = ModelServiceError, said
+        # Drawn, so that those who were sent away together do not come again together.
+        wait = pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
+        if time.monotonic() + wait >= deadline:
+            kind, why = failure
+            raise kind(why)
+        time.sleep(wait)
+        pause = min(2 * pause, longest)
+
+
+_lock = threading.Lock()
+_clients: dict[tuple[str, str], httpx2.Client] = {}
 
 
 def _client() -> httpx2.Client:
-    """Return this process's client: connections can't be shared with a fork."""
-    own = (os.getpid(), settings.MODEL_SERVICE_URL, settings.MODEL_SERVICE_KEY)
+    own = (settings.MODEL_SERVICE_URL, settings.MODEL_SERVICE_KEY)
     with _lock:
         if own not in _clients:
+            url, key = own
             _clients[own] = httpx2.Client(
-                base_url=settings.MODEL_SERVICE_URL,
-                headers={"Authorization": f"Bearer {settings.MODEL_SERVICE_KEY}"},
+                base_url=url,
+                headers={"Authorization": f"Bearer {key}"} if key else {},
                 trust_env=False,  # an operator's proxy is for what lies outside
             )
         return _clients[own]
@@ -124,9 +165,9 @@ def close() -> None:
         _clients.clear()
 
 
-def _unusable(why: str) -> ModelServiceError:
-    return ModelServiceError(
-        f"The model service at {settings.MODEL_SERVICE_URL} cannot be used: {why}. Check "
-        "that it runs (manage.py serve_models), NESCIO_MODEL_SERVICE_URL and "
-        "NESCIO_MODEL_SERVICE_KEY."
-    )
+def _begin_anew() -> None:
+    global _lock, _clients  # another thread may have held it when this one was forked
+    _lock, _clients = threading.Lock(), {}
+
+
+os.register_at_fork(after_in_child=_begin_anew)  # connections can't be shared

@@ -34,7 +34,7 @@ from nescio import disk, fitness, warm_up
 _NAMES_VERSION = frozenset({"database", "pgvector"})
 _HIDDEN = "shown to the role admin"
 _BROKER_SECONDS = 2
-_LANGUAGE_SERVER_SECONDS = 2
+_SERVER_SECONDS = 2
 # The sweeper rings again within a minute: what waits this long, nobody works on.
 _MAX_QUEUE_SECONDS = 300.0
 
@@ -179,6 +179,10 @@ def _replica() -> Finding:
 
 
 def _models() -> Iterator[Finding]:
+    if settings.MODEL_SERVICE_URL:
+        yield _takes_connections(
+            "model_service", settings.MODEL_SERVICE_URL, is_vital=True
+        )
     for name, state in warm_up.states().items():
         if name == "language_model" and settings.LANGUAGE_SERVER_URL:
             yield language_server()
@@ -194,17 +198,22 @@ def _models() -> Iterator[Finding]:
 
 def language_server() -> Finding:
     """Tell whether the server takes connections; asking it something may cost money."""
+    url = settings.LANGUAGE_SERVER_URL
+    return _takes_connections("language_model", url, is_vital=False)
+
+
+def _takes_connections(name: str, url: str, *, is_vital: bool) -> Finding:
     try:
-        address = urlsplit(settings.LANGUAGE_SERVER_URL)
+        address = urlsplit(url)
         port = address.port or (443 if address.scheme == "https" else 80)
         with socket.create_connection(
-            (address.hostname or "", port), timeout=_LANGUAGE_SERVER_SECONDS
+            (address.hostname or "", port), timeout=_SERVER_SECONDS
         ):
             detail = "its server takes connections"
     except (OSError, ValueError) as error:
         detail = f"its server cannot be reached: {type(error).__name__}"
-        return Finding("language_model", False, detail, is_vital=False)
-    return Finding("language_model", True, detail, is_vital=False)
+        return Finding(name, False, detail, is_vital)
+    return Finding(name, True, detail, is_vital)
 
 
 def _broker() -> Finding:

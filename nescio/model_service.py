@@ -8,34 +8,44 @@ answered 503, and one whose sender no longer waits is not computed.
 
 import hmac
 import json
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final, TypeVar
 
 import numpy as np
 import prometheus_client
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 from safetensors.numpy import save
 
 from accounts.batches import Batches, OverdueError
 from accounts.exceptions import error_envelope
-from accounts.model_service import DEADLINE, DESCRIPTION
+from accounts.model_service import DEADLINE, DESCRIPTION, MODEL
 from kb.embedding.embedder import LocalEmbedder
-from kb.embedding.remote import EMBED, Described
+from kb.embedding.remote import EMBED, MAX_TEXTS, Described
 from nescio.web_server import HEALTH_PATHS
-from probes.verifier.remote import APART, JOINTLY, READING, TOGETHER, WORDS
+from probes.verifier.remote import (
+    APART,
+    JOINTLY,
+    MAX_ENTRIES,
+    MAX_PAIRS,
+    READING,
+    TOGETHER,
+)
 from probes.verifier.scoring import Asked, Verifier
 from qa.pipeline.choice import Passage
 
-_MOST_QUESTIONS: Final = 32  # of one batch
+_MAX_FAILURES: Final = 3  # in a row, after which it does not work any more
 _WAITS_SECONDS: Final = 60.0  # who does not say how long
-_DEADLINE: Final = "HTTP_" + DEADLINE.upper().replace("-", "_")
+_DEADLINE, _MODEL = (f"HTTP_{h.upper().replace('-', '_')}" for h in (DEADLINE, MODEL))
 METRICS: Final = "/metrics"
 _METRICS: Final = prometheus_client.CONTENT_TYPE_LATEST
+logger = logging.getLogger(__name__)
+
 _ARRAYS: Final = "application/octet-stream"
 _JSON: Final = "application/json"
 _SECONDS: Final = prometheus_client.Histogram(
@@ -51,11 +61,12 @@ _BATCH: Final = prometheus_client.Histogram(
 Arrays = Mapping[str, np.ndarray]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Text = Annotated[str, Field(max_length=200_000)]
+# Entries have 8,000 characters at most, headings beside them.
+Text = Annotated[str, Field(max_length=20_000)]
 
 
 class EmbedRequest(BaseModel):
-    texts: Annotated[list[Text], Field(max_length=512)]
+    texts: Annotated[list[Text], Field(max_length=MAX_TEXTS)]
     are_questions: bool = False
 
 
@@ -63,7 +74,9 @@ class ReadRequest(BaseModel):
     """Entries are (title, section, question, text)."""
 
     question: Text
-    entries: Annotated[list[tuple[Text, Text, Text, Text]], Field(max_length=512)]
+    entries: Annotated[
+        list[tuple[Text, Text, Text, Text]], Field(max_length=MAX_ENTRIES)
+    ]
 
     @property
     def asked(self) -> Asked:
@@ -71,17 +84,22 @@ class ReadRequest(BaseModel):
 
 
 class PairsRequest(BaseModel):
-    texts: Annotated[list[tuple[Text, Text]], Field(max_length=256)]
-
-
-class WordsRequest(BaseModel):
-    words: Annotated[list[Text], Field(max_length=512)]
+    texts: Annotated[list[tuple[Text, Text]], Field(max_length=MAX_PAIRS)]
 
 
 class _RefusedError(Exception):
     def __init__(self, status: HTTPStatus, code: str, message: str) -> None:
         super().__init__(message)
         self.status, self.code = status, code
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """What a path computes: arrays of a request, by a deadline on the monotonic clock."""
+
+    model: str  # its fingerprint
+    reads: type[BaseModel]
+    compute: Callable[[Any, float], Arrays]
 
 
 class ModelService:
@@ -94,29 +112,43 @@ class ModelService:
         *,
         key: str,
         queue: int,
+        batch: int,
     ) -> None:
-        """Serve these models to whoever has the key; "" is for everybody.
+        """Serve these models to clients that have the key; without one to all.
 
         Args:
             queue: Requests that are computed or wait, at most.
+            batch: Questions that are computed together, at most.
         """
         self._embedder, self._verifier, self._key = embedder, verifier, key
         self._places = threading.BoundedSemaphore(queue)
-        questions: _Together[str, np.ndarray] = _Together(
+        self._failures = 0
+
+        def together(
+            path: str, run: Callable[[Sequence[Item]], Sequence[Result]]
+        ) -> Batches[Item, Result]:
+            def counted(items: Sequence[Item]) -> Sequence[Result]:
+                _BATCH.labels(path).observe(len(items))
+                return run(items)
+
+            return Batches(counted, most=batch)
+
+        own = embedder.fingerprint
+        questions: Batches[str, np.ndarray] = together(
             EMBED, lambda texts: [*embedder.encode_questions(texts)]
         )
-        self._routes: dict[str, tuple[type[BaseModel], Callable[..., Arrays]]] = {
-            EMBED: (EmbedRequest, partial(_embed, embedder, questions))
-        }
+        embed = partial(_embed, embedder, questions)
+        self._routes = {EMBED: _Route(own, EmbedRequest, embed)}
         if verifier is not None:
-            apart = _Together(APART, verifier.measure_all)
-            jointly = _Together(JOINTLY, verifier.measure_all_jointly)
-            self._routes |= {
-                APART: (ReadRequest, partial(_read_apart, apart)),
-                JOINTLY: (ReadRequest, partial(_read_jointly, jointly)),
-                TOGETHER: (PairsRequest, partial(_read_together, verifier)),
-                WORDS: (WordsRequest, partial(_know_words, verifier)),
-            }
+            own = verifier.fingerprint
+            apart = partial(_read_apart, together(APART, verifier.measure_all))
+            jointly = partial(
+                _read_jointly, together(JOINTLY, verifier.measure_all_jointly)
+            )
+            pairs = partial(_read_together, verifier)
+            self._routes[APART] = _Route(own, ReadRequest, apart)
+            self._routes[JOINTLY] = _Route(own, ReadRequest, jointly)
+            self._routes[TOGETHER] = _Route(own, PairsRequest, pairs)
 
     def __call__(
         self, environ: Mapping[str, Any], start_response: Callable[..., object]
@@ -129,10 +161,6 @@ class ModelService:
             status, body = error.status, _error(error.code, str(error))
         except OverdueError as error:
             status, body = HTTPStatus.GATEWAY_TIMEOUT, _error("overdue", str(error))
-        except (
-            ValueError
-        ) as error:  # pydantic's is one, and a deadline that is no number
-            status, body = HTTPStatus.BAD_REQUEST, _error("invalid", str(error))
         if path in self._routes:
             _SECONDS.labels(path, status).observe(time.monotonic() - began)
         headers = [("Content-Type", kind), ("Content-Length", str(len(body)))]
@@ -145,9 +173,14 @@ class ModelService:
         self, environ: Mapping[str, Any], path: str, began: float
     ) -> tuple[str, bytes]:
         if path in HEALTH_PATHS:
+            if self._failures >= _MAX_FAILURES:
+                raise _RefusedError(
+                    HTTPStatus.SERVICE_UNAVAILABLE, "failing", "The last ones failed."
+                )
             return _JSON, b'{"status": "ok"}'
         said = str(environ.get("HTTP_AUTHORIZATION", ""))
-        if not hmac.compare_digest(said.encode(), f"Bearer {self._key}".encode()):
+        wanted = f"Bearer {self._key}"
+        if self._key and not hmac.compare_digest(said.encode(), wanted.encode()):
             raise _RefusedError(
                 HTTPStatus.UNAUTHORIZED,
                 "invalid_credentials",
@@ -157,9 +190,16 @@ class ModelService:
             return _METRICS, prometheus_client.generate_latest()
         if path == DESCRIPTION:
             return _JSON, json.dumps(self.describe()).encode()
-        if path not in self._routes:
+        route = self._routes.get(path)
+        if route is None:
             raise _RefusedError(
                 HTTPStatus.NOT_FOUND, "not_found", f"The model service has no {path}."
+            )
+        if environ.get(_MODEL, "") != route.model:
+            raise _RefusedError(
+                HTTPStatus.CONFLICT,
+                "another_model",
+                f"The model here is {route.model[:12]}; see {DESCRIPTION}.",
             )
         if not self._places.acquire(blocking=False):
             raise _RefusedError(
@@ -168,16 +208,42 @@ class ModelService:
                 "Too many requests wait. Ask again in a second.",
             )
         try:
-            kind, compute = self._routes[path]
-            request = kind.model_validate_json(environ["wsgi.input"].read())
-            waits = environ.get(_DEADLINE, "")
-            deadline = began + (float(waits) if waits else _WAITS_SECONDS)
-            arrays = compute(request, deadline)
+            return _ARRAYS, self._computed(route, environ, began)
         finally:
             self._places.release()
-        return _ARRAYS, save(
-            {name: np.ascontiguousarray(v) for name, v in arrays.items()}
-        )
+
+    def _computed(
+        self, route: _Route, environ: Mapping[str, Any], began: float
+    ) -> bytes:
+        waits = environ.get(_DEADLINE, "")
+        try:
+            request = route.reads.model_validate_json(environ["wsgi.input"].read())
+            deadline = began + (float(waits) if waits else _WAITS_SECONDS)
+        except ValidationError as error:
+            wrong = error.errors(include_input=False, include_url=False)
+            raise _RefusedError(
+                HTTPStatus.BAD_REQUEST, "invalid", json.dumps(wrong, default=str)
+            ) from error
+        except ValueError as error:
+            raise _RefusedError(
+                HTTPStatus.BAD_REQUEST,
+                "invalid",
+                f"{DEADLINE} is no number: {waits!r}.",
+            ) from error
+        try:
+            arrays = route.compute(request, deadline)
+        except OverdueError:
+            raise
+        except Exception as error:  # of any kind, from any library: the next may work
+            self._failures += 1
+            logger.exception("A request could not be computed.")
+            raise _RefusedError(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "failed",
+                "It failed; the log says why.",
+            ) from error
+        self._failures = 0
+        return save({name: np.ascontiguousarray(v) for name, v in arrays.items()})
 
     def describe(self) -> Mapping[str, object]:
         """Return what a client has to know of the models."""
@@ -187,33 +253,21 @@ class ModelService:
         return {"embedder": asdict(own), "verifier": card}
 
 
-class _Together(Batches[Item, Result]):
-    """Batches that are counted."""
-
-    def __init__(
-        self, path: str, run: Callable[[Sequence[Item]], Sequence[Result]]
-    ) -> None:
-        def counted(items: Sequence[Item]) -> Sequence[Result]:
-            _BATCH.labels(path).observe(len(items))
-            return run(items)
-
-        super().__init__(counted, most=_MOST_QUESTIONS)
-
-
 def _embed(
     embedder: LocalEmbedder,
-    questions: "_Together[str, np.ndarray]",
+    questions: Batches[str, np.ndarray],
     request: EmbedRequest,
     deadline: float,
 ) -> Arrays:
-    if not request.are_questions:  # an import: between two batches questions come
+    if not request.are_questions:  # an import: between two requests questions come
+        _check(deadline)
         return {"vectors": embedder.encode(request.texts)}
     vectors = [questions.ask(text, deadline=deadline) for text in request.texts]
     return {"vectors": np.reshape(vectors, (len(vectors), embedder.dimensions))}
 
 
 def _read_apart(
-    apart: "_Together[Asked, list[np.ndarray]]", request: ReadRequest, deadline: float
+    apart: Batches[Asked, list[np.ndarray]], request: ReadRequest, deadline: float
 ) -> Arrays:
     rows = apart.ask(request.asked, deadline=deadline)
     return {
@@ -223,20 +277,21 @@ def _read_apart(
 
 
 def _read_jointly(
-    jointly: "_Together[Asked, np.ndarray]", request: ReadRequest, deadline: float
+    jointly: Batches[Asked, np.ndarray], request: ReadRequest, deadline: float
 ) -> Arrays:
     return {"readings": jointly.ask(request.asked, deadline=deadline)}
 
 
 def _read_together(
-    verifier: Verifier, request: PairsRequest, _deadline: float
+    verifier: Verifier, request: PairsRequest, deadline: float
 ) -> Arrays:
+    _check(deadline)
     return {"states": verifier.read_together(request.texts)}
 
 
-def _know_words(verifier: Verifier, request: WordsRequest, _deadline: float) -> Arrays:
-    known = [verifier.is_word(word) for word in request.words]
-    return {"known": np.array(known, dtype=np.uint8)}
+def _check(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise OverdueError("It waited too long.")
 
 
 def _error(code: str, message: str) -> bytes:

@@ -350,7 +350,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load_before_forking()
 
     def serve_with_threads() -> None:
-        set_torch_threads()
+        if "torch" in sys.modules:  # where models are computed elsewhere it is not
+            set_torch_threads()
         serve()
 
     return keep_serving(serve_with_threads, settings.WEB_PROCESSES)

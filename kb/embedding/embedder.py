@@ -244,11 +244,14 @@ def _load_elsewhere(name: str) -> Embedder | None:
         from kb.embedding.server import ServerEmbedder  # noqa: PLC0415  # with openai
 
         return ServerEmbedder(name)
-    if settings.MODEL_SERVICE_URL:
-        from kb.embedding.remote import RemoteEmbedder  # noqa: PLC0415  # its client
+    if not settings.MODEL_SERVICE_URL:
+        return None
+    from kb.embedding.remote import find_remote  # noqa: PLC0415  # its client
 
-        return RemoteEmbedder(name)
-    return None
+    found = find_remote(name)
+    if found is None:  # while another one is switched to
+        logger.warning("The model service has no %r; it is loaded here.", name)
+    return found
 
 
 def load_local(name: str) -> LocalEmbedder:

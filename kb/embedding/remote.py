@@ -11,7 +11,7 @@ from accounts.model_service import ModelServiceError, compute, describe, rows_of
 from kb.exceptions import EmbedderUnavailableError
 
 EMBED: Final = "/v1/embed"
-_BATCH: Final = 64  # texts of one request, so that questions come between them
+MAX_TEXTS: Final = 32  # of one request, so that questions come between them
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,32 +28,16 @@ class RemoteEmbedder:
 
     sample: np.ndarray | None = None
 
-    def __init__(self, name: str) -> None:
-        """Ask which model the service has.
-
-        Raises:
-            EmbedderUnavailableError: It has another one.
-        """
-        try:
-            found = TypeAdapter(Described).validate_python(describe().get("embedder"))
-        except ValidationError as error:
-            raise ModelServiceError(
-                f"The model service is of another version: its embedder {error}"
-            ) from error
-        if found.name != name:
-            raise EmbedderUnavailableError(
-                f"The model service embeds with {found.name!r}, and {name!r} is asked "
-                "for. Set NESCIO_EMBEDDING_MODEL there to it and start the service again."
-            )
-        self.name = name
-        self.fingerprint = found.fingerprint
-        self.dimensions = found.dimensions
+    def __init__(self, described: Described) -> None:
+        self.name = described.name
+        self.fingerprint = described.fingerprint
+        self.dimensions = described.dimensions
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Embed what entries say: float32 of shape (n, dimensions)."""
         made = [
-            self._embed(texts[start : start + _BATCH], are_questions=False)
-            for start in range(0, len(texts), _BATCH)
+            self._embed(texts[start : start + MAX_TEXTS], are_questions=False)
+            for start in range(0, len(texts), MAX_TEXTS)
         ]
         nothing = np.empty((0, self.dimensions), dtype=np.float32)
         return np.concatenate([nothing, *made])
@@ -65,4 +49,25 @@ class RemoteEmbedder:
 
     def _embed(self, texts: Sequence[str], *, are_questions: bool) -> np.ndarray:
         body = {"texts": list(texts), "are_questions": are_questions}
-        return rows_of(compute(EMBED, body), "vectors", (len(texts), self.dimensions))
+        try:
+            found = compute(EMBED, body, model=self.fingerprint)
+            return rows_of(found, "vectors", (len(texts), self.dimensions))
+        except ModelServiceError as error:
+            raise EmbedderUnavailableError(str(error)) from error
+
+
+def find_remote(name: str) -> RemoteEmbedder | None:
+    """Return this embedder where the service has it; None where it has another one.
+
+    Raises:
+        EmbedderUnavailableError: The service cannot be used.
+    """
+    try:
+        found = TypeAdapter(Described).validate_python(describe().get("embedder"))
+    except ValidationError as error:
+        raise EmbedderUnavailableError(
+            f"The model service is of another version, by its embedder: {error}"
+        ) from error
+    except ModelServiceError as error:
+        raise EmbedderUnavailableError(str(error)) from error
+    return RemoteEmbedder(found) if found.name == name else None

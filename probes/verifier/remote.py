@@ -1,67 +1,96 @@
 """A verifier in the model service: its readings are computed there, its card counts here."""
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
+from tokenizers import Tokenizer
 
-from accounts.model_service import ModelServiceError, compute, describe, rows_of
+from accounts.model_service import (
+    ModelChangedError,
+    ModelServiceError,
+    compute,
+    describe,
+    rows_of,
+)
 
-from .card import VerifierCard
+from .card import VerifierCard, base_directory
 from .readings import EntryText, Readings
 
 APART: Final = "/v1/verifier/apart"
 JOINTLY: Final = "/v1/verifier/jointly"
 TOGETHER: Final = "/v1/verifier/together"
-WORDS: Final = "/v1/verifier/words"
-_KEPT_WORDS: Final = 50_000
 READING: Final = 3  # numbers of a window
+MAX_ENTRIES: Final = 256  # of one request, and pairs
+MAX_PAIRS: Final = 64
+
+Item = TypeVar("Item")
 
 
 class RemoteVerifier(Readings):
     """What the service's verifier reads; safe to use from several threads."""
 
-    def __init__(self, card: VerifierCard) -> None:
+    def __init__(
+        self, card: VerifierCard, on_changed: Callable[[], None] = lambda: None
+    ) -> None:
+        """`on_changed` is called when the service turns out to have another one by now."""
         super().__init__(card)
-        self._knows = lru_cache(maxsize=_KEPT_WORDS)(_knows)
+        self._on_changed = on_changed
+        # The embedder comes along with every process; only its weights are elsewhere.
+        self._words = Tokenizer.from_file(str(base_directory() / "tokenizer.json"))
+        self._words.no_padding()
 
     @property
     def reads_jointly(self) -> bool:
         return bool(self.card.encoder_sha256)
 
     def is_word(self, word: str) -> bool:
-        return self._knows(word)
+        return len(self._words.encode(word, add_special_tokens=False).tokens) == 1
 
     def measure(
         self, question: str, entries: Sequence[EntryText]
     ) -> list[NDArray[np.float64]]:
-        if not entries:
-            return []
-        found = compute(APART, _body(question, entries))
-        counts = rows_of(found, "windows", (len(entries),))
-        rows = rows_of(found, "readings", (int(counts.sum()), READING))
-        return np.split(rows, np.cumsum(counts)[:-1])
+        read: list[NDArray[np.float64]] = []
+        for some in _chunks(entries, MAX_ENTRIES):
+            found = self._compute(APART, _body(question, some))
+            counts = rows_of(found, "windows", (len(some),))
+            rows = rows_of(found, "readings", (int(counts.sum()), READING))
+            read += np.split(rows, np.cumsum(counts)[:-1])
+        return read
 
     def measure_jointly(
         self, question: str, entries: Sequence[EntryText]
     ) -> NDArray[np.float64]:
-        if not (entries and self.reads_jointly):
-            return np.empty((0, READING))
-        found = compute(JOINTLY, _body(question, entries))
-        return rows_of(found, "readings", (len(entries), READING))
+        read = [np.empty((0, READING))]
+        for some in _chunks(entries if self.reads_jointly else [], MAX_ENTRIES):
+            found = self._compute(JOINTLY, _body(question, some))
+            read.append(rows_of(found, "readings", (len(some), READING)))
+        return np.concatenate(read)
 
     def read_together(self, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        if not (texts and self.reads_jointly):
-            return np.empty((0, 0))
-        found = compute(TOGETHER, {"texts": [list(pair) for pair in texts]})
-        return rows_of(found, "states", (len(texts), -1))
+        read: list[NDArray[np.float64]] = []
+        for some in _chunks(texts if self.reads_jointly else [], MAX_PAIRS):
+            body = {"texts": [list(pair) for pair in some]}
+            found = self._compute(TOGETHER, body)
+            read.append(rows_of(found, "states", (len(some), -1)))
+        return np.concatenate(read) if read else np.empty((0, 0))
+
+    def _compute(
+        self, path: str, body: Mapping[str, object]
+    ) -> Mapping[str, NDArray[np.float64]]:
+        try:
+            return compute(path, body, model=self.fingerprint)
+        except ModelChangedError:
+            self._on_changed()
+            raise
 
 
-def load_remote_verifier() -> RemoteVerifier:
-    """Return the verifier that the service has.
+def load_remote_verifier(
+    on_changed: Callable[[], None] = lambda: None,
+) -> RemoteVerifier:
+    """Return the verifier that the service has; `on_changed` as there.
 
     Raises:
         ModelServiceError: It has none, or cannot be used.
@@ -69,20 +98,21 @@ def load_remote_verifier() -> RemoteVerifier:
     described = describe().get("verifier")
     if described is None:
         raise ModelServiceError(
-            "The model service has no verifier: NESCIO_VERIFIER is none there. Set it to "
-            "none here too, or to bundled there."
+            "it has no verifier; set NESCIO_VERIFIER to none here as there, or to bundled "
+            "there"
         )
     try:
-        return RemoteVerifier(TypeAdapter(VerifierCard).validate_python(described))
+        card = TypeAdapter(VerifierCard).validate_python(described)
     except ValidationError as error:
         raise ModelServiceError(
-            f"The model service is of another version: its verifier's card {error}"
+            f"it is of another version, by its verifier's card: {error}"
         ) from error
+    return RemoteVerifier(card, on_changed)
 
 
-def _knows(word: str) -> bool:
-    found = compute(WORDS, {"words": [word]})
-    return bool(rows_of(found, "known", (1,))[0])
+def _chunks(items: Sequence[Item], size: int) -> Iterator[Sequence[Item]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 def _body(question: str, entries: Sequence[EntryText]) -> Mapping[str, object]:

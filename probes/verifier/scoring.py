@@ -20,7 +20,16 @@ from accounts.fair_lock import FairLock
 from accounts.loaded_once import LoadedOnce
 from probes.cards import card_text, sha256_of
 
-from .card import BUNDLED, CARD, FORMAT, WEIGHTS, VerifierCard, damaged, read_card
+from .card import (
+    BUNDLED,
+    CARD,
+    FORMAT,
+    WEIGHTS,
+    VerifierCard,
+    base_directory,
+    damaged,
+    read_card,
+)
 from .cross_encoder import CrossEncoder, encoder_in_use
 from .differences import packed, unpacked
 from .network import Interaction, Members, Tuned
@@ -28,7 +37,6 @@ from .reading import (
     WHOLE,
     Reader,
     Tokens,
-    base_directory,
     by_length,
     side_of,
     upper_layers,

@@ -47,7 +47,7 @@ from qa.pipeline.values import Question, Retrieval
 from qa.policies.ask_prefetch import prefetched
 
 if TYPE_CHECKING:
-    from qa.inference.policy_models import Rewriter
+    from qa.inference.rewriter import Rewriter
 
 logger = logging.getLogger(__name__)
 _probes: Final = LoadedOnce[str, Probes]()
@@ -153,7 +153,7 @@ def configured_rewriter() -> "Rewriter | None":
     is_bundled = settings.LANGUAGE_MODEL == "bundled"
     if not settings.LANGUAGE_SERVER_URL and is_bundled:
         return None  # and nothing is loaded
-    from qa.inference.policy_models import load_rewriter  # noqa: PLC0415
+    from qa.inference.rewriter import load_rewriter  # noqa: PLC0415
 
     release_connection()
     return load_rewriter()

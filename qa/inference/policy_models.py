@@ -1,15 +1,14 @@
 """Models that are asked beside the answer itself, each loaded once per process."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 from django.conf import settings
 
 from accounts.loaded_once import LoadedOnce
-from kb.enrichment.forms import Form, Slot, Writer, read_reply, tidy
 from probes.cards import ProbeKind
 from probes.exceptions import RerankerFileError
 from probes.language_model import load_model
@@ -23,14 +22,8 @@ from qa.inference.by_history import (
     VerdictForm,
 )
 from qa.inference.closed_book_form import ClosedBookForm, SelfKnowledgeByDraft
-from qa.inference.configured import load_language_model
-from qa.inference.evidence_text import PROMPTS
-from qa.inference.instructed import InstructedLanguageModel
 from qa.inference.known_by_probe import SelfKnowledgeByProbe
 from qa.inference.label_judge import LabelPair, read_pair
-from qa.inference.server import ServerLanguageModel
-from qa.inference.server_reply import Fault
-from qa.inference.writers import WhiteBoxWriter
 from qa.pipeline.history import History, VerdictDebiaser
 from qa.pipeline.policy import RetrievalTiming
 from qa.pipeline.retrieve import Reranker
@@ -153,82 +146,3 @@ def _log_once(directory: Path, learnt_of: str, runs: str) -> None:
         "train reranker), or activate a policy without rerank.",
         directory, learnt_of[:12], runs[:12] or "a server's",
     )  # fmt: skip
-
-
-MAX_CHARACTERS: Final = 400
-TIMEOUT_SECONDS: Final = 10.0
-"""Who typed a follow-up waits for it before anything is searched."""
-
-_FORM: Final = Form(
-    name="follow_up",
-    instructions=PROMPTS["follow_up"]["instructions"],
-    given=(("earlier", "Earlier questions"), ("typed", "Follow-up")),
-    slots=(
-        Slot(
-            "question", "Standalone question", "the standalone question", MAX_CHARACTERS
-        ),
-    ),
-    examples=tuple(map(tuple, PROMPTS["follow_up"]["examples"])),
-)
-
-
-class Rewriter(Protocol):
-    """Writes a standalone question; its caller checks that nothing is made up."""
-
-    def rewrite(self, typed: str, earlier: Sequence[str]) -> str:
-        """Return the question; "" where none could be read.
-
-        Raises:
-            UnavailableError: The model is not available now.
-        """
-
-
-class ServerRewriter:
-    """By a chat-completions server, as JSON held to a schema with bounds."""
-
-    def __init__(self, server: ServerLanguageModel) -> None:
-        self._server = server
-
-    def rewrite(self, typed: str, earlier: Sequence[str]) -> str:
-        filled = self._server.fill_in(
-            f'{_FORM.instructions}\nReply with one JSON object with the field "question" '
-            "and nothing else.",
-            "\n".join(
-                f"{label}: {_given(typed, earlier)[name]}"
-                for name, label in _FORM.given
-            ),
-            schema=_FORM.schema(),
-            read=lambda reply: (
-                read_reply(_FORM, reply)
-                or Fault("it is not a JSON object with question")
-            ),
-            timeout_seconds=TIMEOUT_SECONDS,
-        )
-        return str(filled.value["question"]) if filled.value else ""
-
-
-class WhiteBoxRewriter:
-    """By a local model that follows instructions, on one line."""
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-
-    def rewrite(self, typed: str, earlier: Sequence[str]) -> str:
-        [filled] = self._writer.fill_in(
-            _FORM, [_given(typed, earlier)], temperature=0.0, seed=0
-        )
-        return filled.text("question") if filled else ""
-
-
-def _given(typed: str, earlier: Sequence[str]) -> Mapping[str, str]:
-    return {"earlier": " / ".join(map(tidy, earlier)), "typed": tidy(typed)}
-
-
-def load_rewriter() -> Rewriter | None:
-    """Return one by the configured model; None where it does not follow instructions."""
-    model = load_language_model()
-    if isinstance(model, ServerLanguageModel):
-        return ServerRewriter(model)
-    if isinstance(model, InstructedLanguageModel):
-        return WhiteBoxRewriter(WhiteBoxWriter(model.model))
-    return None

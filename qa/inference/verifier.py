@@ -30,7 +30,8 @@ _remote: Final = LoadedOnce[str, Readings]()
 def load_verifier() -> Readings:
     """Return the verifier, in this process or in the model service; made once."""
     if settings.MODEL_SERVICE_URL:
-        return _remote.get(settings.MODEL_SERVICE_URL, load_remote_verifier)
+        url = settings.MODEL_SERVICE_URL
+        return _remote.get(url, lambda: load_remote_verifier(lambda: _remote.drop(url)))
     return load_local_verifier()
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import torch
 from torch import nn
 
-from probes.verifier.card import VerifierCard, read_card
+from probes.verifier.card import VerifierCard, base_directory, read_card
 from probes.verifier.cross_encoder import CrossEncoder, encoder_in_use
 from probes.verifier.fitting import (
     Example,
@@ -21,7 +21,7 @@ from probes.verifier.fitting import (
     set_weights,
 )
 from probes.verifier.network import Interaction, Members, Tuned
-from probes.verifier.reading import Reader, base_directory, upper_layers
+from probes.verifier.reading import Reader, upper_layers
 from probes.verifier.scoring import Verifier, load_network, save_verifier
 from qa.exceptions import TrainingDataError
 

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from kb.embedding.embedder import load_embedder
+from kb.embedding.embedder import load_bundled
 from kb.text.layout import parts_of, written_out
 from probes.verifier.fitting import Example
 from probes.verifier.reading import Reader, Tokens
@@ -32,7 +32,7 @@ def retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
 
     By nearness to the entry's text or question and by words, each standardised.
     """
-    embedder = load_embedder("bundled")
+    embedder = load_bundled()
     texts = [f"{e.question} {e.text}".strip() for e in known.entries]
     vectors = embedder.encode(texts)
     by_question = vectors.copy()

@@ -214,11 +214,15 @@ def test_models_of_their_own_are_the_same_in_compose_and_kubernetes(services):
     (port,) = service["spec"]["ports"]
 
     loading = {"web", *(name for name in services if name.startswith("worker"))}
+    assert changed.pop("prepare")["environment"] == {"NESCIO_MODEL_SERVICE_URL": ""}
     assert set(changed) == loading
     (address,) = {
         each["environment"]["NESCIO_MODEL_SERVICE_URL"] for each in changed.values()
     }
-    assert generated["literals"] == [f"NESCIO_MODEL_SERVICE_URL={address}"]
+    assert generated["literals"] == [
+        f"NESCIO_MODEL_SERVICE_URL={address}",
+        "NESCIO_MODEL_PRECISION=bfloat16",
+    ]
     assert address == f"http://models:{port['port']}"
     assert port["port"] == container["ports"][0]["containerPort"]
     assert ours["healthcheck"]["test"][-1] == str(port["port"])

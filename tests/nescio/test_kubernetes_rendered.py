@@ -27,7 +27,8 @@ def _render(directory):
 
 
 @pytest.fixture(
-    params=[(), ("gpu",), ("pgbouncer",), ("gpu", "pgbouncer")], ids="+".join
+    params=[(), ("gpu",), ("pgbouncer",), ("gpu", "pgbouncer"), ("models",)],
+    ids="+".join,
 )
 def rendered(request, tmp_path):
     def relative(name):

@@ -4,17 +4,21 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import requests
 from django.conf import settings as django_settings
+from django.core.management import CommandError, call_command
 
 from accounts import model_service
-from accounts.model_service import DEADLINE, ModelServiceError
+from accounts.exceptions import UnavailableError
+from accounts.model_service import DEADLINE, MODEL, ModelServiceError
 from kb.embedding.embedder import load_embedder, load_local
-from kb.embedding.remote import EMBED, RemoteEmbedder
+from kb.embedding.remote import EMBED, RemoteEmbedder, find_remote
 from kb.exceptions import EmbedderUnavailableError
 from nescio.model_service import ModelService
 from nescio.web_server import listen, make_server
@@ -74,15 +78,30 @@ def serve(settings):
 
 @pytest.fixture
 def service(models, serve):
-    return serve(ModelService(*models, key=KEY, queue=6))
+    return serve(ModelService(*models, key=KEY, queue=6, batch=4))
 
 
-def _headers(**more):
-    return {"Authorization": f"Bearer {KEY}", **more}
+def found_remote() -> RemoteEmbedder:
+    found = find_remote("bundled")
+    assert found
+    return found
+
+
+def why_of(error: pytest.ExceptionInfo[UnavailableError]) -> str:
+    """Return what the log says of an error, which an asker is not told."""
+    cause = error.value.__cause__ or error.value
+    assert isinstance(cause, ModelServiceError)
+    return cause.why
+
+
+@pytest.fixture
+def headers(models):
+    """Those of a request to the embedder."""
+    return {"Authorization": f"Bearer {KEY}", MODEL: models[0].fingerprint}
 
 
 def test_its_embedder_is_the_one_of_a_process(service, models):
-    local, remote = models[0], RemoteEmbedder("bundled")
+    local, remote = models[0], found_remote()
     texts = ["", "A lost card costs £8.", LONG, *(f"Text {at}" for at in range(130))]
 
     assert (remote.fingerprint, remote.dimensions) == (local.fingerprint, 384)
@@ -146,42 +165,86 @@ def test_questions_asked_at_once_get_each_its_own(service, models):
 
 
 @pytest.mark.parametrize(
-    ("path", "headers", "body", "status", "says"),
+    ("path", "changed", "body", "status", "says"),
     [
-        pytest.param(EMBED, {}, b'{"texts": []}', 401, "NESCIO_MODEL_SERVICE_KEY", id="no key"),
-        pytest.param(EMBED, _headers(Authorization="Bearer x"), b"", 401, "KEY", id="another"),
-        pytest.param(EMBED, _headers(), b"{", 400, "invalid", id="no JSON"),
-        pytest.param(EMBED, _headers(), b'{"texts": "a"}', 400, "list", id="no list"),
-        pytest.param(EMBED, _headers(), b'{"texts": [null]}', 400, "string", id="no text"),
-        pytest.param(APART, _headers(), b'{"question": "a", "entries": [["b"]]}', 400, "entries", id="no entry"),
-        pytest.param("/v1/other", _headers(), b"{}", 404, "/v1/other", id="no such path"),
-        pytest.param(EMBED, _headers(**{DEADLINE: "soon"}), b'{"texts": ["a"]}', 400, "soon", id="no number"),
+        pytest.param(EMBED, {"Authorization": None}, b"", 401, "NESCIO_MODEL_SERVICE_KEY", id="no key"),
+        pytest.param(EMBED, {"Authorization": "Bearer x"}, b"", 401, "KEY", id="another key"),
+        pytest.param(EMBED, {MODEL: "0" * 64}, b"", 409, "/v1/models", id="another model"),
+        pytest.param(EMBED, {MODEL: None}, b"", 409, "The model here is", id="no model"),
+        pytest.param(EMBED, {}, b"{", 400, "invalid", id="no JSON"),
+        pytest.param(EMBED, {}, b'{"texts": "a"}', 400, "list", id="no list"),
+        pytest.param(EMBED, {}, b'{"texts": [null]}', 400, "string", id="no text"),
+        pytest.param(EMBED, {}, b'{"texts": [' + b'"a",' * 32 + b'"a"]}', 400, "32", id="many"),
+        pytest.param("/v1/other", {}, b"{}", 404, "/v1/other", id="no such path"),
+        pytest.param(EMBED, {DEADLINE: "soon"}, b'{"texts": ["a"]}', 400, "soon", id="no number"),
+        pytest.param(EMBED, {DEADLINE: "-1"}, b'{"texts": ["a"]}', 504, "too long", id="overdue"),
         pytest.param(
-            EMBED, _headers(**{DEADLINE: "-1"}), b'{"texts": ["a"], "are_questions": true}',
-            504, "too long", id="overdue",
+            EMBED, {DEADLINE: "-1"}, b'{"texts": ["a"], "are_questions": true}',
+            504, "too long", id="overdue question",
         ),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_a_request_is_said(
-    service, path, headers, body, status, says
+    service, headers, path, changed, body, status, says
 ):
-    reply = requests.post(f"{service}{path}", data=body, headers=headers, timeout=30)
+    reply = requests.post(
+        f"{service}{path}", data=body, headers={**headers, **changed}, timeout=30
+    )
 
     assert reply.status_code == status
     assert says in reply.text
     assert reply.json()["error"]["code"]
 
 
-def test_health_needs_no_key_and_figures_do(service):
+def test_what_is_private_in_a_wrong_request_is_not_repeated(service, headers):
+    body = b'{"texts": [{"secret": "4711-0815"}]}'
+    reply = requests.post(f"{service}{EMBED}", data=body, headers=headers, timeout=30)
+
+    assert reply.status_code == 400
+    assert "4711" not in reply.text
+
+
+def test_health_needs_no_key_and_figures_do(service, headers):
     assert requests.get(f"{service}/healthz", timeout=30).json() == {"status": "ok"}
     assert requests.get(f"{service}/metrics", timeout=30).status_code == 401
     load_remote_verifier().measure(QUESTION, PASSAGES)
-    shown = requests.get(f"{service}/metrics", headers=_headers(), timeout=30).text
+    shown = requests.get(f"{service}/metrics", headers=headers, timeout=30).text
     assert f'nescio_model_service_batch_bucket{{le="1.0",path="{APART}"}}' in shown
 
 
+def test_without_a_key_everybody_is_let_in(models, serve, settings):
+    serve(ModelService(*models, key="", queue=4, batch=4))
+    settings.MODEL_SERVICE_KEY = ""
+
+    assert found_remote().encode_question(QUESTION).shape == (384,)
+
+
+def test_other_machines_are_served_with_a_key_alone(settings):
+    settings.MODEL_SERVICE_KEY = ""
+    for host in ("0.0.0.0", "models.example.org"):  # refused
+        with pytest.raises(CommandError, match="NESCIO_MODEL_SERVICE_KEY"):
+            call_command("serve_models", host=host)
+
+
+def test_three_failures_in_a_row_are_told_and_one_that_works_ends_them(
+    models, serve, headers, monkeypatch
+):
+    embedder, verifier = models
+    url = serve(ModelService(embedder, verifier, key=KEY, queue=4, batch=4))
+    body = b'{"texts": ["a"]}'
+
+    def post():
+        reply = requests.post(f"{url}{EMBED}", data=body, headers=headers, timeout=30)
+        return reply.status_code, requests.get(f"{url}/healthz", timeout=30).status_code
+
+    with monkeypatch.context() as patch:
+        patch.setattr(embedder, "encode", lambda _texts: [][0])
+        assert [post() for _ in range(3)] == [(500, 200), (500, 200), (500, 503)]
+    assert post() == (200, 200)
+
+
 def test_beyond_its_queue_it_sends_away_and_a_client_comes_again(
-    models, serve, settings, monkeypatch
+    models, serve, headers, settings, monkeypatch
 ):
     embedder, verifier = models
     begun, go_on = threading.Event(), threading.Event()
@@ -194,74 +257,111 @@ def test_beyond_its_queue_it_sends_away_and_a_client_comes_again(
         return encode(texts)
 
     monkeypatch.setattr(embedder, "encode_questions", wait_and_encode)
-    url = serve(ModelService(embedder, verifier, key=KEY, queue=1))
-    remote = RemoteEmbedder("bundled")
+    url = serve(ModelService(embedder, verifier, key=KEY, queue=1, batch=4))
+    remote = found_remote()
+    settings.MODEL_SERVICE_TIMEOUT_SECONDS = 60
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(remote.encode_question, QUESTION)
         assert begun.wait(60)
         body = b'{"texts": ["a"], "are_questions": true}'
-        away = requests.post(f"{url}{EMBED}", data=body, headers=_headers(), timeout=30)
+        away = requests.post(f"{url}{EMBED}", data=body, headers=headers, timeout=30)
         settings.MODEL_SERVICE_TIMEOUT_SECONDS = 0.3
-        with pytest.raises(ModelServiceError, match="503"):
+        with pytest.raises(EmbedderUnavailableError) as refused:
             remote.encode_question("And another?")
         settings.MODEL_SERVICE_TIMEOUT_SECONDS = 60
-        monkeypatch.setattr(model_service, "_TRIES", 1_000)
         second = pool.submit(remote.encode_question, "And another?")
+        time.sleep(0.2)  # it is sent away at least once
         go_on.set()
         assert (first.result().shape, second.result().shape) == ((384,), (384,))
     assert (away.status_code, away.headers["Retry-After"]) == (503, "1")
+    assert "503" in why_of(refused)
+
+
+def test_a_verifier_that_changed_is_read_anew(models, serve, settings):
+    embedder, verifier = models
+    service = ModelService(embedder, verifier, key=KEY, queue=4, batch=4)
+    serve(service)
+    before = load_verifier()
+    service._routes = {
+        path: replace(route, model="0" * 64) for path, route in service._routes.items()
+    }
+
+    with pytest.raises(ModelServiceError):
+        before.measure(QUESTION, PASSAGES)
+    with pytest.raises(EmbedderUnavailableError):
+        found_remote().encode_question(QUESTION)
+    assert load_verifier() is not before
 
 
 @pytest.mark.parametrize(
-    ("status", "kind", "body", "says"),
+    ("status", "body", "says"),
     [
-        pytest.param("200 OK", "text/html", b"<html>", "no JSON", id="a web page"),
-        pytest.param(
-            "200 OK", "application/json", b"{}", "another version", id="empty"
-        ),
-        pytest.param("500 Error", "text/plain", b"oh no", "500: oh no", id="failed"),
+        pytest.param("200 OK", b"<html>", "no JSON", id="a web page"),
+        pytest.param("200 OK", b"[]", "no JSON object", id="a list"),
+        pytest.param("500 Error", b"oh no", "500: oh no", id="failed"),
     ],
 )
-def test_a_server_that_is_no_model_service_is_named(serve, status, kind, body, says):
+def test_a_server_that_is_no_model_service_is_named_in_the_log(
+    serve, caplog, status, body, says
+):
     def application(environ, start_response):
-        start_response(status, [("Content-Type", kind)])
+        start_response(status, [("Content-Type", "text/plain")])
         return [body]
 
-    serve(application)
-    with pytest.raises(ModelServiceError, match=says):
-        RemoteEmbedder("bundled")
+    url = serve(application)
+    for ask in (lambda: find_remote("bundled"), load_remote_verifier):
+        with pytest.raises(UnavailableError, match="Try again later") as refused:
+            ask()
+        assert url not in str(refused.value)
     with pytest.raises(ModelServiceError):
-        load_remote_verifier()
-    with pytest.raises(
-        ModelServiceError, match=says if status != "200 OK" else "arrays"
-    ):
-        model_service.compute(EMBED, {"texts": []})
+        model_service.compute(EMBED, {"texts": []}, model="")
+    assert says in caplog.text
+    assert url in caplog.text
 
 
-def test_a_service_that_is_down_or_has_other_models_is_said(serve, models, settings):
-    serve(ModelService(models[0], None, key=KEY, queue=4))
-    with pytest.raises(EmbedderUnavailableError, match="NESCIO_EMBEDDING_MODEL"):
-        RemoteEmbedder("another/model")
-    with pytest.raises(ModelServiceError, match="NESCIO_VERIFIER"):
+def test_one_of_another_version_is_said(serve):
+    def application(environ, start_response):
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return [b'{"embedder": {}, "verifier": {"members": 0}}']
+
+    serve(application)
+    with pytest.raises(EmbedderUnavailableError, match="another version"):
+        find_remote("bundled")
+    with pytest.raises(ModelServiceError) as refused:
         load_remote_verifier()
+    assert "another version" in refused.value.why
+
+
+def test_what_it_does_not_have_is_said_or_loaded_here(serve, models, settings):
+    serve(ModelService(models[0], None, key=KEY, queue=4, batch=4))
+
+    assert find_remote("another/model") is None
+    with pytest.raises(ModelServiceError) as without:
+        load_remote_verifier()
+    assert "NESCIO_VERIFIER" in without.value.why
     settings.MODEL_SERVICE_KEY = "wrong"
-    with pytest.raises(ModelServiceError, match="401"):
-        RemoteEmbedder("bundled")
+    with pytest.raises(EmbedderUnavailableError) as wrong_key:
+        find_remote("bundled")
+    assert "401" in why_of(wrong_key)
     settings.MODEL_SERVICE_URL = f"http://127.0.0.1:{free_port()}"
-    with pytest.raises(ModelServiceError, match="cannot be reached"):
-        RemoteEmbedder("bundled")
+    settings.MODEL_SERVICE_TIMEOUT_SECONDS = 0.5
+    with pytest.raises(EmbedderUnavailableError) as down:
+        find_remote("bundled")
+    assert "cannot be reached" in why_of(down)
 
 
 def test_a_web_server_whose_models_are_elsewhere_loads_none():
     code = (
         "from nescio.forking import import_web_server; import_web_server(); "
         "from nescio.warm_up import load_before_forking; load_before_forking(); "
+        "from qa.answers.sources import configured_rewriter; configured_rewriter(); "
         "import sys; print(sorted({'torch', 'transformers'} & {*sys.modules}))"
     )
     environment = {
         "DJANGO_SETTINGS_MODULE": "nescio.settings",
         "NESCIO_MODEL_SERVICE_URL": "http://models.invalid:8100",
         "NESCIO_LANGUAGE_SERVER_URL": "http://language.invalid/v1",
+        "NESCIO_LANGUAGE_MODEL": "small",
         "NESCIO_WEB_PROCESSES": "1",
     }
     done = subprocess.run(

@@ -24,6 +24,9 @@ MAX_COLUMNS = 500
 SAMPLE = 40
 """First rows that are read to recognise the headings, and columns without a known name."""
 
+# Columns of prepared replies at most, of which one may be headed "Response"; more are of facts.
+_OF_REPLIES = 3
+
 _MOSTLY = 0.6  # of a column of questions, some of which are key words
 
 _MAX_SECTION = 80  # characters
@@ -93,6 +96,9 @@ def header_of(
         columns = [read_as.get(name, name) for name in header]
     if _suffices(columns):
         return _of_entries(columns, read_as, rows, read, sheet)
+    is_guess = "answer" in read_as.values() and "question" not in columns
+    if is_guess and len(named) > _OF_REPLIES:  # how fast somebody comes, say
+        columns = header
     if takes_tables and _is_of_facts(written, columns, rows, heads * NAME_LIMIT):
         together = ", ".join(repr(_printable(name)) for name in written if name)
         note = UnreadColumns((), (f"{together[:300]} together as one fact a row",))

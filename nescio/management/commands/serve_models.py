@@ -3,16 +3,22 @@
 import signal
 import threading
 from argparse import ArgumentParser
+from ipaddress import ip_address
+from typing import Final
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
-from kb.embedding.embedder import load_local
+from kb.embedding.embedder import BUNDLED, is_on_server, load_local
 from nescio.web_server import Limits, listen, make_server
 from qa.inference.verifier import load_local_verifier
 
 # Beside those that compute or wait: they answer 503 to what is beyond the queue.
-_SPARE_THREADS = 8
+_SPARE_THREADS: Final = 8
+_MAX_BODY_BYTES: Final = 16 << 20
+# Questions of one pass. A CPU computes them one after the other: together all would take as
+# long as the last one.
+_BATCH_ON_GPU, _BATCH_ON_CPU = 32, 4
 
 
 class Command(BaseCommand):
@@ -27,24 +33,42 @@ class Command(BaseCommand):
 
     def handle(self, *, host: str, port: int, **_: object) -> None:
         from nescio.model_service import ModelService  # noqa: PLC0415  # with torch
+        from probes.language_model.loading import choose_device  # noqa: PLC0415
 
-        listener = listen(host, port)
-        verifier = None if settings.VERIFIER == "none" else load_local_verifier()
+        if not settings.MODEL_SERVICE_KEY and not _is_this_machine(host):
+            raise CommandError(
+                f"Other machines reach {host}: set NESCIO_MODEL_SERVICE_KEY, here and "
+                "where it is asked from, or --host 127.0.0.1."
+            )
+        name = settings.EMBEDDING_MODEL
+        # Of one that is on a server itself, the verifier's own is served.
+        embedder = load_local(BUNDLED if is_on_server(name) else name)
+        device = choose_device(settings.MODEL_DEVICE)
         service = ModelService(
-            load_local(settings.EMBEDDING_MODEL),
-            verifier,
+            embedder,
+            None if settings.VERIFIER == "none" else load_local_verifier(),
             key=settings.MODEL_SERVICE_KEY,
             queue=settings.MODEL_SERVICE_QUEUE,
+            batch=_BATCH_ON_CPU if device.type == "cpu" else _BATCH_ON_GPU,
         )
         end = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: end.set())
         server = make_server(
             service,
-            listener,
+            listen(host, port),
             threads=settings.MODEL_SERVICE_QUEUE + _SPARE_THREADS,
             # Few addresses ask, each for many people.
-            limits=Limits(unfinished_of_one=Limits().unfinished),
+            limits=Limits(
+                unfinished_of_one=Limits().unfinished, body_bytes=_MAX_BODY_BYTES
+            ),
         )
-        self.stdout.write(f"The models are served on {host}:{port}.")
+        self.stdout.write(f"The models are served on {host}:{port}, on {device}.")
         server.serve(end)
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from django.conf import settings
 
-from kb.embedding.embedder import BUNDLED, load_embedder
+from kb.embedding.embedder import load_bundled
 from probes.reranker.fitting import RerankerSettings
 from qa.evaluation.report.tables import TextTable, percent
 from qa.inference.policy_models import load_closed_book_form
@@ -74,7 +74,7 @@ class Command(Study):
             options["data"],
             options["others"],
             Sizes(options["questions"], options["notes"], seed),
-            embedder=load_embedder(BUNDLED),
+            embedder=load_bundled(),
         )
         found = run_study(
             form,

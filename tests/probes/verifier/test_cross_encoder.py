@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from probes.exceptions import VerifierFileError
-from probes.verifier.card import VerifierCard
+from probes.verifier.card import VerifierCard, base_directory
 from probes.verifier.cross_encoder import CrossEncoder
 from probes.verifier.fitting import Example, VerifierSettings, fit_cross_encoder
 from probes.verifier.network import Interaction, Members, Tuned
-from probes.verifier.reading import Reader, Tokens, base_directory, upper_layers
+from probes.verifier.reading import Reader, Tokens, upper_layers
 from probes.verifier.scoring import load_verifier, save_verifier
 from qa.pipeline.choice import Passage
 

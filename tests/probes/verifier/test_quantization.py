@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from probes.verifier import cross_encoder
-from probes.verifier.card import BUNDLED
+from probes.verifier.card import BUNDLED, base_directory
 from probes.verifier.cross_encoder import CrossEncoder, encoder_in_use
 from probes.verifier.quantization import QuantizedLinear, can_compute, quantize
-from probes.verifier.reading import Reader, base_directory
+from probes.verifier.reading import Reader
 from probes.verifier.scoring import load_network
 from qa.inference.verifier import load_local_verifier
 

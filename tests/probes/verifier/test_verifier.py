@@ -19,6 +19,7 @@ from probes.verifier.card import (
     WEIGHTS,
     Calibration,
     VerifierCard,
+    base_directory,
 )
 from probes.verifier.fitting import (
     Example,
@@ -40,7 +41,6 @@ from probes.verifier.reading import (
     WHOLE,
     Reader,
     Tokens,
-    base_directory,
     side_of,
     upper_layers,
 )

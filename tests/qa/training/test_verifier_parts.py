@@ -2,7 +2,8 @@
 
 import pytest
 
-from probes.verifier.reading import Reader, base_directory
+from probes.verifier.card import base_directory
+from probes.verifier.reading import Reader
 from qa.training.knowledge_sets import KnowledgeSet, SourceEntry
 from qa.training.verifier_candidates import examples_of
 from qa.training.verifier_parts import most_alike, take_apart

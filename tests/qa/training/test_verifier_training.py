@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 from django.test import override_settings
 
-from probes.verifier.card import read_card
+from probes.verifier.card import base_directory, read_card
 from probes.verifier.fitting import VerifierSettings
-from probes.verifier.reading import base_directory
 from probes.verifier.scoring import load_network, load_verifier
 from qa.exceptions import TrainingDataError
 from qa.pipeline.choice import Passage

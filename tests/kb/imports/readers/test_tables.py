@@ -379,6 +379,18 @@ def test_a_column_of_a_table_of_facts_may_be_headed_by_a_short_question():
     assert written_out(fact.text) == "Eskby. Appointment needed?: No. Online?: yes."
 
 
+def test_a_column_of_how_fast_somebody_comes_holds_no_answers():
+    table = "Plan,Price,Response\nBasic,£9,next day\nPlus,£14,same day\n"
+    wider = "Plan,Price,Excess,Response\nBasic,£9,£60,next day\nPlus,£14,£0,same day\n"
+
+    with pytest.raises(ImportFileError, match="question"):  # of prepared replies
+        items("a.csv", table.encode())
+    first, _ = facts("a.csv", wider.encode())
+    assert written_out(first.text) == (
+        "Basic. Price: £9. Excess: £60. Response: next day."
+    )
+
+
 def test_a_title_heads_the_facts_below_it_and_so_does_a_group():
     rows: list[list[object]] = [
         ["Fees of 2026, with VAT"],
