@@ -408,7 +408,7 @@ def test_what_is_shown_is_likelier_with_more_of_it_and_less_with_rivals(odds, da
     assert chance_of(rival, [*texts, "It costs a lot."], shown) <= chance + 1e-12
 
 
-def test_the_two_likeliest_are_read_together_with_the_question():
+def test_the_three_likeliest_are_read_together_with_the_question():
     class Joint(GivenScorer):
         def joint_log_odds(
             self, _question: str, texts: Sequence[Passage]
@@ -421,8 +421,9 @@ def test_the_two_likeliest_are_read_together_with_the_question():
     scores = (0.9, 0.8, 0.7, 0.6)
     found = log_odds("How much?", passages, Joint(scores, reads_jointly=True))
     apart = [math.log(each / (1 - each)) for each in scores]
-    # The others were not read, and are taken to be behind.
-    expected = [(apart[0] - 4) / 2, (apart[1] + 4) / 2, apart[2] - 1, apart[3] - 1]
+    # The last one was not read, and is taken to be behind.
+    read = zip(apart, (-4, 4, -4), strict=False)
+    expected = [*((one + other) / 2 for one, other in read), apart[3] - 1]
     assert found == pytest.approx(expected)
 
 
