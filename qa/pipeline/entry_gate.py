@@ -82,12 +82,18 @@ def verify(
     by = verifier()
     weighed = weigh(question, found.evidence, by)
     chance, own = answering(question, weighed, policy)
+    competing = count_competing(weighed, policy)
     values: dict[str, float | None] = {
         "answerability": weighed.answerability,
         "entry_answers": chance if own else None,
     }
-    if competing := count_competing(weighed, policy):
+    if competing:
         values[COMPETING] = competing
+    # Which of several is meant the question does not tell, and a language model that is
+    # trusted no more than an entry would take one of them: the asker is asked instead.
+    is_trusted = policy.min_answerability < policy.min_entry_answer
+    if competing > MOST and not is_trusted:
+        values["answerability"] = chance
     decision = judge(Gate.ENTRY, values, policy)
     is_match = any(s.name == "entry_answers" and s.passed for s in decision.signals)
     matches = own if is_match and not decision.refused else ()

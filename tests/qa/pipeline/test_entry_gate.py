@@ -102,6 +102,22 @@ def test_it_is_counted_how_many_verified_entries_may_be_meant(scores, question, 
     assert found.get("competing_entries") == count
 
 
+def test_which_of_three_is_meant_a_model_is_asked_only_where_it_is_trusted_more():
+    scores, pieces = [0.7, 0.7, 0.7], (ONE, TWO, THREE)
+
+    away = outcome_of(scores, *pieces, min_answerability=0.8)
+    asked = outcome_of(scores, *pieces, min_answerability=0.7)
+    of_two = outcome_of(
+        [0.75, 0.75, 0.01], *pieces, min_answerability=0.8, min_entry_answer=0.8
+    )
+
+    assert (away.gate, away.reason) == (Gate.ENTRY, Reason.NOT_ANSWERED)
+    assert away.generation is None
+    assert {s.name: s.value for s in away.signals}["competing_entries"] == 3
+    assert asked.generation is not None
+    assert of_two.answered
+
+
 def test_entries_that_say_the_same_do_not_compete():
     same = make_evidence(ONE.text, entry_id=5)
     outcome = outcome_of([0.6, 0.59], ONE, same, question="How much is a card?")
