@@ -93,7 +93,8 @@ def test_all_processes_of_nescio_share_image_and_settings(rendered):
             images.add(one["image"])
             sources.add(str(one["envFrom"]))
 
-    assert images == {"nescio:local-cuda" if "gpu" in rendered[0] else "nescio:local"}
+    own = {"nescio:local-cuda" if "gpu" in rendered[0] else "nescio:local"}
+    assert images == own | ({"nescio:local-cuda"} if "models" in rendered[0] else set())
     assert len(sources) == 1
     assert waiting == {
         "web", "worker", "worker-imports", "worker-training", "worker-evaluation", "scheduler",
@@ -161,4 +162,5 @@ def test_gpus_are_given_where_local_models_run_for_long(rendered):
     }
     wanted = {"web", "worker-training", "worker-evaluation"}
 
-    assert given == (wanted if "gpu" in rendered[0] else set())
+    by_component = {"gpu": wanted, "models": {"models"}}
+    assert given == set().union(*(by_component.get(c, set()) for c in rendered[0]))
