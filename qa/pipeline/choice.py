@@ -29,6 +29,8 @@ READ_CLOSELY: Final = 3
 # lifted to an answer.
 READ_TOGETHER: Final = 3
 MIN_READ, FAR_BEHIND = -2.5, 3.0  # of log-odds
+# Of those with a question of their own, which the nets tell apart well, only the first two.
+_WITH_QUESTIONS: Final = 2
 # How far below the whole passage its likeliest sentence may drag it, read so: alone, a
 # sentence may have lost what it is about. Of 2,214 questions to organisations that no fit
 # of the nets saw about 2 in 100 fewer were refused with this bound, at as many wrong ones.
@@ -141,7 +143,11 @@ def log_odds(
         return [odds - less for odds, less in zip(found, rows, strict=True)]
     least = max(MIN_READ, max(found, default=0.0) - FAR_BEHIND)
     first = sorted(likeliest, key=lambda at: -found[at])[:READ_TOGETHER]
-    worth = [at for at in first if found[at] >= least]
+    worth = [
+        at
+        for place, at in enumerate(first)
+        if found[at] >= least and (place < _WITH_QUESTIONS or not passages[at].question)
+    ]
     apart, joint = np.array(found), np.full((len(found), 2), np.nan)
     joint[worth, 0] = verifier.joint_log_odds(question, [wholes[at] for at in worth])
     may_answer = may_be_likely(apart, joint[:, 0])
