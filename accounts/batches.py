@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -13,16 +14,14 @@ Result = TypeVar("Result")
 
 
 class OverdueError(Exception):
-    """Who asked waits no longer; nothing was computed for them."""
+    """The deadline passed before the item's turn; nothing was computed for it."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Waiting(Generic[Item, Result]):
     item: Item
     deadline: float
-    result: Result | None = None
-    error: Exception | None = None
-    is_done: bool = False
+    result: Future[Result]
 
 
 class Batches(Generic[Item, Result]):
@@ -51,33 +50,31 @@ class Batches(Generic[Item, Result]):
             OverdueError: Its turn came after the deadline.
             Exception: What computing its batch raised.
         """
-        mine = _Waiting[Item, Result](item, deadline)
+        mine: _Waiting[Item, Result] = _Waiting(item, deadline, Future())
         self._line.append(mine)
         with self._turn:
-            # Whoever had the turn before may have taken this one with theirs. Two that come at
-            # the same moment may stand in the line the other way round.
-            while not mine.is_done:
+            # The thread that had the turn before may have computed this item too. Of two that
+            # arrive together the later one may have the turn first.
+            while not mine.result.done():
                 self._compute()
-        if mine.error is not None:
-            raise mine.error
-        return mine.result  # type: ignore[return-value]  # it is done
+        return mine.result.result()
 
     def _compute(self) -> None:
         count = min(len(self._line), self._most)
         taken = [self._line.popleft() for _ in range(count)]
         now = time.monotonic()
+        due = [each for each in taken if each.deadline >= now]
         for each in taken:
-            each.is_done = True
-            if each.deadline < now:
-                each.error = OverdueError("The question waited too long for its turn.")
-        due = [each for each in taken if each.error is None]
+            if each not in due:
+                late = OverdueError("The question waited too long for its turn.")
+                each.result.set_exception(late)
         if not due:
             return
         try:
             results = self._run([each.item for each in due])
         except Exception as error:  # noqa: BLE001  # of any kind: raised where it was asked
             for each in due:
-                each.error = error
+                each.result.set_exception(error)
         else:
             for each, result in zip(due, results, strict=True):
-                each.result = result
+                each.result.set_result(result)

@@ -23,7 +23,7 @@ from accounts.exceptions import UnavailableError
 
 logger = logging.getLogger(__name__)
 
-DEADLINE: Final = "Nescio-Deadline-Seconds"  # header: how long whoever asks still waits
+DEADLINE: Final = "Nescio-Deadline-Seconds"  # header: seconds until the client gives up
 MODEL: Final = "Nescio-Model"  # header: the fingerprint of the model that is meant
 DESCRIPTION: Final = "/v1/models"
 _PAUSE_SECONDS: Final = (0.05, 2.0)  # the first, and the longest
@@ -121,21 +121,19 @@ def _send(
         except httpx2.TimeoutException as error:
             raise ModelServiceError("it took too long") from error
         except httpx2.HTTPError as error:
-            failure = ModelServiceError, f"it cannot be reached ({error})"
+            why = f"it cannot be reached ({error})"
         else:
             if reply.status_code == httpx2.codes.OK:
                 return reply
-            said = f"it replied {reply.status_code}: {reply.text[:200]}"
+            why = f"it replied {reply.status_code}: {reply.text[:200]}"
             if reply.status_code == httpx2.codes.CONFLICT:
-                raise ModelChangedError(said)
+                raise ModelChangedError(why)
             if reply.status_code not in _PASSING:
-                raise ModelServiceError(said)
-            failure = ModelServiceError, said
+                raise ModelServiceError(why)
         # Drawn, so that those who were sent away together do not come again together.
         wait = pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
         if time.monotonic() + wait >= deadline:
-            kind, why = failure
-            raise kind(why)
+            raise ModelServiceError(why)
         time.sleep(wait)
         pause = min(2 * pause, longest)
 

@@ -17,7 +17,7 @@ _MODEL_LIBRARIES = ("sentence_transformers", "kb.embedding.short_texts")
 def model_libraries() -> Sequence[str]:
     """Return what models need; nothing where they are all computed elsewhere."""
     is_elsewhere = settings.MODEL_SERVICE_URL and settings.LANGUAGE_SERVER_URL
-    return () if is_elsewhere else (*_MODEL_LIBRARIES, "qa.inference.grounded")
+    return () if is_elsewhere else _MODEL_LIBRARIES
 
 
 def import_before_fork(*names: str) -> None:
@@ -42,7 +42,8 @@ def import_web_server() -> None:
     django.setup()
     import_before_fork(
         settings.ROOT_URLCONF,
-        *model_libraries(),
+        *(libraries := model_libraries()),
+        *(["qa.inference.grounded"] if libraries else []),
         "integrations.mcp.tools",
         "mcp.server.streamable_http_manager",
         "nescio.warm_up",

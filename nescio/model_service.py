@@ -39,13 +39,11 @@ from probes.verifier.remote import (
 from probes.verifier.scoring import Asked, Verifier
 from qa.pipeline.choice import Passage
 
-_MAX_FAILURES: Final = 3  # in a row, after which it does not work any more
-_WAITS_SECONDS: Final = 60.0  # who does not say how long
-_DEADLINE, _MODEL = (f"HTTP_{h.upper().replace('-', '_')}" for h in (DEADLINE, MODEL))
-METRICS: Final = "/metrics"
-_METRICS: Final = prometheus_client.CONTENT_TYPE_LATEST
 logger = logging.getLogger(__name__)
 
+_MAX_FAILURES: Final = 3  # in a row; after them it is not healthy
+_WAITS_SECONDS: Final = 60.0  # of a client that states no deadline
+_DEADLINE, _MODEL = (f"HTTP_{h.upper().replace('-', '_')}" for h in (DEADLINE, MODEL))
 _ARRAYS: Final = "application/octet-stream"
 _JSON: Final = "application/json"
 _SECONDS: Final = prometheus_client.Histogram(
@@ -186,8 +184,9 @@ class ModelService:
                 "invalid_credentials",
                 "The key is not NESCIO_MODEL_SERVICE_KEY of the service.",
             )
-        if path == METRICS:
-            return _METRICS, prometheus_client.generate_latest()
+        if path == "/metrics":
+            kind = prometheus_client.CONTENT_TYPE_LATEST
+            return kind, prometheus_client.generate_latest()
         if path == DESCRIPTION:
             return _JSON, json.dumps(self.describe()).encode()
         route = self._routes.get(path)

@@ -308,6 +308,14 @@ def keep_serving(serve: Callable[[], None], processes: int) -> int:
     return status
 
 
+def serve_until_signal(server: WebServer) -> None:
+    """Serve until the process is told to end, then let the requests that run end."""
+    end = threading.Event()
+    for number in _ENDS:
+        signal.signal(number, lambda *_: end.set())
+    server.serve(end)
+
+
 def _serve_as_child(serve: Callable[[], None]) -> None:
     for number in _ENDS:
         signal.signal(number, signal.SIG_DFL)
@@ -329,16 +337,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listener = listen(options.host, options.port)
 
     def serve() -> None:
-        end = threading.Event()
-        for number in _ENDS:
-            signal.signal(number, lambda *_: end.set())
         server = make_server(
             pkgutil.resolve_name(options.application),
             listener,
             threads=settings.WEB_THREADS,
             limits=Limits(body_bytes=body_bytes),
         )
-        server.serve(end)
+        serve_until_signal(server)
 
     if sys.platform != "linux":  # a fork of loaded libraries is safe there alone
         serve()

@@ -270,6 +270,8 @@ def by_length(
     Args:
         read: Takes the places of at most `size` items, and returns theirs.
     """
+    if not lengths:
+        return torch.empty(0)
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     found = [read(order[start : start + size]) for start in range(0, len(order), size)]
     return torch.cat(found, -1)[..., torch.tensor(order).argsort()]

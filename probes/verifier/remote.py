@@ -23,8 +23,7 @@ APART: Final = "/v1/verifier/apart"
 JOINTLY: Final = "/v1/verifier/jointly"
 TOGETHER: Final = "/v1/verifier/together"
 READING: Final = 3  # numbers of a window
-MAX_ENTRIES: Final = 256  # of one request, and pairs
-MAX_PAIRS: Final = 64
+MAX_ENTRIES, MAX_PAIRS = 256, 64  # of one request
 
 Item = TypeVar("Item")
 

@@ -172,17 +172,13 @@ class Verifier(Readings):
                 for own in windows
                 for part in own
             ]
-            logits = (
-                by_length(
-                    [len(part) for _, part in pairs],
-                    _WINDOWS_AT_ONCE,
-                    lambda places: self._network(
-                        side_of([pairs[at][0] for at in places]),
-                        side_of([pairs[at][1] for at in places]),
-                    ),
-                )
-                if pairs
-                else torch.empty(0)
+            logits = by_length(
+                [len(part) for _, part in pairs],
+                _WINDOWS_AT_ONCE,
+                lambda places: self._network(
+                    side_of([pairs[at][0] for at in places]),
+                    side_of([pairs[at][1] for at in places]),
+                ),
             )
         near = np.reshape([_cosines(*pair) for pair in pairs], (len(pairs), 2))
         every = np.column_stack([logits.double().cpu().numpy(), near])

@@ -141,14 +141,10 @@ def log_odds(
     rows = [ROW * is_row(each.text) for each in passages]
     if not verifier.reads_jointly:
         return [odds - less for odds, less in zip(found, rows, strict=True)]
-    least = max(MIN_READ, max(found, default=0.0) - FAR_BEHIND)
-    first = sorted(likeliest, key=lambda at: -found[at])[:READ_TOGETHER]
-    worth = [
-        at
-        for place, at in enumerate(first)
-        if found[at] >= least and (place < _WITH_QUESTIONS or not passages[at].question)
-    ]
     apart, joint = np.array(found), np.full((len(found), 2), np.nan)
+    is_close = np.isin(np.arange(len(found)), likeliest)
+    has_question = np.array([bool(each.question) for each in passages])
+    worth = np.flatnonzero(is_worth_reading(apart, is_close, has_question)).tolist()
     joint[worth, 0] = verifier.joint_log_odds(question, [wholes[at] for at in worth])
     may_answer = may_be_likely(apart, joint[:, 0])
     with_sentence = {at: each for at in worth if (each := sentences[at])}
@@ -157,6 +153,27 @@ def log_odds(
         read_now = [with_sentence[at] for at in to_read]
         joint[to_read, 1] = verifier.joint_log_odds(question, read_now)
     return [float(each) for each in weighed_together(apart, joint) - rows]
+
+
+def is_worth_reading(
+    apart: NDArray[np.float64],
+    is_close: NDArray[np.bool_],
+    has_question: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Tell which passages are read together with the question.
+
+    Args:
+        apart: Log-odds of each passage against none: (..., passages).
+        is_close: Which of them were read by their sentences.
+        has_question: Which of them have a question of their own.
+    """
+    least = np.maximum(
+        MIN_READ, apart.max(-1, keepdims=True, initial=-np.inf) - FAR_BEHIND
+    )
+    worth = np.where(is_close & (apart >= least), apart, -np.inf)
+    place = (-worth).argsort(-1, kind="stable").argsort(-1)
+    most = np.where(has_question, _WITH_QUESTIONS, READ_TOGETHER)
+    return np.asarray(np.isfinite(worth) & (place < most))
 
 
 def may_be_likely(

@@ -14,15 +14,13 @@ from scipy.optimize import minimize
 from scipy.special import expit, logsumexp
 from sklearn.metrics import roc_auc_score
 
-from probes.verifier.card import Calibration
+from probes.verifier.card import NO_QUESTION, Calibration
 from probes.verifier.fitting import fit_scale
 from probes.verifier.scoring import Verifier
 from qa.pipeline.choice import (
-    FAR_BEHIND,
-    MIN_READ,
     READ_CLOSELY,
-    READ_TOGETHER,
     Passage,
+    is_worth_reading,
     likeliest_sentence,
     log_odds_of_right,
     sentences_of,
@@ -89,10 +87,8 @@ class Asked:
         if self.joint.shape[3]:
             is_there = self.joint[..., 0] != _NONE
             joint = np.where(is_there, by.log_odds(self.joint, is_joint=True), np.nan)
-            least = np.maximum(MIN_READ, found.max(1, keepdims=True) - FAR_BEHIND)
-            worth = np.where(is_close & (found >= least), found, -np.inf)
-            is_first = (-worth).argsort(1).argsort(1) < READ_TOGETHER
-            is_read = is_first & np.isfinite(worth)
+            has_question = (self.whole[..., 2] != NO_QUESTION).any(2)
+            is_read = is_worth_reading(found, is_close, has_question)
             found = weighed_together(found, np.where(is_read[..., None], joint, np.nan))
         return found
 

@@ -88,7 +88,7 @@ def found_remote() -> RemoteEmbedder:
 
 
 def why_of(error: pytest.ExceptionInfo[UnavailableError]) -> str:
-    """Return what the log says of an error, which an asker is not told."""
+    """Return the cause that the log states and the error's message hides."""
     cause = error.value.__cause__ or error.value
     assert isinstance(cause, ModelServiceError)
     return cause.why

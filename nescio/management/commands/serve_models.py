@@ -1,7 +1,5 @@
 """manage.py serve_models: embedder and verifier for web servers and workers elsewhere."""
 
-import signal
-import threading
 from argparse import ArgumentParser
 from ipaddress import ip_address
 from typing import Final
@@ -10,7 +8,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from kb.embedding.embedder import BUNDLED, is_on_server, load_local
-from nescio.web_server import Limits, listen, make_server
+from nescio.web_server import Limits, listen, make_server, serve_until_signal
 from qa.inference.verifier import load_local_verifier
 
 # Beside those that compute or wait: they answer 503 to what is beyond the queue.
@@ -51,9 +49,6 @@ class Command(BaseCommand):
             queue=settings.MODEL_SERVICE_QUEUE,
             batch=_BATCH_ON_CPU if device.type == "cpu" else _BATCH_ON_GPU,
         )
-        end = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: end.set())
         server = make_server(
             service,
             listen(host, port),
@@ -64,7 +59,7 @@ class Command(BaseCommand):
             ),
         )
         self.stdout.write(f"The models are served on {host}:{port}, on {device}.")
-        server.serve(end)
+        serve_until_signal(server)
 
 
 def _is_this_machine(host: str) -> bool:
