@@ -1,11 +1,11 @@
-"""A follow-up as a standalone question, made of words that its asker typed and no others.
+"""A follow-up as a standalone question, using only words that its asker typed.
 
-"And for the Business card?" behind "How much does a Gold card cost?" is the earlier
-question with the new noun phrase in the place of the one that is like it; "How long is it
-valid?" names what "it" stands for. This is the resolution of non-sentential utterances by
-rules (Fernandez, Ginzburg and Lappin, 2007; Raghu et al., 2015), whose readings are ranked:
-by form, and among those of equal form by how near known entries are. Where no reading is
-safe there is none, and the question is asked as it stands.
+"And for the Business card?" after "How much does a Gold card cost?" becomes the earlier
+question with the new noun phrase in place of the similar one; in "How long is it
+valid?", "it" is replaced by what it refers to. This is rule-based resolution of
+non-sentential utterances (Fernandez, Ginzburg and Lappin, 2007; Raghu et al., 2015).
+Readings are ranked by form and, where forms are tied, by the distance of the nearest
+known entry. If no reading is safe, the question is asked as typed.
 """
 
 import re
@@ -30,30 +30,31 @@ from .references import (
 from .text import END, TOKEN, Reading, Text
 
 Distances = Callable[[Sequence[str]], Sequence[float]]
-"""Returns for each question how far the nearest known entry is, the nearer the better."""
+"""Returns for each question the distance of the nearest known entry; less is better."""
 
 MAX_WORDS: Final = 14
-"""A longer question is asked as it stands: it says what it is about."""
+"""A longer question is asked as typed: it states its own subject."""
 
 MAX_CHARACTERS: Final = 300
-"""The same of both questions in characters."""
+"""The same limit in characters, for the follow-up and the earlier question alike."""
 
 _SENTENCES = re.compile(r"[.?!;]\s")
 _SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=\S)")
-# Of readings whose forms are this near each other, the nearest known entry decides.
+# Among readings whose form scores differ by less, the nearest known entry decides.
 _TIE: Final = 0.8
-# Below it the form says too little: knowledge has to say that the reading is the better.
+# Below this form score, a reading is only used if known entries are nearer to it.
 _SURE: Final = 3.3
-# A question that may stand on its own is only touched for a reading so much nearer.
+# A question that may stand on its own is replaced only by a reading nearer by this
+# much.
 _CLEARLY_NEARER: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """What was typed, taken apart.
+    """A follow-up split into its parts.
 
     Attributes:
-        body: Without courtesies, what it begins with, and its end.
+        body: The text without courtesies, opening words and closing words.
         is_marked: Whether it began with "and", "what about" or the like.
         is_asked: Whether it ends with a question mark.
         is_fragment: Whether it has neither subject nor verb.
@@ -72,18 +73,19 @@ def standalone(
     asked_back: bool = False,
     distances: Distances | None = None,
 ) -> str:
-    """Return a follow-up to `earlier` as a standalone question; `typed` where it is one.
+    """Return a follow-up as a standalone question; `typed` if it already is one.
 
     Args:
-        earlier: A standalone question.
-        asked_back: Whether it was asked back what it means: a few words may tell that.
-        distances: Chooses between readings of equal form; without it the first one is
-            taken, and what may stand on its own is not touched.
+        earlier: The standalone question before it.
+        asked_back: Whether the asker was just asked what the question means, so that a
+            few words may answer that.
+        distances: Chooses between readings of equal form. Without it the first reading
+            is taken, and a question that may stand on its own is left as it is.
     """
     said = _parse(typed)
     if said is None:
         return typed
-    # A fragment takes the frame of the last sentence; what "it" is may be in any.
+    # A fragment takes the frame of the last sentence; "it" may refer to any sentence.
     last = _SENTENCE_END.split(earlier.strip())[-1]
     frame = last if said.is_fragment else earlier
     if len(frame) > MAX_CHARACTERS:
@@ -106,13 +108,13 @@ def standalone(
         return typed
     own, unsaid, *others = distances([typed, frame, *near])
     best = min(range(len(near)), key=lambda at: others[at])
-    # What says which entry is meant brings the question nearer to it.
+    # A reply that says which entry is meant brings the question nearer to that entry.
     limit = min(own - lead, unsaid) if is_reply else own - lead
     return near[best] if is_sure or others[best] < limit else typed
 
 
 def may_depend(typed: str, *, asked_back: bool = False) -> bool:
-    """Tell whether a question looks as if it might need the one before it."""
+    """Return whether a question looks as if it might need the one before it."""
     said = _parse(typed)
     if said is None:
         return False
@@ -124,16 +126,16 @@ def may_depend(typed: str, *, asked_back: bool = False) -> bool:
 
 
 def depends(typed: str) -> bool:
-    """Tell whether a question surely needs the one before it."""
+    """Return whether a question certainly needs the one before it."""
     said = _parse(typed)
     return said is not None and _depends(said)
 
 
 def is_grounded(text: str, typed: str, earlier: Sequence[str]) -> bool:
-    """Tell whether a question says all that was typed, and nothing that nobody typed.
+    """Return whether a rewritten question keeps all that was typed and adds nothing.
 
-    Words are held against each other by their stems; words of grammar are free, but not
-    those that turn a meaning ("not", "without", "under").
+    Words are compared by their stems. Function words are ignored, except those that
+    change the meaning ("not", "without", "under").
     """
     given = _stems(typed, free=words.FREE)
     allowed = given.union(*(_stems(each, free=words.FREE) for each in earlier))
@@ -178,7 +180,7 @@ def _is_fragment(body: Text) -> bool:
 
 
 def _reply(said: _Typed, earlier: str) -> _Typed:
-    """Read "the Business card" as "for the Business card", where it was asked back."""
+    """Turn a reply such as "the Business card" into "for the Business card"."""
     if said.body.lowers()[0] in words.PREPOSITIONS:
         return replace(said, is_marked=True)
     joined = "für" if language_of(earlier) == "de" else "for"
@@ -187,7 +189,6 @@ def _reply(said: _Typed, earlier: str) -> _Typed:
 
 
 def _depends(said: _Typed) -> bool:
-    """Tell whether a question surely needs the one before it."""
     body, lowers = said.body, said.body.lowers()
     if said.is_fragment:
         begins = words.PREPOSITIONS | words.DETERMINERS
@@ -198,7 +199,7 @@ def _depends(said: _Typed) -> bool:
 
 
 def _is_other_number(said: _Typed, before: Text) -> bool:
-    """Tell whether no more than a number was typed: "2024?" behind a question of 2023."""
+    """Return whether only a number was typed: "2024?" after a question about 2023."""
     tokens = said.body.tokens
     return (
         len(tokens) == 1
@@ -229,7 +230,7 @@ def _readings(said: _Typed, before: Text) -> Iterator[Reading]:
 
 
 def _distinct(found: Iterator[Reading], typed: str) -> list[Reading]:
-    """Return readings best first, each once, none of which is what was typed."""
+    """Return the distinct readings, best first, without the question as typed."""
     best: dict[str, Reading] = {}
     for each in found:
         key = each.text.casefold().strip(END)

@@ -20,10 +20,10 @@ from .text import (
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """What a fragment brings.
+    """The parts of a fragment.
 
     Attributes:
-        core: Its words without preposition and determiner, from the first on.
+        core: Its words without preposition and determiner.
     """
 
     preposition: str
@@ -96,7 +96,7 @@ def substituted(body: Text, before: Text) -> Iterator[Reading]:
 
 
 def _likeness(phrase: Phrase, new: _New, before: Text) -> float:
-    """Return what the determiners, and bare plurals, say of two noun phrases: -0.6 to 0.6."""
+    """Score how alike two phrases are in determiner, kind and number: -0.3 to 0.8."""
     own = before.tokens[phrase.start].lower if phrase.start < phrase.core else ""
     if own and new.determiner:
         return 0.6 if _determines(own) == _determines(new.determiner) else 0.3
@@ -113,7 +113,7 @@ def _determines(word: str) -> str:
 
 
 def _infinitive(body: Text, before: Text) -> Iterator[Reading]:
-    """Yield the question before with another thing to do: "and to close my account?"."""
+    """Yield the question with another infinitive: "and to close my account?"."""
     lowers = before.lowers()
     places = [
         at
@@ -126,10 +126,10 @@ def _infinitive(body: Text, before: Text) -> Iterator[Reading]:
 
 
 def _in_place_of(phrase: Phrase, new: _New, before: Text) -> Iterator[Reading]:
-    """Yield the question with `new` in the place of `phrase`, or of what qualifies it."""
+    """Yield the question with `new` in place of `phrase` or of its qualifier."""
     tokens = before.tokens[phrase.core : phrase.end]
     if _alike_heads(new, tokens):
-        if phrase.preposition == "of":  # "for the Business card" is "of" it here
+        if phrase.preposition == "of":  # here "for the Business card" means "of" it
             new = replace(new, preposition="")
         is_same = [t.lower for t in tokens] == [t.lower for t in new.tokens]
         prepositions = new.preposition, phrase.preposition
@@ -174,7 +174,7 @@ def _qualified(phrase: Phrase, new: _New, before: Text) -> Iterator[Reading]:
 
 
 def _end_of(phrase: Phrase, new: _New, before: Text) -> int:
-    """Return where a phrase ends, with what qualifies it behind if the new one has such."""
+    """Return where a phrase ends, including a qualifier if the new one has one."""
     own = [t.lower for t in new.tokens if t.lower in words.PREPOSITIONS]
     for other in before.phrases:
         is_next = other.start == phrase.end + 1 and other.preposition
@@ -184,7 +184,7 @@ def _end_of(phrase: Phrase, new: _New, before: Text) -> int:
 
 
 def _put(phrase: Phrase, new: _New, before: Text) -> str:
-    """Replace a phrase; its determiner and preposition stay unless the new one needs its own."""
+    """Replace a phrase, keeping its determiner and preposition where possible."""
     own = before.tokens[phrase.start].lower
     is_many = own in {"a", "an"} and not new.determiner and is_plural(new.head)
     is_own = (
@@ -202,7 +202,7 @@ def _put(phrase: Phrase, new: _New, before: Text) -> str:
 
 
 def _alike_heads(new: _New, tokens: Sequence[Token]) -> bool:
-    """Tell whether two noun phrases name kinds of one thing: "Gold card", "Business card"."""
+    """Return whether two phrases name kinds of one thing: "Gold card", "ski card"."""
     one, other = new.head, tokens[-1].lower
     if tokens[-1].is_number and new.tokens[-1].is_number:
         ours = [t.lower for t in new.tokens if not t.is_number]
@@ -222,7 +222,7 @@ def _alike_prepositions(one: str, other: str) -> bool:
 
 
 def same_verb(body: Text, before: Text) -> Iterator[Reading]:
-    """Yield "Can I deregister online?" for "and deregister?" behind "Can I register online?"."""
+    """Yield "Can I deregister?" for "and deregister?" after "Can I register?"."""
     tokens = before.tokens
     if len(body.tokens) != 1:
         return

@@ -1,4 +1,4 @@
-"""Follow-ups that point back: by a pronoun, a bare question word, a condition."""
+"""Follow-ups that refer back by a pronoun, a bare question word or a condition."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,7 +22,7 @@ from .text import (
 
 
 def asked_of(body: Text, before: Text) -> Iterator[Reading]:
-    """Yield "When can I pause my membership?" for "when?", "How long does it take to ...?"."""
+    """Yield the full question for a bare question word, such as "when?"."""
     first = before.lowers()[0]
     lead = body.text[0].upper() + body.text[1:]
     lowers = body.lowers()
@@ -53,7 +53,7 @@ _ASKERS: Final = frozenset({"i", "we", "you", "one"})
 
 
 def _doing(before: Text) -> str:
-    """Return what an earlier question asks how to do: "How do I VERB ...", "Can I VERB ..."."""
+    """Return the action asked about: "VERB ..." of "How do I VERB ..."."""
     lowers = before.lowers()
     for at in range(len(lowers) - 2):
         is_asked = lowers[at] in words.BEFORE_A_VERB and lowers[at + 1] in _ASKERS
@@ -63,7 +63,7 @@ def _doing(before: Text) -> str:
 
 
 def conditioned(body: Text, before: Text) -> Iterator[Reading]:
-    """Yield the question before with this condition in the place of its own."""
+    """Yield the earlier question with this condition added, or in place of its own."""
     lowers = before.lowers()
     own = [at for at, word in enumerate(lowers) if word in words.SUBORDINATORS and at]
     first, _, asked = before.text.rpartition(". ")
@@ -88,7 +88,7 @@ def is_condition(lowers: Sequence[str]) -> bool:
 
 
 def is_bare(lowers: Sequence[str]) -> bool:
-    """Tell whether it is a question word and no more: "why", "how long", "until when"."""
+    """Return whether it is only a question word: "why", "how long", "until when"."""
     allowed = words.QUESTION_WORDS | words.GRADES | words.PREPOSITIONS
     return (
         len(lowers) <= 3
@@ -98,9 +98,10 @@ def is_bare(lowers: Sequence[str]) -> bool:
 
 
 def pronoun(body: Text) -> int | None:
-    """Return the place of a pronoun that stands for something of the question before.
+    """Return the index of a pronoun that refers to something in the earlier question.
 
-    One behind a noun phrase may stand for that, and "is it possible to ..." for nothing.
+    A pronoun after a noun phrase may refer to that phrase, and the "it" of "is it
+    possible to ..." refers to nothing.
     """
     lowers = body.lowers()
     for at, word in enumerate(lowers):
@@ -133,7 +134,7 @@ def pronoun(body: Text) -> int | None:
 
 
 def _names_something(body: Text, at: int) -> bool:
-    """Tell whether a noun phrase with a determiner, or a name, comes before this place."""
+    """Return whether a name or a noun phrase with a determiner precedes this index."""
     return any(
         phrase.end <= at - (body.tokens[at].lower in {"one", "ones"})
         and body.tokens[phrase.end - 1].lower not in words.THIN
@@ -147,7 +148,7 @@ def _names_something(body: Text, at: int) -> bool:
 
 
 def _is_empty(lowers: Sequence[str], at: int) -> bool:
-    """Tell whether "it" stands for what follows: "does it cost to join", "is it true that"."""
+    """Return whether "it" stands for what follows, as in "does it cost to join"."""
     behind = lowers[at + 1 :]
     joins = {"to", "that", "if", "when", "until", "before", "for"}
     return any(word in joins for word in behind[1:4]) and not (
@@ -156,7 +157,7 @@ def _is_empty(lowers: Sequence[str], at: int) -> bool:
 
 
 def referring(body: Text, before: Text, at: int) -> Iterator[Reading]:
-    """Yield the question with what its pronoun at `at` may stand for, by name."""
+    """Yield the question with the pronoun at `at` replaced by what it may refer to."""
     lowers = body.lowers()
     word = lowers[at]
     if word in {"one", "ones"}:
@@ -164,12 +165,12 @@ def referring(body: Text, before: Text, at: int) -> Iterator[Reading]:
         return
     if word in words.SINGULAR:
         if at and lowers[at - 1] == "do":
-            return  # "do it" is what is done
+            return  # "do it" refers to an action, not to a thing
         if _may_be_doing(lowers, at):
             doing = _doing(before)
             somebody = words.PEOPLE | {"else"}
             if not doing and any(one in somebody for one in before.lowers()):
-                return  # somebody else's doing, which has no short name
+                return  # someone else's action, which has no short name
             if doing:
                 yield _of_doing(body, at, doing)
     for place, phrase in enumerate([*_with_of(before), *before.phrases]):
@@ -182,7 +183,7 @@ def referring(body: Text, before: Text, at: int) -> Iterator[Reading]:
 
 
 def _may_be_doing(lowers: Sequence[str], at: int) -> bool:
-    """Tell whether a pronoun may stand for doing something: "what does it cost?"."""
+    """Return whether a pronoun may refer to an action: "what does it cost?"."""
     following = lowers[at + 1] if at + 1 < len(lowers) else ""
     behind = lowers[at - 1] if at else ""
     is_priced = following in {"take", "cost"} or behind in {"for", *words.BE}
@@ -199,7 +200,7 @@ def _of_doing(body: Text, at: int, doing: str) -> Reading:
 
 
 def _fit(phrase: Phrase, before: Text, lowers: Sequence[str], at: int) -> float:
-    """Return how well a pronoun stands for a phrase; 0 where it does not."""
+    """Return how well a pronoun fits a phrase; 0 if it does not."""
     word, following = lowers[at], lowers[at + 1] if at + 1 < len(lowers) else ""
     head = before.tokens[phrase.end - 1].lower
     is_person = sort(head) == "person"
@@ -218,7 +219,7 @@ _VERB_STEMS: Final = frozenset(map(stem, words.LAST_VERBS | words.OF_OFFICES))
 
 
 def _is_certain(phrase: Phrase, before: Text) -> bool:
-    """Tell whether a phrase is surely a noun phrase: by determiner, name, number or place."""
+    """Return whether its determiner, name, plural or length proves a noun phrase."""
     last = before.tokens[phrase.end - 1]
     if last.lower.endswith(("ing", "ed", "ly")) and phrase.end == phrase.core + 1:
         return False
@@ -241,7 +242,7 @@ def _of_that_kind(body: Text, before: Text, at: int) -> Iterator[Reading]:
 
 
 def _named(body: Text, at: int, named: str, *, is_many: bool) -> str:
-    """Return a question with what a pronoun stands for in its place."""
+    """Return a question with its pronoun replaced by what it refers to."""
     lowers = body.lowers()
     if lowers[at] in words.POSSESSIVE:
         named += "'" if is_many else "'s"
@@ -254,7 +255,7 @@ def _named(body: Text, at: int, named: str, *, is_many: bool) -> str:
 
 
 def _with_of(before: Text) -> list[Phrase]:
-    """Return each noun phrase together with one that "of" joins to it."""
+    """Return each noun phrase together with the "of" phrase that follows it."""
     return [
         replace(one, end=other.end)
         for one, other in zip(before.phrases, before.phrases[1:], strict=False)
@@ -263,7 +264,7 @@ def _with_of(before: Text) -> list[Phrase]:
 
 
 def is_thin(body: Text) -> bool:
-    """Tell whether a question names nothing that it could be about: "How long do I have?"."""
+    """Return whether a question names no subject of its own: "How long do I have?"."""
     content = [t.lower for t in body.tokens if t.is_content]
     return all(word in words.THIN for word in content) and not any(
         word in words.PREPOSITIONS for word in body.lowers()
@@ -271,7 +272,7 @@ def is_thin(body: Text) -> bool:
 
 
 def about_the_same(body: Text, before: Text) -> Iterator[Reading]:
-    """Yield a whole question with what the one before was about behind it."""
+    """Yield a complete question followed by the action that the earlier one names."""
     if not body.is_question or not is_thin(body):
         return
     if doing := _doing(before):

@@ -23,13 +23,13 @@ class Token:
 
     @property
     def lower(self) -> str:
-        # "US" and "IT" are names.
+        # "US" and "IT" are names here, not pronouns.
         is_name = self.text in {"US", "IT"}
         return self.text if is_name else self.text.lower().replace("\u2019", "'")
 
     @property
     def is_name(self) -> bool:
-        """Whether it is written like a name or a number."""
+        """Whether it is capitalised or a number."""
         return self.text[0].isupper() or self.is_number
 
     @property
@@ -43,7 +43,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """A noun phrase: tokens from `start` (its determiner, if any) to `end`, not included."""
+    """A noun phrase: the tokens from `start` (its determiner, if any) up to `end`."""
 
     start: int
     core: int
@@ -56,7 +56,7 @@ class Reading:
     """A standalone question.
 
     Attributes:
-        form: How well its form fits; the higher, the better.
+        form: Score of how well its form fits; higher is better.
     """
 
     text: str
@@ -104,7 +104,7 @@ class Text:
         return self.text[self.tokens[at - 1].end : self.tokens[at].start].isspace()
 
     def _phrase(self, start: int, end: int) -> Phrase | None:
-        """Return the noun phrase among content words: no verb before it or behind it."""
+        """Return the noun phrase among content words, without the verbs around it."""
         lowers = self.lowers()
         start = self._behind_verb(start, end)
         before = lowers[start - 1] if start else ""
@@ -123,7 +123,7 @@ class Text:
         return self._with_determiner(start, end)
 
     def _behind_verb(self, start: int, end: int) -> int:
-        """Return where a phrase starts: behind a verb, as in "can I cancel membership"."""
+        """Return where a phrase starts: after a verb ("can I cancel membership")."""
         before = self.tokens[start - 1].lower if start else ""
         is_verb = before in words.PEOPLE | {"else"} or (
             before == "to" and self._is_infinitive(start)
@@ -161,7 +161,7 @@ class Text:
         return Phrase(first, start, end, preposition)
 
     def _is_infinitive(self, at: int) -> bool:
-        """Whether "to" before this word makes a verb of it: a noun has no object."""
+        """Return whether "to" makes this word a verb: a noun would take no object."""
         following = self.lowers()[at + 1 : at + 2]
         is_name = self.tokens[at].text[0].isupper()
         return not is_name and (
@@ -177,7 +177,7 @@ class Text:
 
 
 def sort(word: str) -> str:
-    """Return "time", "person" or "" of a noun: one sort never takes another's place."""
+    """Return a noun's sort, "time", "person" or "": one never replaces another."""
     for sort, known in (("time", words.TIMES), ("person", words.PERSONS)):
         if word in known or word.removesuffix("s") in known:
             return sort
@@ -195,7 +195,7 @@ def is_ending(one: str, other: str) -> bool:
     return shared >= _COMPOUND and len(one) != len(other)
 
 
-_COMPOUND: Final = 5  # letters that two German compounds share at their end, at least
+_COMPOUND: Final = 5  # least number of final letters that two German compounds share
 
 
 def is_plural(word: str) -> bool:
@@ -210,7 +210,7 @@ def question(text: str) -> str:
 
 
 def with_article(text: str, behind: str) -> str:
-    """Set "a" or "an" right before the words that were put behind it."""
+    """Correct "a" or "an" directly before the words `behind`."""
     first = behind[:1].lower()
     right = "an" if first in "aeio" else "a"
     pattern = re.compile(rf"\b(an?)(\s+{re.escape(behind)})")

@@ -1,4 +1,4 @@
-"""The words by which a follow-up is recognised and put together, in English and German."""
+"""The words by which follow-ups are recognised and resolved, in English and German."""
 
 import re
 from typing import Final
@@ -13,7 +13,7 @@ a an the this that these those my your our his her their its any some each every
 another der die das den dem des ein eine einen einem einer eines mein meine meinen meinem
 meiner unser unsere ihr ihre ihren ihrem kein keine keinen dieser diese dieses diesen
 """)
-# A new noun phrase with one of these brings its own determiner.
+# Determiners that a new noun phrase keeps instead of taking over the old one's.
 OWN: Final = words("""
 my our your his her their this these those mein meine meinen meinem meiner unser unsere
 """)
@@ -23,7 +23,7 @@ above below per via through outside inside near between about as against into th
 für von im am bei mit ohne nach vor während bis ab über unter pro aus zu zum zur seit
 gegen um auf ins beim vom
 """)
-# Prepositions that say the same kind of thing: one may take the place of another.
+# Prepositions of one kind, which may take each other's place.
 KINDS: Final = (
     words("in to from at within outside inside near nach aus bei"),
     words("on at in during after before until by over am im um nach vor während bis"),
@@ -48,7 +48,7 @@ SUBORDINATORS: Final = words("if when while unless wenn falls solange ob")
 PEOPLE: Final = words("""
 i we you he she me us someone somebody anybody anyone ich du wir sie man jemand mir uns
 """)
-# Pronouns that may stand for a noun phrase of the question before.
+# Pronouns that may refer to a noun phrase of the earlier question.
 SINGULAR: Final = words("it that")
 PLURAL: Final = words("they them")
 POSSESSIVE: Final = words("its their")
@@ -70,13 +70,13 @@ FUNCTION: Final = (
     | PLURAL
     | OTHERS
 )
-# Verbs that end a question behind its subject: "does a Gold card cost?"
+# Verbs that end a question after its subject: "does a Gold card cost?"
 LAST_VERBS: Final = words("""
 cost take work include expire last need apply mean happen arrive open close start begin
 end contain cover require go pay earn receive get have stay count change rise increase
 drop offer belong look differ borrow charge accept deliver support kosten kostet dauern dauert gelten gilt enthalten enthält
 """)
-# What is said of a subject behind "is" or "are": "are visitors allowed?"
+# Predicates that follow a subject after "is" or "are": "are visitors allowed?"
 SAID_OF: Final = words("""
 free open closed valid due available allowed possible ready included needed required
 accepted charged covered insured emptied collected delivered paid issued refused blocked
@@ -88,7 +88,7 @@ GRADES: Final = words(
     "much many long often far old heavy large big high early late soon fast viel lange oft früh"
 )
 
-# What a follow-up begins with; "same for" and its like leave a bare noun phrase.
+# Openings of a follow-up, which are cut off before it is resolved.
 COURTESY: Final = re.compile(
     r"(?:(?:ok(?:ay)?|thanks|thank you|great|good|right|i see|alright|perfect|danke|gut|super)"
     r"\b[\s,.!;:-]*)+",
@@ -111,7 +111,7 @@ TRAILING: Final = re.compile(
 )
 
 COMPARISONS: Final = words("more less fewer mehr weniger")
-# What is said of time and place by itself: it may be added to any question.
+# Adverbs of time and place, which may be added to any question.
 ADVERBS: Final = words("abroad overnight today tomorrow later earlier here there")
 CHANNELS: Final = words("online offline telefonisch schriftlich persönlich")
 TIMES: Final = words("""
@@ -120,12 +120,13 @@ christmas easter holiday monday tuesday wednesday thursday friday saturday sunda
 february march april june july august september october november december nacht tag woche
 wochenende montag dienstag mittwoch donnerstag freitag samstag sonntag
 """)
-# Nouns of what everything has: a question with no other is about the one before.
+# Attributes that anything may have: a question with no other noun is about the subject
+# of the earlier one.
 THIN: Final = words("""
 fee fees charge charges cost costs limit limits minimum maximum discount deadline price
 penalty deposit form forms documents conditions requirements exceptions
 """)
-# What doing something may be, and hardly a thing: "is it allowed?"
+# Adjectives that describe an action rather than a thing: "is it allowed?"
 OF_DOING: Final = words("""
 free allowed possible necessary compulsory mandatory required safe expensive cheap legal
 """)
@@ -135,12 +136,13 @@ people resident tourist employee trainee apprentice infant baby teenager family 
 parent spouse tradespeople business company dog cat pet animal erwachsene erwachsener kinder kind studenten
 student rentner schüler gäste mitglieder familien
 """)
-# What an office does, which is no "they" of the question before.
+# Verbs after which "they" means the organisation, not something in the earlier
+# question.
 OF_OFFICES: Final = words("""
 need ask want accept require charge offer send keep check call contact cancel do help give
 pay say tell see know look
 """)
-# Words of grammar that say nothing by themselves: a model may add and drop them.
+# Function words without meaning of their own, which a model may add or drop.
 FREE: Final = FUNCTION - words("""
 no not without over under above below before after during until till within inside outside
 than through against up more less most least only now again back off out away early late
