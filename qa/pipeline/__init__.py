@@ -1,9 +1,9 @@
-"""How a question is answered or refused: the table of contents of the pipeline.
+"""The question-answering pipeline: from a question to an answer or a refusal.
 
-`look` goes from the question to the entries that may answer it, and needs no language
-model but, in the adaptive scope, the closed-book one for what no entry covers; `write`
-goes on from there, and `conclude` sums up. What is measured and decided on the way grows
-in one `Trace`.
+`look` takes a question as far as the entries that may answer it, and needs no language
+model except, in the adaptive scope, the closed-book one for what no entry covers.
+`write` generates an answer from the evidence and judges it; `conclude` sums up. All
+measurements and decisions are collected in one `Trace`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -30,13 +30,13 @@ from .verbatim import match_verbatim
 
 __all__ = ["Sources", "Steps", "answer", "conclude", "finish", "look", "write"]
 
-# Yields the value of each stage as it is made, and returns all of them.
+# Yields the value of each stage as it is made, and returns the complete trace.
 Steps = Generator[StageValue, None, Trace]
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a question may be answered by; a model is loaded where it is needed."""
+    """Everything that may answer a question; models are loaded only when needed."""
 
     retriever: Retriever
     language_model: Callable[[], LanguageModel]
@@ -50,18 +50,18 @@ class Sources:
 def answer(
     question: str, sources: Sources, *, policy: Policy, language: str = "en"
 ) -> Iterator[StageValue]:
-    """Yield the value of each stage as it is made; the last one is the Outcome."""
+    """Run the whole pipeline: yield the value of each stage, the Outcome last."""
     trace = yield from look(question, sources, policy=policy, language=language)
     trace = yield from write(trace, sources)
     yield conclude(trace)
 
 
 def look(text: str, sources: Sources, *, policy: Policy, language: str = "en") -> Steps:
-    """Go from the question to the hard gate, and to an entry that answers by itself.
+    """Retrieve evidence, apply the hard gate and find entries that are the answer.
 
-    In the adaptive scope what the model knows comes after that, where no entry covers the
-    question, or before it where the policy says so. Without a closed-book model such a
-    policy looks for evidence as others do.
+    In the adaptive scope, the model's own knowledge is tried afterwards if no entry
+    covers the question, or first if the policy says so. Without a closed-book model, an
+    adaptive policy retrieves evidence like any other.
     """
     retriever, clock = sources.retriever, Clock()
     closed_book = sources.closed_book if policy.scope is Scope.ADAPTIVE else None
@@ -136,7 +136,7 @@ def _verify(
 
 
 def write(trace: Trace, sources: Sources) -> Steps:
-    """Go on behind the hard gate: an answer from the evidence, and what it is worth."""
+    """Generate an answer from the evidence and judge it, unless already decided."""
     if trace.is_decided:
         return trace
     found, reranker = trace.retrieval, ""
@@ -152,7 +152,7 @@ def write(trace: Trace, sources: Sources) -> Steps:
     )  # fmt: skip
     generation = yield from _generate(trace, model, probes, sources)
     trace = replace(trace, generation=generation)
-    if not generation.is_stopped:  # else nothing was written that could be judged
+    if not generation.is_stopped:  # otherwise there is no draft to judge
         trace = yield from _judge_draft(trace, generation, sources)
         if trace.refusal:
             return trace
@@ -200,7 +200,7 @@ def _judge_draft(trace: Trace, generation: Generation, sources: Sources) -> Step
 
 
 def finish(steps: Steps) -> Trace:
-    """Run all steps and return the trace that they end with."""
+    """Exhaust the steps and return their final trace."""
     while True:
         try:
             next(steps)

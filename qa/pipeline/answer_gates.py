@@ -1,4 +1,4 @@
-"""The gates after the draft: abstention by its confidence, and agreement of its sources.
+"""The gates after the draft: abstention on low confidence, and agreement of sources.
 
 References:
     Huang et al. (2025), "Confidence-Based Response Abstinence: Improving LLM
@@ -20,20 +20,23 @@ from .staleness import current_calibration
 from .values import Calibration, Retriever, Trace
 
 _MAY_ANSWER_TOO: Final = 1 / 10
-"""Of a used entry's odds. Of pairs that contradict each other 52 of 56 have it, of others
-that differ in a quantity 3 of 20 (docs/explanation/conflicts.md)."""
+"""The share of a used entry's odds from which another entry may answer as well.
+
+Of 56 pairs that contradict each other 52 reach it; of 20 others that differ in a
+quantity, 3 do (docs/explanation/conflicts.md).
+"""
 
 
 def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
-    """Read how sure the probes are, and pass or refuse.
+    """Read the probes' confidence in the draft, and pass or refuse it.
 
-    With `policy.abstention` off everything is measured and nothing refused, but for an
-    answer that was ended before it began: there is none to show.
+    With `policy.abstention` off everything is measured and nothing refused, except a
+    draft that was stopped before its first token: it holds no answer to show.
     """
     generation, policy = trace.generation, trace.policy
     if generation is None:
         raise ValueError(
-            "Abstention judges what a language model wrote, and there is nothing."
+            "Abstention judges a generated answer, and this trace has none."
         )
     distributions = _distributions(generation)
     measured = {signal.name: signal.value for signal in trace.signals} | distributions
@@ -55,7 +58,7 @@ def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
         **dict(confidence.shadows),
     }
     decision = judge(Gate.ABSTENTION, values, policy, first=first)
-    if generation.is_stopped:  # of what never began, later numbers can't be missed
+    if generation.is_stopped:  # a draft that never began has no later values to miss
         decision = replace(
             decision,
             signals=tuple(
@@ -67,7 +70,7 @@ def abstain(trace: Trace, *, probes: Probes) -> tuple[Confidence, Decision]:
 
 
 def _distributions(generation: Generation) -> dict[str, float | None]:
-    """Return what the model's own distributions say, which no probe has to read."""
+    """Return the signals from the model's token distributions, which need no probe."""
     least = generation.least_log_probability
     return {
         "least_token_probability": None if least is None else math.exp(least),
@@ -76,7 +79,7 @@ def _distributions(generation: Generation) -> dict[str, float | None]:
     }
 
 
-# Stage 9: whether the sources agree on what the answer rests on.
+# Stage 9: whether other evidence contradicts the entries that the answer rests on.
 
 
 def judge_agreement(
@@ -87,20 +90,22 @@ def judge_agreement(
     retriever: Retriever,
     policy: Policy,
 ) -> tuple[tuple[Contradiction, ...], Decision]:
-    """Refuse an answer that other evidence contradicts, or let it pass with the notice.
+    """Refuse an answer that other evidence contradicts, or pass it with the conflict.
 
-    What nobody verified puts no verified entry in doubt, and what does not answer the
-    question puts no answer in doubt: it is shown beside it. Whether the conflict check
-    has read all that could contradict the answer is recorded.
+    An unverified entry casts no doubt on a verified one, and an entry that does not
+    answer the question casts none on the answer: such a contradiction is only shown.
+    Also counted are the entries which might cast doubt, or be doubted, that the
+    conflict check has not compared since they changed.
 
     Args:
-        evidence: All that was found.
+        evidence: All the evidence found.
         used: Ids of the entries that the answer rests on.
-        odds: {entry: log-odds that it answers}, as in `Trace`; what has none counts.
+        odds: {entry: log-odds that it answers}, as in `Trace`; an entry without odds
+            is taken to answer.
 
     Returns:
-        The contradictions of what is used, also those that put nothing in doubt; and the
-        decision, by the others alone.
+        The contradictions that involve a used entry, including those that cast no
+        doubt; and the decision, which counts only those that do.
     """
     pieces = {piece.entry_id: piece for piece in evidence}
     doubting = _doubting(used, pieces, odds)
@@ -124,7 +129,7 @@ def judge_agreement(
 def _doubting(
     used: Sequence[int], pieces: Mapping[int, Evidence], odds: Mapping[int, float]
 ) -> frozenset[tuple[int, int]]:
-    """Return, both ways around, a used entry with each other that may put it in doubt."""
+    """Return each used entry paired, both ways, with each that may cast doubt on it."""
     pairs = [
         (ours, theirs)
         for ours in pieces.keys() & set(used)
@@ -137,11 +142,12 @@ def _doubting(
 
 
 def _may_answer_too(ours: float | None, theirs: float | None) -> bool:
-    """Tell whether another entry is not much less likely to answer than one that is used.
+    """Return whether another entry is nearly as likely to answer as a used one.
 
-    Of two that say different things about one subject ("96 euros a year", "a turnover of
-    50,000 euros") only one answers; what contradicts an answer answers as well.
+    Two entries that state different things about one subject ("96 euros a year", "a
+    turnover of 50,000 euros") do not both answer the question; an entry that
+    contradicts the answer does answer it.
     """
     if ours is None or theirs is None or not math.isfinite(theirs):
-        return True  # not read, or as likely but the opposite of what is asked for
+        return True  # not scored, or ruled out (-inf), as for stating the opposite
     return theirs >= ours + math.log(_MAY_ANSWER_TOO)

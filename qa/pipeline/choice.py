@@ -1,8 +1,8 @@
-"""Which of the entries found answers: each is weighed against the others and against none.
+"""Choice of the entries that answer, each weighed against the others and none.
 
-An entry that fits is worth less beside another that fits as well and says something else:
-one of them is a near miss. An entry of several facts counts by its best sentence too, and
-the likeliest are read together with the question, as one text.
+An entry that fits counts for less next to another that fits as well and says something
+else: one of them is a near miss. An entry with several facts also counts by its best
+sentence, and the likeliest entries are read jointly with the question, as one text.
 """
 
 import math
@@ -19,48 +19,50 @@ from kb.text.layout import is_row, parts_of, written_out
 from kb.text.slips import respelt
 from kb.text.terms import Terms, terms
 
-MAX_SENTENCES: Final = 32  # of one entry, which the embedder reads at once
-# Entries that are read closely, by their sentences: the likeliest. What is behind them is
-# hardly ever lifted above them, and reading takes time.
+MAX_SENTENCES: Final = 32  # per entry; the embedder reads them in one batch
+# Number of entries, the likeliest first, that are also read sentence by sentence.
+# Entries below them hardly ever overtake them, and reading takes time.
 READ_CLOSELY: Final = 3
-# Of these, how many are read together with the question, which takes longest: with three
-# and not two 4.5 instead of 5.6 % of what twelve desks showed was wrong. What seems less
-# likely than `MIN_READ`, or far less likely than the likeliest, is not: it is hardly ever
-# lifted to an answer.
+# Of these, the number that are read jointly with the question, which takes longest:
+# with three instead of two, 4.5 instead of 5.6 % of what twelve help desks showed was
+# wrong. Entries below `MIN_READ`, or more than `FAR_BEHIND` below the likeliest, are
+# left out: they hardly ever become an answer.
 READ_TOGETHER: Final = 3
-MIN_READ, FAR_BEHIND = -2.5, 3.0  # of log-odds
-# Of those with a question of their own, which the nets tell apart well, only the first two.
+MIN_READ, FAR_BEHIND = -2.5, 3.0  # log-odds
+# An entry with a question of its own is read jointly only if it is among the first two:
+# the networks tell such entries apart well enough.
 _WITH_QUESTIONS: Final = 2
-# How far below the whole passage its likeliest sentence may drag it, read so: alone, a
-# sentence may have lost what it is about. Of 2,214 questions to organisations that no fit
-# of the nets saw about 2 in 100 fewer were refused with this bound, at as many wrong ones.
-MAX_LOST: Final = 5.0  # of log-odds
-# The most that a reading of a sentence comes to. Where even that would leave an entry less
-# likely than not, its sentence is not read and counts as the least that it may. On 756
-# held-out questions this and `MIN_READ` changed no decision and saved a fifth of the
-# readings, two fifths where nothing answers.
-_MAX_FOUND: Final = 6.0  # of log-odds
-# How much less likely than it seems an entry is that others kept from being read so.
-BEHIND: Final = 1.0  # of log-odds
-# Entries that are shown as one answer; a further one is at least this likely, as a share
-# of the likeliest.
+# How far below its whole passage a sentence may count when both are read jointly: on
+# its own, a sentence may have lost its subject. Of 2,214 questions to organisations
+# held out of training, this bound saved about 2 in 100 from refusal, with no more wrong
+# answers.
+MAX_LOST: Final = 5.0  # log-odds
+# The most that a jointly read sentence is assumed to reach. If even that would leave an
+# entry less likely than not, its sentence is not read and counts as the least it may.
+# On 756 held-out questions this and `MIN_READ` changed no decision and saved a fifth of
+# the readings, two fifths where nothing answers.
+_MAX_FOUND: Final = 6.0  # log-odds
+# Penalty for an entry that was not read jointly because others took precedence.
+BEHIND: Final = 1.0  # log-odds
+# The most entries shown as one answer, and the share of the likeliest one's odds that a
+# further entry needs.
 MOST, _BESIDE = 2, 1 / 6
-# How much less likely than it seems a single row of a table is. Its headings fit what any row
-# would answer: of 52 shown to the questions of nine desks 12 were wrong, of 23 below 0.95 ten.
-ROW: Final = 1.0  # of log-odds
-# How much others count against an entry. At 1 probabilities would be shares of one choice,
-# as if exactly one entry could answer: right where near misses are written to compete, and
-# too little where entries of one subject answer in parts. At 0 nothing competes.
+# Penalty for a single row of a table, whose headings fit what any row would answer: of
+# 52 rows shown at nine help desks 12 were wrong, and of the 23 with less than 0.95 ten.
+ROW: Final = 1.0  # log-odds
+# How much other entries count against an entry. At 1, probabilities are shares of one
+# choice, as if exactly one entry could answer: right where near misses are written to
+# compete, too low where entries on one subject answer in parts. At 0 nothing competes.
 COMPETITION: Final = 0.5
-# What an entry gains by standing out: for each step that it is ahead of the next one beyond
-# the usual lead, and as much less for each that it lacks. An entry of a subject that nothing
-# else is about is right more often than it seems.
-_STANDING_OUT, _USUAL_LEAD, _MAX_LEAD = 0.2, 2.5, 4.0  # the leads are of log-odds
+# Bonus for standing out: per unit of lead over the next entry beyond the usual lead,
+# and the same penalty per unit short of it. An entry on a subject that nothing else
+# covers is right more often than its odds suggest.
+_STANDING_OUT, _USUAL_LEAD, _MAX_LEAD = 0.2, 2.5, 4.0  # leads in log-odds
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """An entry as a verifier reads it; any part but the text may be empty."""
+    """An entry as a verifier reads it; every part except the text may be empty."""
 
     title: str
     section: str
@@ -69,59 +71,60 @@ class Passage:
 
     @classmethod
     def of_entry(cls, title: str, section: str, question: str, text: str) -> Self:
-        """Return an entry as it is read in use; its question is its own.
+        """Return an entry with its own question as the pipeline has it read.
 
-        A document's title is read only with an entry that has no question: a table's is
-        mostly its file's name, and beside a question a title without meaning costs answers
-        (of 268 questions to ten desks 36 instead of 29 % were refused; where titles mean
-        something leaving them out cost 1 of 100).
+        The document's title is included only if the entry has no question: a table's
+        title is mostly its file's name, and next to a question a meaningless title
+        costs answers (of 268 questions to ten help desks 36 instead of 29 % were
+        refused; with meaningful titles, leaving them out cost 1 of 100).
         """
         return cls("" if question else title, section, question, text)
 
 
 class Verifier(Protocol):
-    """Tells whether an entry answers a question."""
+    """A model that estimates whether an entry answers a question."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells two verifiers apart."""
+        """Identifier that differs between any two verifiers."""
 
     @property
     def reads_jointly(self) -> bool:
-        """Whether it can read a passage together with the question."""
+        """Whether it can read a passage jointly with the question."""
 
     def is_word(self, word: str) -> bool:
-        """Tell whether it knows this word, in small letters, as a whole."""
+        """Return whether it knows a lower-case word as a whole."""
 
     def score(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
-        """Return for each passage the probability in [0, 1] that it answers, alone."""
+        """Return each passage's own probability in [0, 1] of answering."""
 
     def log_odds(self, question: str, passages: Sequence[Passage]) -> Sequence[float]:
-        """Return for each passage the log-odds that it answers against that none does."""
+        """Return for each passage its log-odds of answering versus none answering."""
 
     def joint_log_odds(
         self, question: str, passages: Sequence[Passage]
     ) -> Sequence[float]:
-        """Return the same of each passage read together with the question."""
+        """Return the same log-odds, each passage read jointly with the question."""
 
 
-# How a question is read, by which thresholds are held to be current. A change that moves
-# odds gets a new number, and knowledge bases calibrate themselves again.
+# Version of the way questions are read; thresholds are current only for the same one. A
+# change that moves odds gets a new number, and knowledge bases recalibrate themselves.
 READING: Final = "13"
 _MAX_READ: Final = (
-    3  # times a text, by its parts; a table of short cells is twice as long
+    3  # times a text's length, for all its parts; a table of short cells reaches two
 )
-_SHORT: Final = 1_000  # characters of a text whose parts may be as long as those of one
+_SHORT: Final = 1_000  # characters; a shorter text gets the limit of one this long
 _ENDS: Final = " .!?\u2026"
 
 
 def log_odds(
     question: str, passages: Sequence[Passage], verifier: Verifier
 ) -> list[float]:
-    """Return the log-odds of each passage against none; by them they are ordered.
+    """Return the log-odds of each passage versus none, by which passages are ranked.
 
-    Slips of the pen are read as the words of the passages that they are near, and every
-    question with its mark: it was fitted on those, and is too sure of what has none.
+    Misspelled words are read as the similar words of the passages. Every question is
+    read with a question mark, as in training: without one the verifier is
+    overconfident.
     """
     texts = (
         f"{each.title} {each.section} {each.question} {each.text}" for each in passages
@@ -160,11 +163,11 @@ def is_worth_reading(
     is_close: NDArray[np.bool_],
     has_question: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Tell which passages are read together with the question.
+    """Return which passages are worth reading jointly with the question.
 
     Args:
-        apart: Log-odds of each passage against none: (..., passages).
-        is_close: Which of them were read by their sentences.
+        apart: Log-odds of each passage versus none, read separately: (..., passages).
+        is_close: Which of them were also read sentence by sentence.
         has_question: Which of them have a question of their own.
     """
     least = np.maximum(
@@ -179,11 +182,11 @@ def is_worth_reading(
 def may_be_likely(
     apart: NDArray[np.float64], whole: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Tell of which passages the likeliest sentence may still make a likely answer.
+    """Return which passages a joint reading of their best sentence could make likely.
 
     Args:
-        apart: Log-odds of each passage against none: (..., passages).
-        whole: The same of it read together with the question, NaN where it was not.
+        apart: Log-odds of each passage versus none, read separately: (..., passages).
+        whole: The same, read jointly with the question; NaN where it was not.
     """
     return np.asarray(apart + (whole + _MAX_FOUND) / 2 >= 0)
 
@@ -191,13 +194,13 @@ def may_be_likely(
 def weighed_together(
     apart: NDArray[np.float64], joint: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the log-odds of passages by both ways in which they were read.
+    """Combine the separate and the joint readings of passages into their log-odds.
 
     Args:
-        apart: (..., passages).
-        joint: Of the whole passage and of its likeliest sentence, read together with the
-            question: (..., passages, 2), NaN where there is none. A sentence counts only
-            where it may make its passage likely, and as the least that it may elsewhere.
+        apart: Separate readings: (..., passages).
+        joint: Joint readings of the whole passage and of its likeliest sentence:
+            (..., passages, 2), NaN where there is none. A sentence counts only where it
+            may make its passage likely; elsewhere it counts as the least it may.
     """
     whole, sentence = joint[..., 0], joint[..., 1]
     least = whole - MAX_LOST
@@ -217,15 +220,18 @@ def choose(
     *,
     most: int = MOST,
 ) -> tuple[list[int], float]:
-    """Return which passages are the answer, the likeliest first, and how likely it is right.
+    """Choose the passages to show and return the probability that they answer.
 
-    A further one is nearly as likely as that and says something else. Where more are than
-    may be shown, one of them is meant and which is not known: they count in full against
-    each other.
+    A further passage is shown if it is nearly as likely as the first and says something
+    else. If more qualify than may be shown, only one of them is meant and it is unknown
+    which: they then compete in full.
 
     Args:
-        found: Log-odds of each passage against none.
-        able: Places of those that may be shown, at least one.
+        found: Log-odds of each passage versus none.
+        able: Indices of the passages that may be shown, at least one.
+
+    Returns:
+        The indices of the passages to show, the likeliest first, and the probability.
     """
     near = nearly_as_likely(found, texts, able)
     competition = COMPETITION if len(near) <= most else 1.0
@@ -236,10 +242,9 @@ def choose(
 def nearly_as_likely(
     found: Sequence[float], texts: Sequence[str], able: Sequence[int]
 ) -> list[int]:
-    """Return the likeliest passage, and behind it those that may be meant as well.
+    """Return the likeliest passage, followed by those that may be meant as well.
 
-    They are nearly as likely as that and say something else. For the arguments see
-    `choose`.
+    These are nearly as likely and say something else. For the arguments see `choose`.
     """
     first, *others = sorted(able, key=lambda at: -found[at])
     return [first] + [
@@ -259,7 +264,7 @@ def chance_of(
 ) -> float:
     """Return the probability in [0, 1] that one of the passages shown answers.
 
-    Those that say the same in the same words count with them, the others against them.
+    Passages that say the same in the same words count with them, all others against.
     """
     together = {_said(texts[at]) for at in shown}
     ours = [_said(text) in together for text in texts]
@@ -277,11 +282,12 @@ def log_odds_of_right(
     *,
     competition: float = COMPETITION,
 ) -> NDArray[np.float64]:
-    """Return the log-odds that what is shown answers, beside what is not shown.
+    """Return the log-odds that what is shown answers, given what is not shown.
 
     Args:
-        own: Of what is shown, against none: (...).
-        others: Of each other passage, against none: (..., passages), -inf where none is.
+        own: Log-odds of what is shown, versus none: (...).
+        others: Log-odds of each other passage, versus none: (..., passages), -inf where
+            there is none.
     """
     every = np.concatenate([others, np.zeros((*others.shape[:-1], 1))], axis=-1)
     lead = own - others.max(axis=-1, initial=-np.inf)
@@ -291,21 +297,22 @@ def log_odds_of_right(
 
 
 def chance_of_any(found: Sequence[float]) -> float:
-    """Return the probability in [0, 1] that any passage answers."""
+    """Return the probability in [0, 1] that any of the passages answers."""
     return float(expit(logsumexp(found)))
 
 
 def as_read(passage: Passage) -> Passage:
-    """Return a passage with its tables written out, as those it was fitted on have none."""
+    """Return a passage with its tables written out: training passages have none."""
     return replace(passage, text=written_out(passage.text))
 
 
 def sentences_of(passage: Passage) -> list[Passage]:
-    """Return each sentence of a passage, without its question; none of a long one.
+    """Return the sentences of a passage, without its question.
 
-    An item of a list and a row of a table count as one. Beside its question every sentence
-    seems to answer. Nor any where they are much longer together than the text, whose
-    headings or lead are then read again and again.
+    There are none if the passage has too many. A list item or a table row counts as one
+    sentence. The question is left out because next to it every sentence seems to
+    answer. Nothing is returned either if the parts together are much longer than the
+    text, as when headings or a lead repeat in each.
     """
     parts = parts_of(passage.text)
     if len(parts) > MAX_SENTENCES or (len(parts) == 1 and not passage.question):
@@ -320,9 +327,10 @@ def sentences_of(passage: Passage) -> list[Passage]:
 def likeliest_sentence(
     passage: Passage, sentences: Sequence[Passage], readings: Sequence[float]
 ) -> Passage | None:
-    """Return the one that is read together with the question beside the whole passage.
+    """Return the sentence to read jointly with the question besides the whole passage.
 
-    None where the passage has its own question, which every sentence of it seems to answer.
+    None if the passage has its own question, which each of its sentences seems to
+    answer.
     """
     if passage.question or not sentences:
         return None
@@ -331,6 +339,6 @@ def likeliest_sentence(
 
 @lru_cache(maxsize=4096)
 def _said(text: str) -> tuple[Terms, frozenset[str]]:
-    """Return what is equal of texts that say the same in the same words, in any order."""
+    """Return a key that is equal for texts with the same words in any order."""
     found = terms(text)
     return replace(found, words=()), frozenset(found.words)

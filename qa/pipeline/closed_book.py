@@ -1,4 +1,4 @@
-"""The adaptive scope: the model answers closed-book, monitored or not."""
+"""The adaptive scope: answers from the model's own knowledge, monitored or not."""
 
 import math
 from collections.abc import Callable, Generator
@@ -26,14 +26,14 @@ from .values import (
     Trace,
 )
 
-# What a refusal says where no entry stands in the way of the model's own knowledge: not an
-# expired one, nor one that nobody has verified yet or that is for another audience.
+# Reasons for a refusal after which the model's own knowledge may answer: no entry
+# stands in its way, not even one that is expired, unverified or for another audience.
 _UNCOVERED = frozenset({Reason.NOTHING_KNOWN, Reason.TOO_FAR, Reason.NOT_ANSWERED})
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedBookModels:
-    """Loaders of the closed-book model, and of the one that writes while monitored."""
+    """Loaders of the closed-book model and of the writer of monitored answers."""
 
     knowledge: Callable[[], SelfKnowledge]
     writer: Callable[[], SegmentWriter]
@@ -42,7 +42,7 @@ class ClosedBookModels:
 def answer_closed_book(
     trace: Trace, models: ClosedBookModels, retriever: Retriever
 ) -> Generator[StageValue, None, Trace]:
-    """Yield whether the model answers by itself, and return the trace with it."""
+    """Ask the model without evidence: yield its boundary and return the new trace."""
     trace = _ask_itself(trace, models, retriever)
     if trace.boundary:
         yield trace.boundary
@@ -50,17 +50,17 @@ def answer_closed_book(
 
 
 def is_uncovered(trace: Trace) -> bool:
-    """Tell whether it was refused because nothing covers it, as far as the asker may know."""
+    """Return whether, as far as the asker may know, no entry covers the question."""
     return trace.refusal is not None and trace.refusal.shown_reason in _UNCOVERED
 
 
 def answer_uncovered(
     trace: Trace, models: ClosedBookModels, retriever: Retriever
 ) -> Generator[StageValue, None, Trace]:
-    """Do the same for what was looked for and refused; that refusal stays otherwise.
+    """Ask the model about a refused question; the refusal stands unless it may answer.
 
-    Where knowledge covers it that the asker may not see, the model is asked all the same
-    and its answer never stands: that it was not asked would tell that there is some.
+    If entries that the asker may not see cover the question, the model is asked all the
+    same and its answer discarded: not asking it would reveal that they exist.
     """
     bare = replace(trace, decisions=(), retrieval=NOTHING_FOUND)
     own = _ask_itself(bare, models, retriever)
@@ -81,7 +81,7 @@ def answer_uncovered(
 
 
 def _set_aside(boundary: Boundary, policy: Policy) -> Boundary:
-    """Return what was measured, of an answer that is none."""
+    """Return the measurements without the answer, which is marked as none."""
     none = judge(Gate.BOUNDARY, {HAS_DRAFT: 0.0}, policy).signals
     signals = tuple(
         signal
@@ -95,7 +95,7 @@ def _ask_itself(trace: Trace, models: ClosedBookModels, retriever: Retriever) ->
     question, policy, clock = trace.question, trace.policy, trace.clock
     if policy.retrieval_timing is RetrievalTiming.MONITORED:
         writer = clock.time("boundary_load", models.writer)
-        # What another writer was watched by says nothing of this one's words.
+        # With a threshold set for another writer, every word is in doubt.
         watched = (
             policy
             if holds_for(writer.fingerprint, policy)
@@ -117,11 +117,11 @@ def _ask_itself(trace: Trace, models: ClosedBookModels, retriever: Retriever) ->
 def judge_monitored(
     trace: Trace, monitored: Monitored, *, retriever: Retriever
 ) -> Trace:
-    """Return the trace with the answer: refused where a segment stayed in doubt.
+    """Return the trace with the monitored answer, refused if a segment stayed in doubt.
 
-    An answer that its evidence carries throughout cites it, and is held to it as every
-    answer from evidence is: it must not add facts, and sources must agree. One of which
-    any segment rests on nothing is labelled as unsourced as a whole.
+    An answer that its evidence supports throughout cites it and meets the checks of any
+    answer from evidence: it must not add facts, and its sources must agree. If a
+    segment has no support, the answer as a whole is labelled as unsourced.
     """
     question, policy = trace.question, trace.policy
     citations = () if monitored.refused else _citations(question, monitored)
@@ -170,14 +170,14 @@ def _signals(
         "monitored_added_facts": float(len(added)),
     }
     return (
-        # Below its threshold evidence was looked for: nothing was refused by it yet.
+        # A value below this threshold triggers a search, never a refusal.
         Signal(Gate.BOUNDARY, name, weakest, policy.min_token_confidence, None),
         *judge(Gate.BOUNDARY, values, policy).signals,
     )
 
 
 def _added(question: Question, monitored: Monitored) -> tuple[str, ...]:
-    """Return what segments say that were written by evidence which does not say it."""
+    """Return the facts that segments written from evidence add to their evidence."""
     return tuple(
         fact
         for segment in monitored.segments
@@ -187,10 +187,10 @@ def _added(question: Question, monitored: Monitored) -> tuple[str, ...]:
 
 
 def _citations(question: Question, monitored: Monitored) -> tuple[Citation, ...]:
-    """Return the pieces that segments were written by and share a word with, each once.
+    """Return a citation for each piece that a segment shares a new word with.
 
-    Of a segment that does not stand in them wholly too: what it may repeat of a piece is
-    shown to nobody who may not see that piece.
+    This includes segments that are only partly supported: whoever may not see a piece
+    must not see what the answer may repeat of it.
     """
     question_words = set(terms(question.text).words)
     found: dict[int, Citation] = {}
@@ -204,7 +204,7 @@ def _citations(question: Question, monitored: Monitored) -> tuple[Citation, ...]
 
 
 def _quote(piece: Evidence, segment: Segment, question_words: set[str]) -> str:
-    """Return the sentence that fits best; "" where none shares a word that is new."""
+    """Return the best-fitting sentence; "" if it shares only the question's words."""
     best = best_sentence(piece, segment.text)
     said = terms(segment.text)
     own = terms(best)

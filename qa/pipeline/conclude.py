@@ -1,4 +1,4 @@
-"""What a question came to, from everything that was measured on the way."""
+"""The outcome of a question, summed up from everything measured on the way."""
 
 from collections.abc import Sequence
 
@@ -58,7 +58,7 @@ def _answering_gate(trace: Trace) -> Gate | None:
 
 
 def _is_carried(trace: Trace) -> bool:
-    """Tell whether all sentences of a monitored answer rest on what it cites."""
+    """Return whether a monitored answer's citations support all its sentences."""
     segments = trace.boundary.segments if trace.boundary else ()
     cited = {citation.entry_id for citation in trace.citations}
     return bool(segments) and all(
@@ -81,7 +81,7 @@ def _text(trace: Trace) -> str:
 def _evidence(
     trace: Trace, matches: Sequence[Evidence], opposed: set[int]
 ) -> tuple[Evidence, ...]:
-    """Return what a model read; where entries are the answer they and what opposes them."""
+    """Return what a model read, or the entries shown and those that contradict them."""
     found = trace.retrieval.evidence
     if matches:
         others = opposed - {piece.entry_id for piece in matches}
@@ -110,7 +110,7 @@ def _calibration(trace: Trace) -> Calibration:
 
 
 def _with_parts(trace: Trace) -> tuple[StageTime, ...]:
-    """Put the parts of retrieving behind it; they are in its time, not beside it."""
+    """Insert the parts of retrieval after it; its own time already includes them."""
     parts = (
         StageTime("retrieve.embed", trace.retrieval.embed_milliseconds),
         StageTime("retrieve.sql", trace.retrieval.sql_milliseconds),

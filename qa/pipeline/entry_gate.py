@@ -1,8 +1,8 @@
-"""Stage 5: what the verifier says of the entries found, and the one that answers by itself.
+"""Stage 5: the verifier's judgment of the retrieved entries, and those that answer.
 
-A verifier reads question and entry together. Above one threshold a verified entry is the
-answer, shown whole; below another no language model is asked to make one of it. Of an entry
-that is shown whole, the sentence that tells the answer is marked.
+The verifier reads question and entry together. Above one threshold a verified entry is
+the answer, shown whole; below another the language model is not asked to write one. In
+an entry that is shown whole, the sentence that gives the answer is marked.
 """
 
 import math
@@ -35,30 +35,31 @@ from .retrieve import keep
 from .values import Question, Retrieval
 from .verbatim import asks_the_same, is_denied
 
-# Of so many words a question asks something definite even without a content word among
-# them ("How much is it for two?").
+# A question of this many words is definite even without a content word ("How much is it
+# for two?").
 _MIN_WORDS: Final = 4
 _WORD: Final = re.compile(r"\w+")
-# A sentence tells the answer if it is likelier to than not and its odds are three times
-# those of any other: right in 138 of 146 paragraphs so marked of SQuAD's thirteen articles.
+# A sentence gives the answer if it does so more likely than not and its odds are three
+# times those of any other: right in 138 of 146 paragraphs so marked in 13 SQuAD
+# articles.
 _TELLS, _STANDS_OUT = 0.5, math.log(3)
-# How much less likely an entry is, in log-odds, that lacks a name which the question says and
-# other entries have. Of nine desks' answers 2 in 401 right ones lacked one and 3 in 43 wrong
-# ones, and so did the likeliest entry of 31 in 239 questions that nothing answers.
+# Penalty in log-odds for an entry that lacks a name which the question uses and other
+# entries have. At nine help desks 2 of 401 right answers and 3 of 43 wrong ones lacked
+# one, as did the likeliest entry for 31 of 239 questions that nothing answers.
 _OTHER_NAME = 2.5
-# Which entry is meant is a question to the asker where it is about as likely as not that
-# any of them answers: asking costs less than a refusal that says nothing.
+# The least probability that any entry answers at which the asker is asked which one is
+# meant: asking back costs less than a refusal that explains nothing.
 _ASKS_BACK = 0.4
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What the verifier says of the evidence, which it puts in order.
+    """The verifier's judgment of the evidence.
 
     Attributes:
         evidence: The best `policy.top_k`, the likeliest to answer first.
         matches: The verified entries that answer by themselves, the likeliest first.
-        odds: {entry: log-odds that it answers against that none does}, of all.
+        odds: {entry: log-odds that it answers versus that none does}, for all evidence.
     """
 
     evidence: tuple[Evidence, ...]
@@ -75,9 +76,9 @@ def verify(
     verifier: Callable[[], Verifier],
     policy: Policy,
 ) -> Verification:
-    """Weigh all evidence at once; pass, refuse, or name the entries that answer.
+    """Weigh all evidence together; pass, refuse, or return the entries that answer.
 
-    Of what hard refusal would not let pass nothing answers by itself.
+    An entry that hard refusal would not pass never answers by itself.
     """
     by = verifier()
     weighed = weigh(question, found.evidence, by)
@@ -89,8 +90,9 @@ def verify(
     }
     if competing:
         values[COMPETING] = competing
-    # Which of several is meant the question does not tell, and a language model that is
-    # trusted no more than an entry would take one of them: the asker is asked instead.
+    # The question does not tell which of several entries is meant. A language model
+    # that is trusted no more than an entry would pick one, so the asker is asked
+    # instead.
     is_trusted = policy.min_answerability < policy.min_entry_answer
     if competing > MOST and not is_trusted:
         values["answerability"] = chance
@@ -108,10 +110,10 @@ def verify(
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """Evidence with its log-odds that it answers against that none does, likeliest first.
+    """Evidence with its log-odds of answering versus none, the likeliest first.
 
     Attributes:
-        answerability: The probability in [0, 1] that any of it answers; None without any.
+        answerability: Probability in [0, 1] that any of it answers; None if empty.
     """
 
     pieces: tuple[tuple[float, Evidence], ...]
@@ -119,9 +121,10 @@ class Weighed:
 
 
 def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Weighed:
-    """Weigh pieces against none.
+    """Weigh each piece of evidence by its log-odds of answering versus none answering.
 
-    What says the opposite alone, or speaks of another thing of the kind, answers nothing.
+    A piece that states the opposite, or is about another thing of the same kind, cannot
+    answer.
     """
     found = log_odds(
         question.text, [passage_of(piece, question) for piece in evidence], by
@@ -144,11 +147,11 @@ def weigh(question: Question, evidence: Sequence[Evidence], by: Verifier) -> Wei
 def answering(
     question: Question, weighed: Weighed, policy: Policy
 ) -> tuple[float, tuple[Evidence, ...]]:
-    """Return the verified entries that would be shown, and the probability of a right one.
+    """Return the probability of a right answer and the verified entries to show.
 
-    A second one is shown beside the likeliest where it is nearly as likely: the question
-    has several parts, or may mean either. They are weighed against verified ones only:
-    others must not silence them.
+    A second entry is shown if it is nearly as likely as the first: the question has
+    several parts or may mean either. Entries compete only with verified ones, so that
+    unverified ones cannot suppress them.
     """
     rivals, able = _candidates(weighed, policy)
     if not (able and _is_definite(question)):
@@ -163,7 +166,7 @@ def answering(
 
 
 def count_competing(weighed: Weighed, policy: Policy) -> int:
-    """Return how many verified entries may be meant, 0 where the question tells it."""
+    """Return how many verified entries may be meant; 0 if asking back is pointless."""
     rivals, able = _candidates(weighed, policy)
     if not able or (weighed.answerability or 0.0) < _ASKS_BACK:
         return 0
@@ -176,9 +179,9 @@ def count_competing(weighed: Weighed, policy: Policy) -> int:
 def _candidates(
     weighed: Weighed, policy: Policy
 ) -> tuple[list[tuple[float, Evidence]], list[int]]:
-    """Return the verified pieces, and the places of those that may be shown or meant.
+    """Return the verified pieces and the indices of those that may be shown or meant.
 
-    Hard refusal lets them pass, and they are not beside the question.
+    The latter pass hard refusal and were not ruled out (log-odds of -inf).
     """
     rivals = [pair for pair in weighed.pieces if pair[1].is_verified]
     able = [
@@ -190,10 +193,11 @@ def _candidates(
 
 
 def _is_definite(question: Question) -> bool:
-    """Tell whether an entry may answer it by itself: one word ("PIN?") asks nothing definite.
+    """Return whether the question is definite enough for an entry to answer it.
 
-    Of two ("PALO where", "any discounts") the verifier tells: on seven sets that no fit
-    saw it would show an answer to 14 questions of one content word, and all were right.
+    A single word ("PIN?") is not. On two words ("PALO where", "any discounts") the
+    verifier is reliable: on seven held-out sets it would answer 14 questions with one
+    content word, all of them rightly.
     """
     words = len(_WORD.findall(question.text))
     return words >= _MIN_WORDS or (words > 1 and bool(terms(question.text).words))
@@ -202,11 +206,11 @@ def _is_definite(question: Question) -> bool:
 def _is_beside(
     question: Question, asked: Mapping[str, frozenset[str]], piece: Evidence
 ) -> bool:
-    """Tell whether it says "lower" for "raise", or "Gold card" for "Platinum card".
+    """Return whether a piece answers another question, as "lower" does for "raise".
 
-    A verifier that goes by meaning takes opposites, things of one kind, years and places
-    in a row for alike, and the question itself for its answer. What an expert said is no
-    answer is none either.
+    A verifier judges by meaning: it takes opposites, things of one kind, and years or
+    places in a series for the same, and a question for its own answer. A piece that an
+    expert rejected for this question counts as well.
     """
     place, said = _place(piece), _said(piece)
     return (
@@ -219,9 +223,9 @@ def _is_beside(
 
 
 def _only_asks(piece: Evidence) -> bool:
-    """Tell whether it is a question that has no answer: a heading that became an entry."""
+    """Return whether it is a question without an answer, such as a stray heading."""
     if piece.question or not piece.text.rstrip().endswith("?"):
-        return False  # as mostly: no part of it is read
+        return False  # the usual case, without parsing its parts
     return all(part.read.endswith("?") for part in parts_of(piece.text))
 
 
@@ -236,9 +240,9 @@ def _things_asked_for(
 def _names_asked_for(
     question: Question, evidence: Sequence[Evidence], by: Verifier
 ) -> frozenset[str]:
-    """Return the stems of names that are asked for, but those of several documents.
+    """Return the stems of the names asked for, except those that titles share.
 
-    What titles of several have in common is the organisation's name.
+    A name in the titles of several documents is the organisation's own.
     """
     if question.language != "en":
         return frozenset()
@@ -265,7 +269,7 @@ def _lacks(names: frozenset[str], piece: Evidence) -> bool:
 def _kept(
     ranked: Sequence[Evidence], policy: Policy, matches: Sequence[Evidence]
 ) -> tuple[Evidence, ...]:
-    """Return the first `policy.top_k`, or all where a reranker chooses among them."""
+    """Return the first `policy.top_k`, or all if a reranker will choose among them."""
     return tuple(ranked if policy.rerank else keep(ranked, policy, matches))
 
 
@@ -280,16 +284,16 @@ def telling_sentences(
 def telling_sentence(
     question: Question, piece: Evidence, *, verifier: Callable[[], Verifier]
 ) -> str:
-    """Return the sentence of an entry that tells the answer; "" if none stands out."""
+    """Return the sentence of an entry that gives the answer; "" if none stands out."""
     read = sentences_of(passage_of(piece, question))
-    if len(read) < 2:  # one has nothing to stand out from
+    if len(read) < 2:  # a single sentence cannot stand out
         return ""
     scores = verifier().score(question.text, read)
     (second, _), (first, at) = sorted(zip(scores, range(len(read)), strict=True))[-2:]
     stands_out = _log_odds(first) - _log_odds(second) >= _STANDS_OUT
     span = parts_of(piece.text)[at].span
     said = span.within(piece.text).strip()
-    # What is quoted is marked where it first stands.
+    # A quotation is marked at its first occurrence in the text.
     is_first = said not in piece.text[: span.start]
     return said if first >= _TELLS and stands_out and is_first else ""
 
@@ -299,11 +303,11 @@ def _log_odds(chance: float) -> float:
 
 
 def passage_of(piece: Evidence, asked: Question | None = None) -> Passage:
-    """Return a piece as the verifier reads it, with the wording in which it is asked for.
+    """Return a piece as the verifier reads it, with a wording that asks the same.
 
-    With one that is only like the question it is surer of near misses: of 186 questions
-    to a desk that had confirmed 72 wordings, 74 right answers came before the first wrong
-    one without them and 65 with them.
+    A wording that is merely similar to the question makes the verifier overrate near
+    misses: of 186 questions to a help desk with 72 confirmed wordings, 74 right answers
+    ranked above the first wrong one without such wordings and 65 with them.
     """
     own = Passage.of_entry(
         piece.document_title, piece.section, piece.question, piece.text

@@ -1,7 +1,7 @@
-"""The table of gates: what each one measures, and what of the policy that is held against.
+"""The table of gates: what each one measures, and the policy's limit on it.
 
 Live decisions, `replay`, the columns that thresholds are calibrated on, gates in shadow
-and the pages all read this table; whatever they need to know of a signal is in its row.
+and the pages all read this table; everything they need to know about a signal is here.
 """
 
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ from .rules import Comparison, Kind, Missing, SignalRow, Trust, Values
 
 
 class Gate(StrEnum):
-    """Where a question was decided, in the order of the gates.
+    """The gate that decided a question, in the order of the gates.
 
-    BOUNDARY and VERBATIM answer, or let the question go on; ENTRY may also refuse it. Only
-    what was watched while it was written can be refused at BOUNDARY, which is the first
-    where the policy says so and else comes after ENTRY, for what nothing covers.
+    BOUNDARY and VERBATIM answer a question or let it go on; ENTRY may also refuse it.
+    BOUNDARY refuses monitored answers only. It comes first if the policy says so, and
+    otherwise after ENTRY, for questions that no entry covers.
     """
 
     BOUNDARY = "boundary"
@@ -30,7 +30,7 @@ class Gate(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a question was refused; each is true on its own and none stands for another."""
+    """Why a question was refused; each reason states one distinct cause."""
 
     NOTHING_KNOWN = "nothing_known"
     TOO_FAR = "too_far"
@@ -49,7 +49,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One measured number beside its threshold; `passed` is None if only recorded."""
+    """A measured value and its threshold; `passed` is None if it was only recorded."""
 
     gate: Gate
     name: str
@@ -60,12 +60,12 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one gate decided; `reason` is None where it let the question pass.
+    """The decision of one gate; `reason` is None if it let the question pass.
 
     Attributes:
-        shown_reason: What the asker may read; never says that knowledge exists
-            which they may not see, unless the policy allows it.
-        signals: What was measured; holds nothing that the asker may not see.
+        shown_reason: The reason that the asker may read; it never reveals the existence
+            of knowledge that they may not see, unless the policy allows that.
+        signals: The measurements; they contain nothing that the asker may not see.
     """
 
     gate: Gate
@@ -87,20 +87,20 @@ EARLY = "early_confidence"
 _RATIOS = (0.0, 2.0)
 _IS, _AT_LEAST, _AT_MOST = Comparison.IS, Comparison.AT_LEAST, Comparison.AT_MOST
 
-# By the name under which answers store them, in the order of the gates.
+# Keyed by the name under which answers store them, in the order of the gates.
 SIGNALS: Mapping[str, SignalRow] = {
     "own_sureness": SignalRow(
         Gate.BOUNDARY, "Probability that the model knows the answer itself",
         comparison=_AT_LEAST, threshold="min_known", missing=Missing.FAILS,
     ),
     "boundary_confidence": SignalRow(
-        Gate.BOUNDARY, "Probability by the probe on the question's activations"
+        Gate.BOUNDARY, "Probability from the probe on the question's activations"
     ),
     "history_known": SignalRow(
-        Gate.BOUNDARY, "Probability by similar past questions, debiased"
+        Gate.BOUNDARY, "Probability from similar past questions, debiased"
     ),
     "history_uncorrected": SignalRow(
-        Gate.BOUNDARY, "Probability by similar past questions, before debiasing"
+        Gate.BOUNDARY, "Probability from similar past questions, before debiasing"
     ),
     "history_bias_known": SignalRow(
         Gate.BOUNDARY, "Debiasing: added to the score of known"
@@ -149,9 +149,9 @@ SIGNALS: Mapping[str, SignalRow] = {
         Gate.VERBATIM, "Same question, word for word", Kind.YES_NO,
         comparison=_IS, limit=1.0, missing=Missing.FAILS,
     ),
-    # Stored where it is not the distance above: of the question's own words that is 0.
+    # Stored only if it differs from the distance above, which is 0 for the same words.
     QUESTION_RATIO: SignalRow(
-        Gate.VERBATIM, "Distance ÷ confidence of the entry that it is asked of",
+        Gate.VERBATIM, "Distance ÷ confidence of the entry with that question",
         is_shown=False,
     ),
     "distance_over_confidence": SignalRow(
@@ -175,9 +175,9 @@ SIGNALS: Mapping[str, SignalRow] = {
     "visible_entries": SignalRow(
         Gate.HARD_REFUSAL, "Entries that you have access to", Kind.COUNT
     ),
-    # Stored with each refusal for want of evidence, None where there is no such entry.
+    # Stored with every refusal for lack of evidence; None if there is no such entry.
     NEAREST_OBSTACLE: SignalRow(
-        Gate.HARD_REFUSAL, "Distance of the nearest entry that may not be answered from"
+        Gate.HARD_REFUSAL, "Distance of the nearest entry that may not be used"
     ),
     "ratio_if_not_expired": SignalRow(
         Gate.HARD_REFUSAL, "Distance ÷ confidence, if the entry had not expired"
@@ -198,7 +198,7 @@ SIGNALS: Mapping[str, SignalRow] = {
         comparison=_AT_LEAST, threshold="min_entry_answer", switch="verification",
         missing=Missing.FAILS, trust=Trust.HIGH, limits=(0.0, 1.01),
     ),
-    # Stored where there are several.
+    # Stored only if there are several.
     COMPETING: SignalRow(
         Gate.ENTRY, "Verified entries that may be meant", Kind.COUNT
     ),
@@ -206,7 +206,7 @@ SIGNALS: Mapping[str, SignalRow] = {
         Gate.SOFT_REFUSAL, "The model's output is readable", Kind.YES_NO,
         comparison=_IS, limit=1.0, reason=Reason.MALFORMED_OUTPUT,
     ),
-    # An empty answer is refused whatever is in shadow.
+    # Always enforced: an empty answer is refused whatever is in shadow.
     "answer_characters": SignalRow(
         Gate.SOFT_REFUSAL, "Characters in the draft", Kind.COUNT,
         comparison=_AT_LEAST, limit=1.0, reason=Reason.MODEL_DECLINED, is_shown=False,
@@ -225,7 +225,7 @@ SIGNALS: Mapping[str, SignalRow] = {
         Gate.SOFT_REFUSAL, "The same, corrected by past verdicts"
     ),
     "uncorrected_verdict": SignalRow(
-        Gate.SOFT_REFUSAL, "The same beside past verdicts, not corrected"
+        Gate.SOFT_REFUSAL, "The same with past verdicts as examples, not corrected"
     ),
     "own_verdict": SignalRow(Gate.SOFT_REFUSAL, "The same, as the model gave it"),
     "not_a_refusal_in_prose": SignalRow(
@@ -246,7 +246,7 @@ SIGNALS: Mapping[str, SignalRow] = {
         reason=Reason.UNSUPPORTED,
     ),
     "sentence_support": SignalRow(
-        Gate.SOFT_REFUSAL, "Probability that a cited entry carries each sentence",
+        Gate.SOFT_REFUSAL, "Probability that a cited entry supports each sentence",
         comparison=_AT_LEAST, threshold="min_sentence_support", switch="support_check",
         reason=Reason.UNSUPPORTED, trust=Trust.HIGH,
     ),
@@ -272,17 +272,17 @@ SIGNALS: Mapping[str, SignalRow] = {
         Gate.ABSTENTION, "Probability of writing an answer at all", trust=Trust.HIGH
     ),
     "answer_confidence": SignalRow(
-        Gate.ABSTENTION, "Confidence by the model's activations while it wrote",
+        Gate.ABSTENTION, "Confidence from the model's activations while it wrote",
         comparison=_AT_LEAST, threshold="min_confidence", switch="abstention",
         reason=Reason.LOW_CONFIDENCE, missing=Missing.NO_PROBE, trust=Trust.HIGH,
     ),
     EARLY: SignalRow(
-        Gate.ABSTENTION, "Confidence before the first word, by question and evidence",
+        Gate.ABSTENTION, "Confidence before the first word, from question and evidence",
         comparison=_AT_LEAST, threshold="min_early_confidence", switch="abstention",
         reason=Reason.LOW_CONFIDENCE, missing=Missing.NO_PROBE, trust=Trust.HIGH,
     ),
     "joint_confidence": SignalRow(
-        Gate.ABSTENTION, "Confidence by all signals together",
+        Gate.ABSTENTION, "Confidence from all signals combined",
         comparison=_AT_LEAST, threshold="min_joint_confidence", switch="abstention",
         reason=Reason.LOW_CONFIDENCE, missing=Missing.NO_PROBE, trust=Trust.HIGH,
     ),
@@ -295,14 +295,14 @@ SIGNALS: Mapping[str, SignalRow] = {
         Gate.AGREEMENT, "Entries not compared with others since they changed", Kind.COUNT
     ),
 }  # fmt: skip
-# The signals that rank answers, and of these the ones that a threshold can be chosen for.
+# The signals that rank answers, and those of them that have a threshold to choose.
 SCORES: Mapping[str, SignalRow] = {
     name: row for name, row in SIGNALS.items() if row.trust
 }
 THRESHOLDED: Mapping[str, SignalRow] = {
     name: row for name, row in SCORES.items() if row.threshold
 }
-# What the active probes say, with the policy's field that each is held against.
+# The confidences of active probes, each with the policy field that holds its threshold.
 CONFIDENCES: Mapping[str, str] = {
     name: row.threshold
     for name, row in SIGNALS.items()
@@ -311,7 +311,7 @@ CONFIDENCES: Mapping[str, str] = {
 
 
 def find_row(name: str) -> SignalRow:
-    """Return a signal's row; of one that is no longer measured, a row with its name."""
+    """Return a signal's row; for one no longer measured, a row with its name."""
     return SIGNALS.get(name) or SignalRow(Gate.ABSTENTION, name.replace("_", " "))
 
 
@@ -324,7 +324,7 @@ def deciding_signals(gate: Gate) -> dict[str, SignalRow]:
 
 
 def switches(gate: Gate | None = None) -> frozenset[str]:
-    """Return the policy's fields that enforce a gate, or any of them."""
+    """Return the policy fields that enforce a gate, or any gate."""
     rows = (row for row in SIGNALS.values() if gate in (None, row.gate))
     return frozenset(row.switch for row in rows if row.switch)
 
@@ -336,12 +336,12 @@ def judge(
     *,
     first: Reason | None = None,
 ) -> Decision:
-    """Hold what a gate measured against a policy.
+    """Judge a gate's measurements by a policy.
 
     Args:
-        values: By the signal's name, in the order of storing; what the table does not
-            name is recorded alone.
-        first: A reason that comes before all others.
+        values: Values by signal name, in the order of storing; a signal that is not in
+            the table is only recorded.
+        first: A reason that takes precedence over all others.
     """
     measured = Values(values)
     known = {name: SIGNALS[name] for name in values if name in SIGNALS}

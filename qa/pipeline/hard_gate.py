@@ -1,4 +1,4 @@
-"""Stage 4: refuse what is not covered, before any language model is asked.
+"""Stage 4: refuse what no evidence covers, before any language model is asked.
 
 References:
     Learn to Refuse (Cao, 2023), equation 2: a question may be answered only if
@@ -16,7 +16,7 @@ from .policy import Policy, default
 from .staleness import current_calibration
 from .values import Calibration, Question, Retrieval, Retriever
 
-# What the gate would have measured without the obstacle, as a signal.
+# The signal for what the gate would have measured without each obstacle.
 _COUNTERFACTUALS = {
     Exclusion.EXPIRED: "ratio_if_not_expired",
     Exclusion.UNVERIFIED: "ratio_if_verified",
@@ -27,22 +27,22 @@ _REASONS = {
     Exclusion.UNVERIFIED: Reason.UNVERIFIED_ONLY,
     Exclusion.NOT_ENTITLED: Reason.NOT_ENTITLED,
 }
-# Where two causes are equally near, the one that a curator fixes soonest is named.
+# Of two causes that are equally near, the one that a curator can fix soonest is named.
 _PRECEDENCE = (Reason.EXPIRED_ONLY, Reason.UNVERIFIED_ONLY, Reason.NOT_ENTITLED)
 
 
 def passes(retrieval: Retrieval, policy: Policy) -> bool:
-    """Tell whether the evidence covers the question: monotone in alpha."""
+    """Return whether the evidence covers the question; monotone in alpha."""
     return any(covers(piece, policy) for piece in retrieval.evidence)
 
 
 def covers(piece: Evidence, policy: Policy) -> bool:
-    """Tell whether a piece is near and certain enough to answer from."""
+    """Return whether a piece is near and certain enough to answer from."""
     return piece.ratio < bound(piece, policy)
 
 
 def bound(piece: Evidence, policy: Policy) -> float:
-    """Return what a piece's distance / confidence is held against."""
+    """Return the value that a piece's distance / confidence must stay below."""
     name = "verified_ratio" if piece.is_verified else "unverified_ratio"
     return SIGNALS[name].limit_in(policy) or 0.0
 
@@ -52,8 +52,8 @@ def judge_coverage(
 ) -> Decision:
     """Pass, or refuse with the true reason and the one that the asker may read.
 
-    With `policy.hard_refusal` off everything is measured and only a question without
-    any evidence, or under a stale policy that refuses, ends here.
+    With `policy.hard_refusal` off everything is measured, and only a question without
+    any evidence, or under a stale policy that refuses, is refused.
     """
     signals = _signals(retrieval, policy)
     is_stale = current_calibration(policy, retrieval) is Calibration.STALE
@@ -81,7 +81,7 @@ def judge_coverage(
 def _reason(
     evidence: Sequence[Evidence], withheld: Sequence[Excluded], policy: Policy
 ) -> Reason:
-    """Name the obstacle without which the question would have passed, if there is one."""
+    """Return the obstacle that prevented an answer, or TOO_FAR or NOTHING_KNOWN."""
     obstacle = _obstacle(evidence, withheld, within=policy.alpha)
     if obstacle:
         return obstacle
@@ -93,11 +93,11 @@ def _reason(
 def _obstacle(
     evidence: Sequence[Evidence], withheld: Sequence[Excluded], *, within: float
 ) -> Reason | None:
-    """Name the obstacle without which an entry would have been within a ratio.
+    """Return the obstacle without which a ratio would have been below `within`.
 
     Each candidate is the ratio that the gate would have measured without that one
-    obstacle: distance / confidence for an expired or foreign entry, the bare distance
-    for an unverified one (verified means confidence 1). The least decides.
+    obstacle: distance / confidence for an expired or restricted entry, the bare
+    distance for an unverified one (verified means confidence 1). The smallest decides.
     """
     ratio, reason = _nearest_obstacle(evidence, withheld)
     return reason if ratio is not None and ratio < within else None
@@ -127,10 +127,10 @@ def with_obstacle(
     retriever: Retriever,
     policy: Policy,
 ) -> Decision:
-    """Return a later refusal with the obstacle that explains it, if there is one.
+    """Return a later gate's refusal with the obstacle that explains it, if any.
 
-    A verifier reads only what may be evidence, so that distance alone judges what was
-    withheld, by no wider a limit than the default of knowledge bases without a verifier.
+    The verifier reads only admissible evidence, so withheld entries are judged by their
+    distance alone, and by a limit no wider than the default without a verifier.
     """
     withheld = tuple(retriever.withheld(question.text))
     tellable = _tellable(withheld, policy)
@@ -149,7 +149,7 @@ def with_obstacle(
 
 
 def obstacle_limit(gate: Gate, policy: Policy) -> float:
-    """Return the ratio below which an obstacle explains the refusal of a gate."""
+    """Return the ratio below which an obstacle explains a gate's refusal."""
     if gate is Gate.HARD_REFUSAL:
         return policy.alpha
     return min(policy.alpha, float(default("alpha")))
@@ -185,7 +185,7 @@ def _signals_of_obstacles(
 def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
     gate = Gate.HARD_REFUSAL
     evidence = retrieval.evidence
-    # The piece that decides: nearest to passing, each against its own bound.
+    # The deciding piece: the one nearest to passing, each measured by its own bound.
     best = min(evidence, key=lambda piece: _share(piece, policy), default=None)
     passed = passes(retrieval, policy) if policy.hard_refusal else None
     ratio = best.ratio if best else None
@@ -203,6 +203,6 @@ def _signals(retrieval: Retrieval, policy: Policy) -> tuple[Signal, ...]:
 
 
 def _share(piece: Evidence, policy: Policy) -> float:
-    """Return the ratio as a share of its bound; a bound of 0 lets nothing pass."""
+    """Return the ratio as a share of its bound; nothing passes a bound of 0."""
     limit = bound(piece, policy)
     return piece.ratio / limit if limit > 0 else float("inf")

@@ -1,7 +1,7 @@
-"""What the pipeline needs of past questions: plain values.
+"""Past questions as the pipeline needs them: plain values.
 
-A past question's text enters a prompt of which two scores are read and nothing is written
-from. So nothing of it reaches another user, whatever it says.
+A past question's text enters a prompt from which two scores are read and no text is
+generated, so nothing of it can reach another user, whatever it says.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .values import Question
 
 @dataclass(frozen=True, slots=True)
 class KnownQuestion:
-    """A past question, and whether the model answers it rightly by itself."""
+    """A past question, and whether the model answers it correctly by itself."""
 
     question: str
     is_known: bool
@@ -23,7 +23,7 @@ class KnownQuestion:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """A past question; `note` is its best evidence as the present user may see it."""
+    """A past question; `note` is its best evidence as the current user may see it."""
 
     question: str
     note: str
@@ -32,25 +32,25 @@ class JudgedQuestion:
 
 
 class History(Protocol):
-    """The past questions of one knowledge base, as one asker may use them."""
+    """The past questions of one knowledge base that one asker may use."""
 
     def known(
         self, question: Question, *, own_model: str, limit: int
     ) -> Sequence[KnownQuestion]:
-        """Return the nearest that this form of a model was asked, the nearest first."""
+        """Return the nearest questions that this own model was asked, nearest first."""
 
     def judged(
         self, question: Question, *, language_model: str, limit: int
     ) -> Sequence[JudgedQuestion]:
-        """Return the nearest that this language model answered, the nearest first."""
+        """Return the nearest questions that this model answered, nearest first."""
 
 
 class VerdictDebiaser(Protocol):
-    """Judges again whether evidence answers a question, after experts' own verdicts."""
+    """Corrects verdicts on evidence by experts' verdicts on similar questions."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells two models and ways of asking them apart."""
+        """Identifier that differs between models and between ways of asking them."""
 
     def debias(
         self, prompt: Prompt, generation: Generation, *, language_model: str

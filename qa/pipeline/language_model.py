@@ -1,4 +1,4 @@
-"""What a language model and its probes are given and give back: plain values, no torch."""
+"""Inputs and outputs of a language model and its probes: plain values, no torch."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,15 +12,15 @@ Watch = Callable[[Tap, Activations], bool]
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What is to be kept while a language model answers.
+    """What to keep of a language model's activations while it answers.
 
     Attributes:
-        answer: Places kept for every token of the answer.
-        ends: Whether they are kept for its end token too, which takes a pass more.
-        prompt: Places kept for the prompt's last token, before any answer token.
-        watch: Called in mid-pass with what stands at each of the `prompt` places, shape
-            (width,), in the order of their depth; False ends the answer there, and
-            nothing behind it is computed.
+        answer: Taps kept for every token of the answer.
+        ends: Whether they are kept for its end token too, which takes one more pass.
+        prompt: Taps kept for the prompt's last token, before any answer token.
+        watch: Called during the pass with the activations at each of the `prompt` taps,
+            shape (width,), in order of depth. If it returns False, the answer ends
+            there and no deeper layer is computed.
     """
 
     answer: tuple[Tap, ...] = ()
@@ -34,13 +34,12 @@ NO_CAPTURE = Capture()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KeptActivations:
-    """What was kept; a model that keeps nothing (a server) gives none.
+    """The activations that were kept; a model that cannot keep any (a server) has none.
 
     Attributes:
         answer: float32 of shape (tokens, width): the answer's tokens.
-        end: float32 of shape (1, width): its end token, where that was asked for and
-            written.
-        prompt: float32 of shape (width,).
+        end: float32 of shape (1, width): its end token, if requested and written.
+        prompt: float32 of shape (width,): the prompt's last token.
         is_stopped: Whether the watch ended the answer before its first token.
     """
 
@@ -52,18 +51,18 @@ class KeptActivations:
 
 @dataclass(frozen=True, slots=True)
 class Confidence:
-    """What the active probes made of one answer; every number in [0, 1].
+    """The active probes' confidence in one answer; every number is in [0, 1].
 
     Attributes:
-        answer: That the answer is right, from its own activations; None where no such
-            probe is active or nothing was written.
+        answer: Confidence that the answer is right, from its own activations; None if
+            no such probe is active or nothing was written.
         early: The same from the prompt alone, before any answer token.
-        joint: The same from all signals together.
-        along: `answer` as it stood after each of the generation's `tokens`; empty where
+        joint: The same from all signals combined.
+        along: `answer` as it stood after each of the generation's `tokens`; empty if
             `answer` is None.
-        shadows: (signal name, confidence) of probes that run in shadow.
-        probes: Fingerprints of the active probes that gave them, separated by spaces.
-        missing: Why a number that the policy enforces could not be had; "" otherwise.
+        shadows: (signal name, confidence) of probes in shadow.
+        probes: Fingerprints of the active probes that were read, separated by spaces.
+        missing: Why confidences are missing; "" if none is.
     """
 
     answer: float | None = None
@@ -80,8 +79,8 @@ class Prompt:
     """What a language model answers from; texts are data and can't break its structure.
 
     Attributes:
-        evidence: Pieces in order; piece i is called i + 1 in prompt and output.
-        language: BCP 47 primary subtag of the answer.
+        evidence: Pieces in order; piece i has the number i + 1 in prompt and output.
+        language: BCP 47 primary subtag of the answer's language.
     """
 
     question: str
@@ -91,7 +90,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A piece of evidence that an answer rests on; `quote` stands in the entry."""
+    """A piece of evidence that an answer rests on; `quote` occurs in the entry."""
 
     entry_id: int
     revision_id: int
@@ -100,12 +99,13 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class DebiasedVerdict:
-    """Whether the evidence answers the question, held against past verdicts.
+    """Whether the evidence answers the question, corrected by past verdicts.
 
     Attributes:
-        probability: Of "can be answered" in [0, 1], without the model's leaning.
-        uncorrected: The same with it.
-        examples: Ids of the past questions that decided it, the nearest first.
+        probability: Probability in [0, 1] of "can be answered", corrected for the
+            model's bias.
+        uncorrected: The same without the correction.
+        examples: Ids of the past questions that decided it, nearest first.
     """
 
     probability: float
@@ -115,29 +115,30 @@ class DebiasedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What a language model gave back, parsed.
+    """A language model's output, parsed.
 
     Attributes:
-        cited: 1-based numbers of the pieces of evidence it says it used.
-        quotes: (piece number, words it says it quotes).
-        verdict_probability: Probability of the verdict "can answer" in [0, 1]; None
-            where the server does not tell.
-        answer: Displayable text; empty if it can't answer.
-        malformed: Whether the output could not be read even after one repair.
+        cited: 1-based numbers of the pieces of evidence that the model says it used.
+        quotes: (piece number, words that the model says it quotes).
+        verdict_probability: Probability of the verdict "can answer" in [0, 1]; None if
+            the server does not report it.
+        answer: Displayable text; empty if the model can't answer.
+        malformed: Whether the output was unreadable even after one repair.
         repaired: Whether it took the one repair.
         log_probability: Mean natural-log probability of the answer's tokens, or None.
-        raw: The output as it came, for the record.
-        short_answer: The words of `answer` that answer the question; empty where the
-            model does not tell them from the rest.
-        tokens: `short_answer` (or else `answer`) as the model's tokens, for showing how
-            sure it was along the way; joined they give the text.
-        least_log_probability: Natural log of the answer's least likely token, or None.
+        raw: The unparsed output, for the record.
+        short_answer: The words of `answer` that answer the question; empty if the model
+            does not single them out.
+        tokens: `short_answer` (or else `answer`) as the model's tokens, for showing its
+            confidence along the way; joined they give the text.
+        least_log_probability: Natural-log probability of the answer's least likely
+            token, or None.
         entropy: Mean entropy in nats of the distributions that the answer's tokens were
             taken from, or None.
-        willingness: What the model gives in [0, 1] to writing an answer as against
-            writing nothing, or None.
-        trace: What was kept of the model's insides; never stored.
-        debiased: The verdict that past ones correct; None where nobody was asked.
+        willingness: Probability in [0, 1] of writing an answer rather than nothing, or
+            None.
+        trace: The activations that were kept; never stored.
+        debiased: The verdict corrected by past ones; None if it was not corrected.
     """
 
     cited: tuple[int, ...] = ()
@@ -163,7 +164,7 @@ class Generation:
 
     @property
     def deciding_verdict(self) -> float | None:
-        """The probability that soft refusal goes by, in [0, 1], if there is one."""
+        """The probability in [0, 1] that soft refusal goes by, if there is one."""
         return self.debiased.probability if self.debiased else self.verdict_probability
 
     @property
@@ -173,16 +174,16 @@ class Generation:
 
 
 class LanguageModel(Protocol):
-    """Writes an answer from evidence alone."""
+    """A model that writes an answer from evidence alone."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells two models (weights, adapter, dtype, server) apart."""
+        """Identifier that differs between models (weights, adapter, dtype, server)."""
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
-        """Return evidence, reasoning, verdict and answer, in that order of thought.
+        """Generate evidence, reasoning, verdict and answer, in that order.
 
-        A model that can't keep what `capture` asks for gives no trace.
+        A model that can't keep what `capture` asks for returns no trace.
 
         Raises:
             LanguageModelUnavailableError: The model's server is down or too slow.
@@ -194,14 +195,14 @@ class Probes(Protocol):
 
     @property
     def fingerprints(self) -> str:
-        """Of all that are active, separated by spaces; "" for none."""
+        """Fingerprints of all active probes, separated by spaces; "" for none."""
 
     def capture(self, *, least_early: float | None) -> Capture:
-        """Return what the language model is to keep.
+        """Return what the language model must keep.
 
         Args:
-            least_early: Early confidence below which the answer ends before it begins;
-                None measures it and ends nothing.
+            least_early: Early confidence below which the answer ends before its first
+                token; None measures it and ends nothing.
         """
 
     def read(
@@ -210,15 +211,15 @@ class Probes(Protocol):
         generation: Generation,
         signals: Mapping[str, float | None],
     ) -> Confidence:
-        """Return how sure the probes are of an answer.
+        """Return the probes' confidence in an answer.
 
-        Activations that the generation carries none of are read in a second pass.
+        Activations that the generation does not carry are read in a second pass.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class NoProbes:
-    """For a language model that no probe was fitted for; `why` is shown as missing."""
+    """The probes of a model that none was fitted for; `why` is reported as missing."""
 
     why: str = "No probe is active for this language model."
 

@@ -1,10 +1,11 @@
-"""The question in a long message: the sentences that ask, and what they need to be understood.
+"""The question in a long message: the sentences that ask, with the context they need.
 
-The verifier was fitted on questions of up to forty tokens and reads no more, so that of a
-polite letter it would see the greeting; and what a letter tells around its question makes
-every entry seem beside it. Of 72 answerable questions to four organisations 51 were shown
-an answer as they stand, and none in a letter of sixty words, read up to its fortieth token
-or whole. Read by the sentences that ask it is 51 again.
+The verifier was trained on questions of up to forty tokens and reads no more, so that
+it would see only the greeting of a polite letter; and what a letter says around its
+question makes every entry seem irrelevant. Of 72 answerable questions to four
+organisations, 51 were shown an answer when asked alone, and none within a letter of
+sixty words, whether read up to its fortieth token or whole. Read by the sentences that
+ask, it is 51 again.
 """
 
 import re
@@ -16,14 +17,14 @@ from kb.text.terms import terms
 from .follow_up import words
 
 MAX_WORDS: Final = 28
-"""A message of so many is read as it stands."""
+"""A message of up to this many words is read as it stands."""
 
-_MIN_CONTENT: Final = 3  # words; a question of fewer needs the sentence before it
+_MIN_CONTENT: Final = 3  # words; with fewer, a question needs the sentence before it
 _NAME_WORDS: Final = 4
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?\u2026])[\"'\u201d)]*\s+|\s*\n\s*")
 _ASKS: Final = re.compile(r"\?[\"'\u201d)!?]*$")
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
-# Where there is no question mark: what stands before the word that asks.
+# Words that may precede the question word if there is no question mark.
 _LEADS: Final = words.words("""
 and so but now also then well please ok or und aber nun bitte
 """)
@@ -36,15 +37,15 @@ _JOINT: Final = re.compile(
     rf"(?=(?:{'|'.join(sorted(words.QUESTION_WORDS | words.AUXILIARIES))})\b)",
     re.IGNORECASE,
 )
-# A question with one of these may speak of the sentence before.
+# A question with one of these words may refer to the sentence before it.
 _REFERS: Final = words.words("it that this these those them they one das dies diese es")
 
 
 def question_in(message: str) -> str:
-    """Return the sentences of a long message that ask; a short one as it is.
+    """Return the sentences of a long message that ask; a short message as it is.
 
-    Those from the end that are `MAX_WORDS` together, and with what says little by itself or
-    refers to something the sentence before it, if that fits too.
+    These are the last ones that fit into `MAX_WORDS`. If they say little by themselves
+    or refer back, the sentence before them is included too, provided that it fits.
     """
     if len(message.split()) <= MAX_WORDS:
         return message
@@ -66,7 +67,7 @@ def question_in(message: str) -> str:
 
 
 def _last_clause(sentence: str) -> str:
-    """Return the end of a sentence that goes on and on: the clauses that ask, or else its last words."""
+    """Return the clause that asks at the end of a long sentence, or its last words."""
     ends = [sentence[at.end() :] for at in _JOINT.finditer(sentence)]
     fitting = (each for each in ends if len(each.split()) <= MAX_WORDS)
     last_words = " ".join(sentence.split()[-MAX_WORDS:])
@@ -74,14 +75,14 @@ def _last_clause(sentence: str) -> str:
 
 
 def _asking(found: Sequence[str]) -> list[int]:
-    """Return the places of the sentences that ask; of a message without one the last."""
+    """Return the indices of the sentences that ask, or of the last if none does."""
     marked = [at for at, each in enumerate(found) if _ASKS.search(each.rstrip())]
     begun = [at for at, each in enumerate(found) if _begins_to_ask(each)]
     return marked or begun or [_before_the_closing(found) - 1]
 
 
 def _before_the_closing(found: Sequence[str]) -> int:
-    """Return how many sentences stand before thanks, regards and a name; 1 at least."""
+    """Return how many sentences precede thanks, regards and a name; at least 1."""
     end = len(found)
     while end > 1:
         last, before = found[end - 1], found[end - 2]

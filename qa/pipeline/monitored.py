@@ -1,14 +1,14 @@
-"""Answering sentence by sentence, looking for evidence when a word is in doubt.
+"""Monitored answering: sentence by sentence, with retrieval when a word is in doubt.
 
-A sentence is kept where every word that says something new is confident or stands in the
-evidence. Otherwise evidence is searched by the question and this very sentence, and it is
-written and watched again, in bounded rounds. One that stays in doubt, or a refusal, is
-never shown: the answer as a whole is refused.
+A sentence is kept if every word that says something new is confident or occurs in the
+evidence. Otherwise evidence is retrieved for the question and this sentence, which is
+then written and monitored again, in a limited number of rounds. A sentence that stays
+in doubt, or that declines, is never shown: the answer as a whole is refused.
 
 References:
     Liu et al., "CtrlA: adaptive retrieval-augmented generation via inherent control"
-    (2024), algorithms 1 to 3. Other than its release, what is written again is watched
-    again, nothing is shown where no segment survived, and the loop ends with the answer.
+    (2024), algorithms 1 to 3. Unlike in its release, a rewritten sentence is monitored
+    again, nothing is shown if no segment survived, and the loop ends with the answer.
 """
 
 from collections.abc import Sequence
@@ -34,18 +34,18 @@ from .retrieve import retrieve
 from .values import Question, Retriever, Segment
 
 MAX_SEGMENTS: Final = 6
-# Of one segment: looking and writing again.
+# Rounds of retrieving and rewriting for one segment.
 MAX_ROUNDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The next segment of an answer, as it was written.
+    """The next segment of an answer, as written.
 
     Attributes:
-        text: A sentence; "" where the answer was complete before.
-        tokens: The model's; joined they give the text.
-        confidences: Of each token, in the unit of the monitor.
+        text: A sentence; "" if the answer was already complete.
+        tokens: The model's tokens; joined they give the text.
+        confidences: One for each token, in the unit of the monitor.
         is_last: Whether the model ended its answer with it.
     """
 
@@ -56,11 +56,11 @@ class Draft:
 
 
 class SegmentWriter(Protocol):
-    """A model that is steered and watched while it writes."""
+    """A model that is steered and monitored while it writes."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells two models, their directions and forms apart."""
+        """Identifier that differs between models, their directions and their forms."""
 
     def write(
         self,
@@ -70,22 +70,22 @@ class SegmentWriter(Protocol):
         *,
         steering: float,
     ) -> Draft:
-        """Write the segment that follows `kept`, by the notes if there are any.
+        """Write the segment that follows `kept`, from the notes if there are any.
 
         Raises:
             LanguageModelUnavailableError: The model is down.
         """
 
     def validation_query(self, question: str, segment: str) -> str:
-        """Write a query that would tell whether the segment is true."""
+        """Write a search query that would show whether the segment is true."""
 
     def rewritten_query(self, question: str, query: str) -> str:
-        """Write a better query for the question than one that found nothing of use."""
+        """Write a better query for the question than one that found nothing useful."""
 
 
 @dataclass(frozen=True, slots=True)
 class Monitored:
-    """What monitored answering came to; if `refused`, the last segment is not shown."""
+    """The result of monitored answering; if `refused`, none of it is shown."""
 
     segments: tuple[Segment, ...]
     refused: Reason | None
@@ -94,12 +94,12 @@ class Monitored:
 
     @property
     def answer(self) -> str:
-        """What may be shown; "" where it was refused."""
+        """The text that may be shown; "" if it was refused."""
         return "" if self.refused else " ".join(s.text for s in self.segments)
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """What its segments were written by, each entry once, in order."""
+        """The evidence that segments were written from, each entry once, in order."""
         found = {p.entry_id: p for s in self.segments for p in s.evidence}
         return tuple(found.values())
 
@@ -109,13 +109,13 @@ class Monitored:
 
     @property
     def weakest(self) -> float | None:
-        """The least confidence of a new word of any segment's first draft."""
+        """The least confidence of a new word in any segment's first draft."""
         values = [s.weakest for s in self.segments if s.weakest is not None]
         return min(values, default=None)
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
-        """What was measured, by name, the deciding one first."""
+        """The measurements by name, the deciding one first."""
         return (
             ("least_token_confidence", self.weakest),
             ("monitored_segments", float(len(self.segments))),
@@ -158,9 +158,10 @@ class _Settling:
         self._queries: dict[str, None] = {}
 
     def settle(self) -> tuple[Segment | None, bool]:
-        """Return the segment and whether the answer is complete with it.
+        """Return the next segment, and whether the answer is complete with it.
 
-        None where the answer was complete before: nothing came, or what was there.
+        The segment is None if the answer was already complete: the model wrote nothing
+        more, or repeated a sentence.
         """
         draft = self._write()
         if self._ends(draft):
@@ -170,7 +171,7 @@ class _Settling:
         rounds = 0
         while (doubt := self._doubt(draft)) and rounds < MAX_ROUNDS:
             queries = self._next_queries(draft)
-            if not queries:  # all were asked already
+            if not queries:  # all have been tried
                 break
             rounds += 1
             if self._look(queries):
@@ -199,7 +200,7 @@ class _Settling:
         )
 
     def _ends(self, draft: Draft) -> bool:
-        """Tell whether the answer was complete before; none is that says nothing yet."""
+        """Return whether the answer was already complete; an empty one never is."""
         return bool(self._kept) and draft.text in {"", *self._kept}
 
     def _new(self, draft: Draft) -> list[Word]:
@@ -212,10 +213,10 @@ class _Settling:
         return unconfident(new, self._policy.min_token_confidence)
 
     def _doubt(self, draft: Draft) -> Reason | None:
-        """Return why a draft may not be shown as it is.
+        """Return why a draft may not be shown as it is, or None.
 
-        An answer that only repeats the question tells nothing by which it could be
-        judged, so that it needs evidence.
+        An answer that only repeats the question gives nothing to judge it by, so it
+        needs evidence.
         """
         if not draft.text or is_refusal(draft.text):
             return Reason.MODEL_DECLINED
@@ -227,7 +228,7 @@ class _Settling:
         return word_keys(f"{p.question} {p.text}" for p in self._evidence)
 
     def _next_queries(self, draft: Draft) -> list[str]:
-        """Return what to look for, and nothing that was looked for already."""
+        """Return the next queries to search for, without those already tried."""
         doubted = [] if is_refusal(draft.text) else self._in_doubt(draft)
         self._triggers |= dict.fromkeys(word.text for word in doubted)
         question, writer = self._question, self._writer
@@ -245,10 +246,10 @@ class _Settling:
         return [query for query in found if query and query not in self._queries]
 
     def _look(self, queries: Sequence[str]) -> bool:
-        """Look for evidence and tell whether there is other than before.
+        """Retrieve evidence and return whether it differs from before.
 
-        The best of each query comes first, then the second best; what earlier ones found
-        stays where there is room.
+        The best piece of each query comes first, then the second best; earlier evidence
+        stays if there is room.
         """
         self._queries |= dict.fromkeys(queries)
         before = self._evidence
@@ -261,7 +262,7 @@ class _Settling:
         return [p.entry_id for p in self._evidence] != [p.entry_id for p in before]
 
     def _found(self, query: str) -> Sequence[Evidence]:
-        """Return the pieces that cover a query, as hard refusal would have it."""
+        """Return the pieces found for a query that hard refusal would pass."""
         found = retrieve(
             Question(query), retriever=self._retriever, policy=self._policy
         )

@@ -1,10 +1,10 @@
-"""Which words of a segment are new and unconfident, and what is asked because of them.
+"""The new and unconfident words of a segment, and the queries that they lead to.
 
 References:
     Liu et al., "CtrlA: adaptive retrieval-augmented generation via inherent control"
-    (2024), sections 3.2.3 and 3.2.4. Of its scaling only the rule for outliers and the
-    threshold can change a decision, so that only these are here; the values themselves
-    are kept as they were measured.
+    (2024), sections 3.2.3 and 3.2.4. Of its scaling, only the rule for outliers and the
+    threshold can change a decision, so only these are implemented; the values
+    themselves are kept as measured.
 """
 
 import re
@@ -29,17 +29,17 @@ from .values import clean_text
 _WORD: Final = re.compile(r"[^\W_]+(?:[.,:'\u2019/&-][^\W_]+)*")
 _POSSESSIVE: Final = re.compile(r"['\u2019]s$")
 _NUMBER: Final = re.compile(r"[\d.,]+")
-# Where something lies and that it is denied carries no name.
+# Words that name nothing, directions and negations included.
 _EMPTY: Final = STOP_WORDS | DISTRIBUTIVES | DIRECTIONS | NEGATIONS | FILLERS
 _OUTLIER_DEVIATIONS: Final = 5.0
-# Of fewer, no deviation can be estimated.
+# With fewer values, the deviation cannot be estimated.
 _MIN_BEFORE: Final = 8
 _MAX_QUERY_LENGTH: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word; `key` is a stem or number, `confidence` None if no token was watched."""
+    """A word; `key` is its stem or number, `confidence` None if no token covers it."""
 
     text: str
     key: str
@@ -49,7 +49,7 @@ class Word:
 
 
 def content_words(text: str) -> list[Word]:
-    """Return the words of a text that can be information: none that every text has."""
+    """Return the words of a text that carry information, unlike those of every text."""
     found = []
     for match in _WORD.finditer(text):
         said = _POSSESSIVE.sub("", match[0])
@@ -71,11 +71,11 @@ def word_keys(texts: Iterable[str]) -> set[str]:
 
 
 def tamed(values: Sequence[float]) -> tuple[float, ...]:
-    """Put the median in the place of outliers, looking at nothing that comes later.
+    """Replace outliers by the median, looking only at earlier values.
 
-    An outlier is more than five standard deviations from the median of what was written
-    before it, of eight at least: a full stop at which the activations jump says nothing
-    about confidence.
+    An outlier is more than five standard deviations from the median of the values
+    before it, of which there must be at least eight: a jump in the activations at a
+    full stop says nothing about confidence.
     """
     kept: list[float] = []
     for value in values:
@@ -98,8 +98,8 @@ def new_words(
     """Return the words that say something new, each with its confidence.
 
     Args:
-        tokens: Its tokens; joined they begin with it.
-        known: Keys of what was said before: by the question, by earlier segments.
+        tokens: The tokens of the text; joined they begin with it.
+        known: Keys of the words in the question and in earlier segments.
     """
     spans: list[tuple[int, int, float]] = []
     at = 0
@@ -120,14 +120,14 @@ def new_words(
 
 
 def unconfident(words: Sequence[Word], threshold: float) -> list[Word]:
-    """Return the words below the threshold; so is one that was not watched, or badly."""
+    """Return the words below the threshold, with those whose confidence is unknown."""
     return [w for w in words if w.confidence is None or not w.confidence >= threshold]
 
 
 def augmented_query(question: str, text: str, doubted: Sequence[Word]) -> str:
-    """Return the question and the segment without words in doubt (CtrlA, equation 3).
+    """Return the question and the segment without doubted words (CtrlA, equation 3).
 
-    A wrong name would draw the search to itself.
+    A wrong name would bias the search towards itself.
     """
     kept, at = [], 0
     for word in sorted(doubted, key=lambda word: word.start):
@@ -139,5 +139,5 @@ def augmented_query(question: str, text: str, doubted: Sequence[Word]) -> str:
 
 
 def bounded(query: str) -> str:
-    """Return a query on one line and no longer than any search takes."""
+    """Return a query on one line, cut to the longest that a search accepts."""
     return clean_text(query)[:_MAX_QUERY_LENGTH].strip()

@@ -1,29 +1,29 @@
-"""Every threshold and switch of one answer."""
+"""The policy of an answer: every threshold and switch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-# So many times the pieces that are kept are scored by a reranker, as in the CBDR paper,
-# or by the verifier.
+# A reranker, as in the CBDR paper, or the verifier scores this many candidates for each
+# piece that is kept.
 CANDIDATES_A_PIECE = 3
 
-# The maximum distance of a new knowledge base where a verifier reads what passes it. Of
-# 3,000 questions about sixteen invented organisations whose answer is known the nearest
-# entry lies at 0.70 to 1.15 (5 to 95 %; 98 % below 1.19), and of another organisation's
-# questions half are at 1.17 and above: a distance that has the last word must be narrower.
-# Of 670 questions to ten desks in people's own words six more were answered with 1.25 than
-# with 1.2, all rightly, and no more of 400 others.
+# The maximum distance of a new knowledge base if a verifier reads what passes it. For
+# 3,000 questions about sixteen invented organisations with known answers, the nearest
+# entry is at 0.70 to 1.15 (5th to 95th percentile; 98 % below 1.19); for questions to
+# another organisation, half are at 1.17 and above, so a distance that decides alone
+# must be smaller. Of 670 questions to ten help desks in people's own words, 1.25
+# answered six more than 1.2, all of them rightly, and no more of 400 unanswerable ones.
 ALPHA_WITH_VERIFIER = 1.25
 
 
 class Scope(StrEnum):
     """What may be answered from.
 
-    KNOWLEDGE_BASE: nothing but evidence.
-    ADAPTIVE: where nothing covers the question, the language model's own knowledge too,
-        labelled as unsourced.
+    KNOWLEDGE_BASE: evidence only.
+    ADAPTIVE: where no entry covers the question, also the language model's own
+        knowledge, labelled as unsourced.
     """
 
     KNOWLEDGE_BASE = "knowledge_base"
@@ -31,14 +31,14 @@ class Scope(StrEnum):
 
 
 class RetrievalTiming(StrEnum):
-    """When evidence is looked for; all but ALWAYS need the adaptive scope.
+    """When evidence is retrieved; all but ALWAYS need the adaptive scope.
 
     ALWAYS: for every question.
-    BOUNDARY: where a probe of the question's activations doubts that the model knows
-        (CBDR).
-    HISTORY: where past questions like it say that the model does not know (DH-ICL).
-    LOG_PROBABILITY: where the model's own draft is unlikely to it.
-    MONITORED: while it writes, at words that it is not confident of (CtrlA).
+    BOUNDARY: if a probe on the question's activations doubts that the model knows the
+        answer (CBDR).
+    HISTORY: if similar past questions suggest that the model does not know it (DH-ICL).
+    LOG_PROBABILITY: if the model's own draft has a low probability.
+    MONITORED: while the model writes, at words that it is not confident of (CtrlA).
     """
 
     ALWAYS = "always"
@@ -64,7 +64,10 @@ class Section(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What models, forms, REST and tables say of a field; `limits` include both ends."""
+    """Description of a policy field for models, forms, REST and tables.
+
+    `limits` include both ends.
+    """
 
     section: Section
     label: str
@@ -74,7 +77,7 @@ class Declared:
 
     @property
     def described(self) -> str:
-        """What it does, with the paper's symbol."""
+        """The help text, with the paper's symbol."""
         symbol = f"In the paper: {self.symbol}." if self.symbol else ""
         return f"{self.help} {symbol}".strip()
 
@@ -99,7 +102,7 @@ _DISTANCE, _SHARE, _FLOOR = (0.0, 2.0), (0.0, 1.0), (0.01, 1.0)
 class Policy:
     """Every threshold and switch of one answer; versioned and stored with it.
 
-    A gate that is switched off is measured and stored all the same (shadow). Without any
+    A gate that is switched off is still measured and stored (shadow). Without any
     evidence there is nothing to answer from, whatever is switched off.
     """
 
@@ -109,13 +112,14 @@ class Policy:
         True, Section.HARD_REFUSAL, "hard refusal",
         "Refuse by distance. Off: measured and stored, not enforced (shadow).",
     )  # fmt: skip
-    # The defaults were chosen on the bundled models and the demonstration questions as a
-    # whole: what the knowledge base answers lies at ratios from 0 to 0.84, what it only
-    # touches from 0.91 (one at 0.85), what it knows nothing of from 1.24; the same
-    # question in other words lies below 0.2, and other questions' words must agree too.
-    # Of 52 verdicts behind that alpha, those on right answers are at 0.63 and above (one
-    # at 0.41), the others at 0.49 and below (one at 0.92). That is how they were found,
-    # not how well they generalise: labelled answers of one's own calibrate better ones.
+    # The defaults were chosen on the bundled models and the demonstration questions as
+    # a whole: questions that the knowledge base answers have ratios from 0 to 0.84,
+    # those that it only touches on from 0.91 (one 0.85), those that it knows nothing
+    # about from 1.24; the same question in other words is below 0.2, where the words
+    # must agree too. Of 52 verdicts past that alpha, those on right answers are at 0.63
+    # and above (one at 0.41), the others at 0.49 and below (one at 0.92). This is how
+    # they were found, not how well they generalise: calibrating on one's own labelled
+    # answers does better.
     alpha: float = _field(
         0.85, Section.HARD_REFUSAL, "maximum distance",
         "Refused unless the smallest distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
@@ -143,25 +147,26 @@ class Policy:
         True, Section.ENTRY, "verification",
         "Judge by the verifier whether an entry answers the question, and show a verified one that does as the answer. Off: measured only.",
     )  # fmt: skip
-    # On knowledge that no fit saw, a third to a half of its questions without an answer: at
-    # 0.8 of people's questions to an FAQ 20 in 100 that have an answer are refused, 1 in 34
-    # without is answered and 1 in 20 of all shown is wrong; of those to 22 desks' documents
-    # and tables 1 in 20. What 0.75 shows beyond that was wrong in 10 of 28. A knowledge
-    # base's own questions choose a better one.
+    # On knowledge held out of training, with a third to a half of its questions without
+    # an answer: at 0.8, of people's questions to an FAQ 20 in 100 that have an answer
+    # are refused, 1 in 34 without one is answered and 1 in 20 of all answers shown is
+    # wrong; at 22 help desks with documents and tables also 1 in 20. Of what 0.75 shows
+    # beyond that, 10 in 28 were wrong. A knowledge base's own questions find a better
+    # value.
     min_entry_answer: float = _field(
         0.8, Section.ENTRY, "minimum probability of an entry's own answer",
         "Minimum probability, by the verifier, at which a verified entry, or two that are nearly as likely, are the answer, shown whole; above 1 none is.",
         limits=(0.0, 1.01),
     )  # fmt: skip
-    # A model that copies words of one entry can't know better than the verifier. One that
-    # writes may be asked sooner.
+    # A model that copies words from one entry can't know better than the verifier. One
+    # that writes may be asked at a lower value.
     min_answerability: float = _field(
         0.8, Section.ENTRY, "minimum answerability",
         "Minimum probability, by the verifier, that any entry answers the question; below it the language model is not asked. 0 lets all pass.",
         limits=_SHARE,
     )  # fmt: skip
-    # Nobody stands behind what is not verified: what is hand-written gets a confidence of
-    # 0.8 without anybody having read it. A policy has to say that such entries may answer.
+    # Nobody vouches for unverified entries: one written by hand gets a confidence of
+    # 0.8 without anybody having read it. A policy must admit such entries explicitly.
     unverified_floor: float = _field(
         1.0, Section.HARD_REFUSAL, "minimum confidence of unverified evidence",
         "Minimum confidence of unverified evidence; 1 admits verified evidence only.",
@@ -276,7 +281,7 @@ class Policy:
         False, Section.ACTIVATION, "test cases must pass",
         "While it is active, or to activate it, every saved test case of the knowledge base must pass. Off: a stated reason is enough.",
     )  # fmt: skip
-    # Fingerprints, several separated by spaces: what the thresholds were set for.
+    # Fingerprints that the thresholds were set for, several separated by spaces.
     calibrated_embedder: str = _field(
         "", Section.RECORD, "set for the embedding model"
     )  # fmt: skip
@@ -286,13 +291,14 @@ class Policy:
     calibrated_retrieval: str = _field(
         "", Section.RECORD, "set for the search method"
     )  # fmt: skip
-    # Such sets of several language models are separated by "|".
+    # Likewise, with "|" between the sets of several language models.
     calibrated_probes: str = _field("", Section.RECORD, "set for the probes")
     calibrated_own_knowledge: str = _field(
         "", Section.RECORD, "set for the closed-book model"
     )  # fmt: skip
     is_calibrated: bool = _field(False, Section.RECORD, "from labelled answers")
-    # Whether own questions chose the thresholds, which no version says of itself.
+    # Whether the base's own questions chose the thresholds; not recorded in the
+    # version.
     is_self_calibrated: bool = False
 
     @property
@@ -302,23 +308,23 @@ class Policy:
 
     @property
     def min_enriched(self) -> float | None:
-        """Least confidence of unreviewed evidence; None where none of it may answer."""
+        """Least confidence of unreviewed evidence; None if none of it may be used."""
         return self.enriched_floor if self.answer_from_enriched else None
 
     @property
     def least_early(self) -> float | None:
-        """The early confidence below which no answer is written; None for no such one."""
+        """Early confidence below which no answer is written; None if not enforced."""
         is_enforced = self.abstention and self.min_early_confidence > 0
         return self.min_early_confidence if is_enforced else None
 
 
-# By field, in the order of showing.
+# Declarations by field name, in the order of display.
 DECLARED: Mapping[str, Declared] = {
     each.name: each.metadata["declared"]
     for each in fields(Policy)
     if "declared" in each.metadata
 }
-# What a person sets; the rest says what thresholds were set for.
+# The fields that a person sets; the others record what the thresholds were set for.
 CHOSEN = tuple(
     name for name, each in DECLARED.items() if each.section is not Section.RECORD
 )

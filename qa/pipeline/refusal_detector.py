@@ -1,9 +1,9 @@
-"""Tell a refusal in prose from an answer that talks about refusing or not knowing.
+"""Detection of refusals in prose, as opposed to answers that mention refusing.
 
-Rules, not a model. A refusal speaks of its speaker's own knowledge ("I don't know") or
-of the material the speaker was given ("the context does not say"). A fact about the
-world may use the same words ("the Unknown Soldier", "we cannot refund a cash advance",
-"if the evidence is insufficient, the dispute is closed").
+Rules, not a model. A refusal is about its speaker's own knowledge ("I don't know") or
+about the material that the speaker was given ("the context does not say"). A fact about
+the world may use the same words ("the Unknown Soldier", "we cannot refund a cash
+advance", "if the evidence is insufficient, the dispute is closed").
 """
 
 import re
@@ -35,8 +35,8 @@ _SAY = r"(?:say|state|mention|contain|specify|cover|provide|include|tell|answer|
 _SAID = r"(?:mentioned|specified|stated|provided|given|found|covered|included|contained|answered|available|addressed|described|discussed|present)"
 
 _BY_THE_SPEAKER = (
-    # "I" is only ever the one who answers; "we" may be the organisation, whose own
-    # limits ("we cannot refund") are facts.
+    # "I" is always the one who answers; "we" may be the organisation, whose own limits
+    # ("we cannot refund") are facts.
     rf"\bi\s*{_CANNOT}\s+{_FILL}(?:answer|say|tell|help|assist|provide|find|determine|confirm|verify|respond|comment|comply|locate|give|be\s+(?:sure|certain)|see)\b",
     rf"\bi\s+{_FILL}{_DO_NOT}\s+{_FILL}(?:know|have|see|find|recall|understand)\b",
     r"\bi\s*(?:am|'m)\s+(?:really\s+|just\s+)?(?:not\s+(?:sure|certain|aware|familiar)|unsure|uncertain)\b",
@@ -65,7 +65,7 @@ _ABOUT_THE_MATERIAL = (
     rf"\bthere(?:'s|\s+is|\s+are)\s+{_NO}\s+(?:\w+\s+)?{_FACTS}\s*(?:(?:about|on|regarding|concerning|in\s+the|to\s+(?:answer|determine)|available|provided|given|here)\b|[.!]*$)",
     r"\b(?:cannot|can't|can\s+not|could\s+not|couldn't)\s+be\s+(?:answered|determined|derived|inferred)\b",
     rf"\bnot\s+enough\s+{_FACTS}\s+(?:to\s+(?:answer|say|determine|tell)|is\s+(?:given|available|provided))\b",
-    # Delivery notes may well "not contain" something: only those at hand are meant.
+    # Delivery notes may well "not contain" something: only the notes shown are meant.
     rf"^(?:the|these|my)\s+(?:notes|search\s+results)\s+(?:{_DO_NOT})\s+{_FILL}{_SAY}\b",
     rf"\bthe\s+(?:{_GIVEN}\s+)?(?:notes|text|search\s+results|{_MATERIAL})\s+(?:give|gives|provide|provides|contain|contains|hold|holds)\s+no\s+(?:\w+\s+)?{_FACTS}\b",
     r"\b(?:more|additional|further)\s+(?:information|context|details?|data)\s+(?:is|are|would\s+be)\s+(?:needed|required|necessary)(?:\s+to\s+(?:answer|say|tell|determine)\b|[\s.!]*$)",
@@ -75,7 +75,7 @@ _ABOUT_THE_MATERIAL = (
     r"\b(?:dazu|darüber|hierzu|hierüber)\s+(?:liegen|liegt|gibt|steht)\s+(?:\w+\s+){0,3}(?:keine?n?|nichts)\b",
     r"\b(?:die|diese|ihre)\s+frage\s+(?:kann|konnte|lässt\s+sich)\b.{0,50}\bnicht\b",
 )
-# The whole sentence, but for an apology before it.
+# The whole sentence, except for an apology before it.
 _BARE = (
     r"(?:unknown|unanswerable|not\s+answerable|dunno|no\s+(?:answer|idea|information)(?:\s+(?:is\s+)?(?:available|given|provided|found))?)",
     r"(?:(?:cannot|can't|can\s+not|unable\s+to)\s+(?:answer|say|tell|help|determine)(?:\s+(?:this|that|it|the\s+question))?)",
@@ -100,17 +100,17 @@ _BARE_REFUSAL = (
 
 
 def is_refusal(text: str) -> bool:
-    """Tell whether any sentence of `text` refuses to answer, in English or German.
+    """Return whether any sentence of `text` refuses to answer, in English or German.
 
     A partial answer ("the fee is 30 euro, I don't know since when") counts as a
-    refusal; words inside quotation marks are somebody else's and do not.
+    refusal; words inside quotation marks are someone else's and do not count.
     """
     return any(_refuses(sentence) for sentence in sentences(text))
 
 
 @cache
 def compiled_patterns() -> tuple[re.Pattern[str], ...]:
-    """Compile them when first needed: a tenth of a second that most processes need not pay."""
+    """Compile the patterns on first use: it takes 0.1 s, which most processes save."""
     return tuple(map(re.compile, (_SPEAKER, _BARE_REFUSAL, _MATERIAL_SAYS_NOT)))
 
 

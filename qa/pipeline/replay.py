@@ -1,8 +1,8 @@
-"""What a policy would make of signals that were measured before: the gates, replayed.
+"""Replay of the gates: what a policy would decide on signals that were measured before.
 
 Thresholds can be compared on logged answers without asking any model. Only what was
-measured can be judged: where a gate was enforced and refused, nothing behind it is known.
-The same steps decide one question's numbers and columns of many.
+measured can be judged: if an enforced gate refused, nothing after it is known. The same
+steps decide the numbers of one question and the columns of many.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ RATIO = "distance_over_confidence"
 RATIOS = ("verified_ratio", "unverified_ratio")
 EVIDENCE = (*RATIOS, RATIO)
 _ANSWERABLE, _OWN = "answerability", "entry_answers"
-# Measured of an answer that was watched while it was written, and of no other.
+# Measured for monitored answers only.
 _WATCHED = "least_token_confidence"
 
 
@@ -39,23 +39,23 @@ class Played(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The outcome; `gate` is set exactly where it is a refusal."""
+    """The outcome of a replay; `gate` is set if and only if it is a refusal."""
 
     outcome: Played
     gate: Gate | None = None
 
 
 def replay(signals: Signals, policy: Policy) -> Replay:
-    """Decide by stored signals, as the gates would with this policy's thresholds.
+    """Decide by stored signals as the gates would with this policy's thresholds.
 
-    Staleness is not replayed. An answer that its early confidence would end is refused
-    before the verdict on it, as by a language model that can be stopped.
+    Staleness is not replayed. An answer with too low an early confidence is refused
+    before its verdict is judged, as with a language model that can be stopped.
 
     Args:
-        signals: By name, as `flat` returns them.
+        signals: Values by name, as `flat` returns them.
     """
     if not signals.keys() & set(RATIOS) and RATIO in signals:
-        # Stored before the two were distinguished.
+        # Stored before verified and unverified evidence had ratios of their own.
         signals = {**signals, RATIOS[0]: signals[RATIO]}
     for step in steps(Values(signals), policy):
         if step.ends:
@@ -65,7 +65,7 @@ def replay(signals: Signals, policy: Policy) -> Replay:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Which questions end here, and as what; `gate` is set exactly where refused."""
+    """The questions that end here, and how; `gate` is set if and only if refused."""
 
     outcome: Played
     gate: Gate | None
@@ -73,16 +73,19 @@ class Step:
 
 
 def steps(measured: Measured, policy: Policy) -> Iterator[Step]:
-    """Yield in order what ends a question; the first counts, what nothing ends is answered."""
+    """Yield the steps in order, of which the first to end a question decides it.
+
+    A question that no step ends is answered.
+    """
     asks_itself = policy.scope == Scope.ADAPTIVE
-    # What was watched while it was written can't be replayed.
+    # Monitored answers can't be replayed.
     yield Step(Played.UNKNOWN, None, measured.is_asked(_WATCHED))
     if asks_itself and policy.own_knowledge_first:
         yield from _by_self_knowledge(True, measured, policy)
     yield Step(Played.UNKNOWN, None, _was_never_looked_for(measured))
     hard = passes_hard_gate(measured, policy) ^ True
     if asks_itself and not policy.own_knowledge_first:
-        # What was found later is not what hard refusal would have looked at.
+        # What was stored after passing is not what hard refusal would have looked at.
         read = is_measured(measured, _ANSWERABLE)
         yield Step(Played.UNKNOWN, None, hard & read)
         yield from _uncovered(Gate.HARD_REFUSAL, hard, measured, policy)
@@ -94,7 +97,7 @@ def steps(measured: Measured, policy: Policy) -> Iterator[Step]:
 
 
 def passes_hard_gate(measured: Measured, policy: Policy) -> Mask:
-    """Tell whether there is evidence, and any of it is near enough."""
+    """Return whether there is evidence and any of it is near enough."""
     found = covered = False
     for name in EVIDENCE:
         found = found | is_measured(measured, name)
@@ -106,14 +109,14 @@ def passes_hard_gate(measured: Measured, policy: Policy) -> Mask:
 def steps_behind_hard_gate(
     measured: Measured, policy: Policy
 ) -> Iterator[tuple[Gate | None, Mask]]:
-    """Yield in order which gate ends a question; None where nothing more is known.
+    """Yield in order each gate with the questions that it ends; None if unknown.
 
-    The first that ends it counts. What nothing ends is answered.
+    The first to end a question decides it. A question that nothing ends is answered.
     """
     unread = is_measured(measured, "readable") ^ True
     verbatim = unread & _is_verbatim(measured, policy)
-    # Beside an entry's own answer nothing was written, and of what was written it is not
-    # known whether the entry's own would have been right.
+    # If an entry was the answer, no draft was written; if a draft was written, it is
+    # not known whether the entry would have been right.
     own = (verbatim ^ True) & _answers_itself(measured, policy)
     yield Gate.ENTRY, (verbatim ^ True) & _is_unanswered(measured, policy)
     yield None, own & (unread ^ True)
@@ -135,12 +138,12 @@ def is_measured(measured: Measured, name: str) -> Mask:
 
 
 def ends_early(signals: Signals, policy: Policy) -> bool:
-    """Tell whether the answer ends before it begins, for too little early confidence."""
+    """Return whether too low an early confidence ends the answer before it begins."""
     return bool(SIGNALS[EARLY].is_low(EARLY, Values(signals), policy))
 
 
 def flat(signals: object) -> dict[str, float | None]:
-    """Return the values by name of a stored list of signals."""
+    """Return a stored list of signals as values by name."""
     rows = signals if isinstance(signals, list) else []
     return {str(row["name"]): row["value"] for row in rows}
 
@@ -153,9 +156,9 @@ def _fails(gate: Gate, measured: Measured, policy: Policy) -> Mask:
 
 
 def _is_verbatim(measured: Measured, policy: Policy) -> Mask:
-    """Tell what a verified entry answers word for word, and hard refusal lets pass."""
+    """Return which questions a verified entry within alpha answers word for word."""
     ratio = measured.value(QUESTION_RATIO)
-    # Where none is stored, the distance is the ratio.
+    # If no ratio is stored, it equals the distance.
     is_near = (ratio < policy.alpha) | (
         (ratio != ratio) & (measured.value("question_distance") < policy.alpha)
     )
@@ -168,7 +171,7 @@ def _is_unanswered(measured: Measured, policy: Policy) -> Mask:
 
 
 def _answers_itself(measured: Measured, policy: Policy) -> Mask:
-    """Tell what a verified entry answers by itself."""
+    """Return which questions a verified entry answers by itself."""
     row = SIGNALS[_OWN]
     fails = row.fails(_OWN, measured, policy) | _is_unanswered(measured, policy)
     return (fails ^ True) if row.is_enforced(policy) else False
@@ -177,9 +180,9 @@ def _answers_itself(measured: Measured, policy: Policy) -> Mask:
 def _by_self_knowledge(
     is_tried: Mask, measured: Measured, policy: Policy
 ) -> Iterator[Step]:
-    """Yield what the model answers by itself, of what it is asked.
+    """Yield which of the questions tried the model answers from its own knowledge.
 
-    A known probability is held against a threshold of its own timing alone.
+    A known probability is compared only with a threshold for the same retrieval timing.
     """
     timing = SIGNAL_BY_TIMING.get(RetrievalTiming(policy.retrieval_timing))
     was_asked = measured.is_asked(timing) if timing else False
@@ -194,7 +197,7 @@ def _by_self_knowledge(
 def _uncovered(
     gate: Gate, refused: Mask, measured: Measured, policy: Policy
 ) -> Iterator[Step]:
-    """Yield what the model answers by itself of what a gate refuses, if no entry covers it."""
+    """Yield what the model answers of the questions a gate refused as uncovered."""
     was_told = measured.is_asked(NEAREST_OBSTACLE)
     yield Step(Played.UNKNOWN, None, refused & (was_told ^ True))
     is_kept = measured.value(NEAREST_OBSTACLE) < obstacle_limit(gate, policy)
@@ -202,7 +205,7 @@ def _uncovered(
 
 
 def _was_never_looked_for(measured: Measured) -> Mask:
-    """Tell what was answered before anything was looked for."""
+    """Return which questions were answered before any search."""
     was_looked_for: Mask = False
     for name in EVIDENCE:
         was_looked_for = was_looked_for | measured.is_asked(name)

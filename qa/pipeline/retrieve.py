@@ -14,9 +14,9 @@ _EXACT = "exact"
 
 
 def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Retrieval:
-    """Return the first look, or a deeper one where the first would end in a refusal.
+    """Return the first search, or a deeper one if the first would end in a refusal.
 
-    An index that gave up early must never look like missing knowledge. A first look
+    An index that gave up early must never look like missing knowledge. A first search
     that compared every visible entry can't have missed one and is not repeated.
     """
     first = retriever.look(question.text, top_k=policy.candidates, deep=False)
@@ -34,18 +34,19 @@ def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Ret
 def first_pieces(
     found: Retrieval, policy: Policy, matches: Sequence[Evidence] = ()
 ) -> Retrieval:
-    """Return the first `policy.top_k` pieces, of which one covers the question if any does."""
+    """Return the retrieval with only the pieces that `keep` keeps."""
     return replace(found, evidence=tuple(keep(found.evidence, policy, matches)))
 
 
 def keep(
     ranked: Sequence[Evidence], policy: Policy, matches: Sequence[Evidence] = ()
 ) -> list[Evidence]:
-    """Return the first `policy.top_k`.
+    """Return the first `policy.top_k` pieces.
 
-    Always among them, last if need be, are the entries that answer by themselves, or one
-    that passed hard refusal: a verified one if any did, so that no number of unverified
-    ones keeps it out. Where none did, the one that came nearest to it is.
+    They always include, last if need be, the entries that are the answer, or else a
+    piece that passes hard refusal: a verified one if there is any, so that unverified
+    ones can't crowd it out. If none passes, the piece that came nearest to passing is
+    included.
     """
     kept = list(ranked[: policy.top_k])
     if matches:
@@ -60,14 +61,14 @@ def keep(
 
 
 class Reranker(Protocol):
-    """Scores texts by how much they help to answer a question."""
+    """A model that scores texts by how much they help to answer a question."""
 
     @property
     def fingerprint(self) -> str:
-        """What tells two rerankers apart."""
+        """Identifier that differs between any two rerankers."""
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return a score for each text, the higher the better; all in one batch."""
+        """Return a score for each text, higher is better, in one batch."""
 
 
 def rerank(
@@ -77,7 +78,7 @@ def rerank(
     reranker: Callable[[], Reranker | None] | None,
     policy: Policy,
 ) -> tuple[Retrieval, str]:
-    """Return the best `policy.top_k` pieces, best first; equal ones keep their order.
+    """Keep the best `policy.top_k` pieces, best first; equal ones keep their order.
 
     Returns what is kept, and the reranker's fingerprint, "" without one.
     """

@@ -1,4 +1,4 @@
-"""How a signal is held against a policy: of one question, or of many as columns."""
+"""Rules that compare a signal with a policy, for one question or columns of many."""
 
 import operator
 from collections.abc import Callable, Mapping
@@ -11,7 +11,8 @@ from .policy import Policy
 if TYPE_CHECKING:
     from .gates import Gate, Reason
 
-# Of one question a float and a bool, of many a column of each: operators read the same.
+# For one question a float and a bool, for many a column of each: operators treat them
+# alike.
 Number: TypeAlias = Any
 Mask: TypeAlias = Any
 
@@ -23,14 +24,14 @@ class Kind(Enum):
 
 
 class Trust(Enum):
-    """Which values of a signal speak for an answer."""
+    """Whether low or high values of a signal speak for an answer."""
 
     LOW = "low"
     HIGH = "high"
 
 
 class Comparison(Enum):
-    """How a value is held against a threshold, of numbers and of columns alike."""
+    """How a value is compared with a threshold, for numbers and columns alike."""
 
     BELOW = "below"
     AT_MOST = "at most"
@@ -38,7 +39,7 @@ class Comparison(Enum):
     IS = "exactly"
 
     def holds(self, value: Number, threshold: float) -> Mask:
-        """Tell whether a value, or each of a column, lets the question pass."""
+        """Return whether a value, or each value of a column, lets the question pass."""
         held: Callable[[Number, float], Mask] = {
             Comparison.BELOW: operator.lt,
             Comparison.AT_MOST: operator.le,
@@ -49,10 +50,10 @@ class Comparison(Enum):
 
 
 class Missing(Enum):
-    """What it means that a signal has no value.
+    """What a missing value means.
 
-    NO_PROBE: refused unless the policy answers without a probe. Where no probe was asked
-    at all, nothing is known; and a threshold of 0 asks for none.
+    NO_PROBE: refused unless the policy allows answers without a probe. If no probe was
+    asked at all, nothing is known; a threshold of 0 requires no probe.
     """
 
     PASSES = "passes"
@@ -61,31 +62,30 @@ class Missing(Enum):
 
 
 class Measured(Protocol):
-    """Signals that were measured, of one question or as columns; NaN where there is none."""
+    """Measured signals of one question, or columns of many; NaN for a missing value."""
 
     def value(self, name: str) -> Number:
         """Return a float, or float64 of shape (questions,)."""
 
     def is_asked(self, name: str) -> Mask:
-        """Tell whether it was measured, also if the result is that it is unknown."""
+        """Return whether it was measured, even if the result is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignalRow:
-    """One signal: how it is read, and what it is held against, if anything.
+    """One signal, and how it is compared with the policy, if at all.
 
     Attributes:
-        comparison: How it is held; None where it is recorded alone.
-        threshold: The policy's field that it is held against, and `limit` where that is
-            no field.
-        cap: A field of the policy that the threshold can't exceed.
-        switch: The policy's field that enforces it, or else leaves it in shadow; "" is
+        comparison: How it is compared; None if it is only recorded.
+        threshold: The policy field that it is compared with; without one, `limit`.
+        cap: A policy field that the threshold can't exceed.
+        switch: The policy field that enforces it or leaves it in shadow; "" if it is
             always enforced.
-        reason: Why a question is refused where it does not hold.
-        unless: A signal beside which this one decides nothing.
-        is_shown: Whether the stored signal itself says that it was held.
-        trust: Which values speak for an answer; None where it ranks none.
-        limits: What the threshold may be, both ends included.
+        reason: Why a question is refused if the comparison fails.
+        unless: A signal in whose presence this one decides nothing.
+        is_shown: Whether the stored signal itself has the threshold and the result.
+        trust: Which values speak for an answer; None if it does not rank answers.
+        limits: The range of the threshold, both ends included.
     """
 
     gate: "Gate"
@@ -104,16 +104,16 @@ class SignalRow:
     limits: tuple[float, float] = (0.0, 1.0)
 
     def oriented(self, value: float) -> float:
-        """Return the value so that higher is always better."""
+        """Return the value such that higher is always better."""
         return value if self.trust is Trust.HIGH else -value
 
     @property
     def rule(self) -> str:
-        """The comparison in words; a yes or no needs none."""
+        """The comparison in words; "" for a yes or no, and without a comparison."""
         return "" if self.comparison in (None, Comparison.IS) else self.comparison.value
 
     def in_words(self, value: float, limit: float) -> str:
-        """Say where a number is beside its limit: "above the limit of"."""
+        """Describe where a number is relative to its limit: "above the limit of"."""
         name = "minimum" if self.comparison is Comparison.AT_LEAST else "limit"
         where = "at" if value == limit else "above" if value > limit else "below"
         if self.comparison is Comparison.AT_MOST and value <= limit:
@@ -121,31 +121,31 @@ class SignalRow:
         return f"{where} the {name} of"
 
     def meets(self, value: float | None, limit: float | None) -> bool | None:
-        """Hold a stored value against a stored limit; None where either is missing."""
+        """Compare a stored value with a stored limit; None if either is missing."""
         if value is None or limit is None or self.comparison is None:
             return None
         return bool(self.comparison.holds(value, limit))
 
     def limit_in(self, policy: Policy) -> float | None:
-        """Return what a policy holds the signal against."""
+        """Return the policy's limit for the signal."""
         if not self.threshold:
             return self.limit
         limit = float(getattr(policy, self.threshold))
         return min(limit, float(getattr(policy, self.cap))) if self.cap else limit
 
     def is_held(self, policy: Policy) -> bool:
-        """Tell whether a policy holds it against anything, if only in shadow."""
+        """Return whether a policy sets a limit for the signal, if only in shadow."""
         if self.comparison is None:
             return False
         return self.missing is not Missing.NO_PROBE or bool(self.limit_in(policy))
 
     def is_enforced(self, policy: Policy) -> bool:
-        """Tell whether a question may be refused by it."""
+        """Return whether the signal can refuse a question under this policy."""
         is_on = not self.switch or bool(getattr(policy, self.switch))
         return is_on and self.is_held(policy)
 
     def is_low(self, name: str, measured: Measured, policy: Policy) -> Mask:
-        """Tell where it was measured and does not hold, of numbers and columns alike."""
+        """Return where it was measured and fails, for numbers and columns alike."""
         limit = self.limit_in(policy)
         if self.comparison is None or limit is None or not self.is_enforced(policy):
             return False
@@ -154,7 +154,7 @@ class SignalRow:
         return is_low & _is_missing(measured, self.unless) if self.unless else is_low
 
     def is_lacking(self, name: str, measured: Measured, policy: Policy) -> Mask:
-        """Tell where it has no value and has to have one."""
+        """Return where a required value is missing."""
         if self.missing is Missing.PASSES or not self.is_enforced(policy):
             return False
         is_lacking = _is_missing(measured, name)
@@ -174,7 +174,7 @@ class SignalRow:
         )
 
     def is_unknown(self, name: str, measured: Measured, policy: Policy) -> Mask:
-        """Tell where it would be held and nobody measured it."""
+        """Return where the signal would be enforced but was never measured."""
         if self.missing is not Missing.NO_PROBE or not self.is_enforced(policy):
             return False
         return measured.is_asked(name) ^ True

@@ -1,4 +1,4 @@
-"""Whether the language model knows the answer without searching: the protocols and the stage."""
+"""Whether the language model knows the answer by itself: protocols and stage."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,22 +13,22 @@ from .values import Boundary, Question
 
 
 class KnowledgeEstimate(Protocol):
-    """A question that the model has read by itself, before any answer token."""
+    """A question that the model has read without evidence, before any answer token."""
 
     @property
     def known_probability(self) -> float | None:
-        """How sure it is in [0, 1] that the model knows; None where that is unknown."""
+        """Probability in [0, 1] that the model knows the answer; None if unknown."""
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
-        """What was measured, by name, the deciding one first."""
+        """The measurements by name, the deciding one first."""
 
     @property
     def examples(self) -> tuple[str, ...]:
-        """Ids of the past questions that it was decided by, nearest first."""
+        """Ids of the past questions that decided it, nearest first."""
 
     def answer(self) -> Generation:
-        """Write the answer, going on from what was read.
+        """Write the answer, continuing from the question as read.
 
         Raises:
             LanguageModelUnavailableError: The model is down.
@@ -40,35 +40,35 @@ class SelfKnowledge(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """What tells two models and ways of asking them apart."""
+        """Identifier that differs between models and between ways of asking them."""
 
     def consider(self, question: Question) -> KnowledgeEstimate:
-        """Read the question, in one pass over it.
+        """Read the question in one pass.
 
         Raises:
             LanguageModelUnavailableError: The model is down.
         """
 
 
-# What the known_probability is stored under, whatever measured it.
+# The name under which the known probability is stored, whatever measured it.
 KNOWN_PROBABILITY = "own_sureness"
-# By which signal the known_probability of a timing is known from another's.
+# The signal that shows which timing a stored known probability belongs to.
 SIGNAL_BY_TIMING: Mapping[RetrievalTiming, str] = {
     RetrievalTiming.BOUNDARY: "boundary_confidence",
     RetrievalTiming.HISTORY: "history_known",
     RetrievalTiming.LOG_PROBABILITY: "own_log_probability",
 }
-# Whether what it wrote by itself was an answer; not there where it wrote nothing.
+# Whether the model's own draft was an answer; not stored if it wrote none.
 HAS_DRAFT = "own_answer_stands"
 
 
 def consider(
     question: Question, *, own: SelfKnowledge, policy: Policy
 ) -> tuple[KnowledgeEstimate, Boundary]:
-    """Let the model read the question by itself, and decide whether it knows.
+    """Let the model read the question without evidence, and decide whether it knows.
 
-    What can't be measured is not known, nor what is measured by anything but what
-    `min_known` was set for.
+    It does not know if nothing could be measured, or if `min_known` was set for another
+    way of asking.
     """
     considered = own.consider(question)
     holds = holds_for(own.fingerprint, policy)
@@ -82,9 +82,9 @@ def consider(
 def recall(
     considered: KnowledgeEstimate, boundary: Boundary, *, policy: Policy
 ) -> tuple[Generation | None, Boundary]:
-    """Let the model answer by itself, where it knows.
+    """Let the model answer without evidence if it knows.
 
-    A draft that says nothing, or that it does not know, is none: evidence is looked for.
+    A draft that is empty, or that says it does not know, is discarded.
     """
     if not boundary.is_known:
         return None, boundary

@@ -1,4 +1,4 @@
-"""Stages 5 to 7: generate from the evidence, verify the citations, refuse (soft refusal)."""
+"""Stages 5 to 7: generate from the evidence, verify citations, and soft refusal."""
 
 import re
 import unicodedata
@@ -35,7 +35,7 @@ def verify_support(
     *,
     verifier: Callable[[], Verifier] | None = None,
 ) -> Support:
-    """Keep the citations that hold and list what no cited entry says."""
+    """Keep the citations that hold, and list the facts that no cited entry supports."""
     citations, dropped = _citations(retrieval.evidence, generation)
     cited_ids = {citation.entry_id for citation in citations}
     cited = [piece for piece in retrieval.evidence if piece.entry_id in cited_ids]
@@ -50,13 +50,13 @@ def verify_support(
 
 
 def stands_in(quote: str, text: str) -> bool:
-    """Tell whether `quote` is in `text` but for spaces, case, quote marks and dashes.
+    """Return whether `quote` is in `text`, ignoring spaces, case, quotes and dashes.
 
-    A closing full stop or ellipsis at its ends is the quoter's own; other words are a
-    paraphrase and do not stand.
+    Punctuation at its ends is taken as the quoter's own; other words are a paraphrase
+    and do not count.
     """
     wanted = _plain(quote).strip(" .,;:!?\u2026")
-    # A number that goes on ("12" in "120" or "12.5") is another number.
+    # A number that continues ("12" in "120" or "12.5") is a different number.
     whole = rf"(?<!\S){re.escape(wanted)}(?!\w|[.,]\d)"
     return bool(wanted) and re.search(whole, _plain(text)) is not None
 
@@ -80,9 +80,9 @@ def _citations(
 
 
 def _quote(piece: Evidence, claimed: Sequence[str], answer: str) -> str:
-    """Return a claimed quote that stands in the piece; without a claim, the best sentence.
+    """Return a claimed quote found in the piece; without a claim, the best sentence.
 
-    Empty if quotes were claimed and none of them stands.
+    Empty if quotes were claimed and none of them is in the piece.
     """
     if claimed:
         said = (piece.text, piece.question)
@@ -105,7 +105,7 @@ def best_sentence(piece: Evidence, answer: str) -> str:
 def unsupported_facts(
     question: str, answer: str, cited: Sequence[Evidence]
 ) -> tuple[str, ...]:
-    """Return what an answer says and no cited piece does, as `Support.unsupported`."""
+    """Return what an answer states and no cited piece does (`Support.unsupported`)."""
     if not answer or not cited:
         return ()
     said = terms(" \n".join(f"{piece.question} {piece.text}" for piece in cited))
@@ -125,10 +125,10 @@ def unsupported_facts(
 def _sentence_support(
     answer: str, cited: Sequence[Evidence], verifier: Callable[[], Verifier] | None
 ) -> float | None:
-    """Return as `Support.sentence_support` how well the worst sentence is carried.
+    """Return the support of the least supported sentence (`Support`).
 
-    A sentence that stands in an entry word for word needs no verifier; a bare "yes" or
-    "no" says nothing that could be looked up.
+    A sentence that is in an entry word for word needs no verifier; a bare "yes" or "no"
+    says nothing that could be looked up.
     """
     if not cited:
         return None
@@ -151,10 +151,10 @@ def _sentence_support(
 
 
 def _is_turned(sentence: str, question: str, clauses: Sequence[Terms]) -> bool:
-    """Tell whether a sentence affirms what the evidence denies, or the other way round.
+    """Return whether a sentence affirms what the evidence denies, or vice versa.
 
-    Compared with the sentence of the evidence that shares most of its content words. A
-    bare "yes" or "no" is read against the question's words.
+    It is compared with the evidence's sentences that share most of its content words. A
+    bare "yes" or "no" is read as a statement in the question's words.
     """
     lead = _LEADING_WORD.match(sentence)
     rest = sentence[lead.end() :] if lead else sentence
@@ -201,9 +201,9 @@ def judge_generation(
 ) -> Decision:
     """Pass, or refuse with the first reason that holds.
 
-    With `policy.soft_refusal` off the model's own verdict is recorded and not enforced,
-    with `policy.support_check` off what its evidence does not carry. An answer that
-    can't be read or is empty is refused all the same.
+    With `policy.soft_refusal` off the model's own verdict is recorded but not enforced,
+    and with `policy.support_check` off so are unsupported statements. An answer that is
+    unreadable or empty is refused all the same.
     """
     calibration = current_calibration(policy, retrieval, language_model)
     is_stale = calibration is Calibration.STALE and policy.refuse_when_stale
@@ -239,10 +239,10 @@ def generate(
     probes: Probes,
     policy: Policy,
 ) -> Generation:
-    """Let the model read the question and its evidence and nothing else.
+    """Let the model answer from the question and its evidence alone.
 
-    What the probes need of its insides is kept on the way. Where the policy enforces a
-    least early confidence, the answer may end before it begins.
+    The activations that the probes need are kept on the way. If the policy enforces an
+    early confidence, the answer may end before it begins.
     """
     capture = probes.capture(least_early=policy.least_early)
     return language_model.generate(build_prompt(question, retrieval), capture)
@@ -260,7 +260,7 @@ def debias(
     debiaser: VerdictDebiaser,
     language_model: str,
 ) -> Generation:
-    """Return the generation with the verdict that soft refusal is to go by."""
+    """Return the generation with the corrected verdict for soft refusal to use."""
     prompt = build_prompt(question, retrieval)
     verdict = debiaser.debias(prompt, generation, language_model=language_model)
     return replace(generation, debiased=verdict)

@@ -11,10 +11,10 @@ def current_calibration(
     *,
     probes: str | None = None,
 ) -> Calibration:
-    """Compare what ran with what the policy was set for.
+    """Compare the models that ran with those that the policy was set for.
 
     Args:
-        probes: The active ones; None where none was needed.
+        probes: Fingerprints of the active ones; None if none was needed.
     """
     return calibration_under(
         policy,
@@ -33,15 +33,15 @@ def calibration_under(
     language_model: str,
     probes: str | None,
 ) -> Calibration:
-    """Compare what is running with what the policy was set for; "" is not known.
+    """Compare the running models with those the policy was set for; "" means unknown.
 
-    A policy may name several, separated by spaces: one model has a fingerprint for each
-    dtype that it is run in. Of probes it names all that its thresholds are for, and such
-    sets of several models are separated by "|".
+    A policy may name several fingerprints, separated by spaces: a model has one for
+    each dtype that it runs in. Of probes it names all that its thresholds are for, with
+    the sets of several language models separated by "|".
 
     Args:
-        probes: The active ones, separated by spaces; "" is none active, None is not
-            known. They matter where abstention is enforced.
+        probes: Fingerprints of the active ones, separated by spaces; "" if none is
+            active, None if unknown. They matter only if abstention is enforced.
     """
     pairs = (
         (policy.calibrated_embedder, embedder),
@@ -60,7 +60,7 @@ def calibration_under(
 
 
 def _lacks_its_own(policy: Policy, probes: str | None) -> bool:
-    """Tell whether a probe that the policy was set for is no longer active."""
+    """Return whether a probe that the policy was set for is no longer active."""
     if probes is None or not (policy.abstention and policy.calibrated_probes):
         return False
     active = set(probes.split())
@@ -69,7 +69,7 @@ def _lacks_its_own(policy: Policy, probes: str | None) -> bool:
 
 
 def holds_for(closed_book: str, policy: Policy) -> bool:
-    """Tell whether the policy was set for this way of asking a model, or for none."""
+    """Return whether the policy was set for this way of asking a model, or for none."""
     set_for = policy.calibrated_own_knowledge.split()
     return not set_for or closed_book in set_for
 

@@ -1,4 +1,4 @@
-"""The values between stages: question, evidence, trace and outcome, each frozen."""
+"""The values passed between stages: question, evidence, trace and outcome."""
 
 import re
 import unicodedata
@@ -17,18 +17,18 @@ from .policy import Policy
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One sentence, as it was settled.
+    """One sentence of a monitored answer, as it was settled.
 
     Attributes:
         tokens: Its tokens; joined they give the text.
-        confidences: Of each of them, in the unit of the monitor.
-        weakest: The least confidence of a new word as it was written first, without
-            evidence: what decided whether to look; None where no word was new.
-        triggers: The words in doubt that evidence was looked for because of, in order;
-            empty too where the first draft was a refusal.
-        evidence: What the segment was written by at last.
-        is_sourced: Whether it says something new, and all of that stands in evidence.
-        doubt: Why it may not be shown; None where it may.
+        confidences: One for each token, in the unit of the monitor.
+        weakest: The least confidence of a new word in the first draft, written without
+            evidence, which decided whether to search; None if no word was new.
+        triggers: The doubted words that triggered a search, in order; also empty if the
+            first draft was a refusal.
+        evidence: The evidence that the final text was written from.
+        is_sourced: Whether it says something new and the evidence contains all of that.
+        doubt: Why it may not be shown; None if it may.
     """
 
     text: str
@@ -45,9 +45,9 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """What one look found, best first; `deep` marks the second look before a refusal.
+    """The result of one search, best first; `deep` marks the second before a refusal.
 
-    `method` names the way of searching and its metric: thresholds hold for one.
+    `method` names the search method and its metric: thresholds hold for only one.
     """
 
     evidence: tuple[Evidence, ...]
@@ -64,19 +64,19 @@ NOTHING_FOUND = Retrieval((), 0, "", "", "", False, 0.0, 0.0)
 
 
 class Retriever(Protocol):
-    """Search on behalf of one asker: entitlement and expiry are inside it."""
+    """Search on behalf of one asker, limited to current entries that they may see."""
 
     def look(self, question: str, *, top_k: int, deep: bool) -> Retrieval:
-        """Return evidence best first; `deep` spends more for certainty of recall."""
+        """Return evidence, best first; `deep` spends more time on complete recall."""
 
     def withheld(self, question: str) -> Sequence[Excluded]:
-        """Return the nearest entry outside the scope for each cause, if any."""
+        """Return the nearest excluded entry for each cause of exclusion, if any."""
 
     def contradictions(self, entry_ids: Sequence[int]) -> Sequence[Contradiction]:
-        """Return the unsettled contradictions between any two of these entries."""
+        """Return the unresolved contradictions between any two of these entries."""
 
     def not_compared(self, entry_ids: Sequence[int]) -> Collection[int]:
-        """Return which of these the conflict check has not read as they are now."""
+        """Return the entries that the conflict check has not read as they are now."""
 
 
 class Calibration(StrEnum):
@@ -90,7 +90,7 @@ class Calibration(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked, cleaned: NFC, no control characters, trimmed."""
+    """A question after cleaning: NFC, no control characters, trimmed."""
 
     text: str
     language: str = "en"
@@ -98,12 +98,12 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """Whether the model answers by itself, by what it knows.
+    """Whether the model answers from its own knowledge.
 
     Attributes:
         is_answered: Whether it wrote an answer.
-        fingerprint: Of what decided it.
-        examples: Ids of the past questions that it was decided by, nearest first.
+        fingerprint: Identifies the model or probe that decided.
+        examples: Ids of the past questions that decided it, nearest first.
     """
 
     is_known: bool
@@ -127,19 +127,19 @@ NO_MATCH = VerbatimMatch(None, ())
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What of a generation stands in the evidence that it cites.
+    """How far the evidence that a generation cites supports it.
 
     Attributes:
-        citations: Those whose number was among the evidence and whose quote stands in
-            the entry; where the model quoted nothing, the sentence that fits best.
-        dropped: How many claimed citations failed that.
-        unsupported: What the answer says and no cited entry does: numbers, dates, a
+        citations: Those whose number is among the evidence and whose quote is in the
+            entry; if the model quoted nothing, with the best-fitting sentence.
+        dropped: The number of claimed citations that failed this check.
+        unsupported: What the answer states and no cited entry does: numbers, dates, a
             negation that was added or lost.
         sentence_support: Least probability in [0, 1], over the answer's sentences, that
-            a cited entry carries it; None where nothing could tell.
-        answer_overlap: Share of the answer's content words in [0, 1] that stand in the
-            cited entries; None where it has none.
-        question_overlap: The same of the question's.
+            a cited entry supports it; None if nothing could be checked.
+        answer_overlap: Share in [0, 1] of the answer's content words that are in the
+            cited entries; None if it has none.
+        question_overlap: The same for the question.
     """
 
     citations: tuple[Citation, ...]
@@ -152,7 +152,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class StageTime:
-    """How long one stage took; "stage.part" is a part of it, in its time already."""
+    """The duration of a stage; "stage.part" is a part included in its stage's time."""
 
     stage: str
     milliseconds: float
@@ -169,7 +169,7 @@ class Clock:
     def time(
         self, stage: str, call: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return what `call` returns and remember how long it took."""
+        """Return the result of `call` and record how long it took."""
         start = perf_counter()
         value = call(*args, **kwargs)
         self._times.append(StageTime(stage, (perf_counter() - start) * 1000))
@@ -182,19 +182,19 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What is known of a question so far; stages add to it by `dataclasses.replace`.
+    """Everything known about a question so far; stages add to it with `replace`.
 
     Attributes:
-        boundary: What came of asking the model by itself; None where it was not asked.
-        retrieval: What was found; of a monitored answer, what it was written by.
-        entries: The verified entries that the verifier found to answer by themselves, the
-            likeliest first; empty where none does.
-        verifier: Its fingerprint; "" where none was asked.
-        odds: {entry: log-odds, by the verifier, that it answers against that none does}.
-        telling: Of each of `matches` the sentence that tells the answer; "" where none
+        boundary: The result of asking the model without evidence; None if not asked.
+        retrieval: The evidence found; for a monitored answer, what it was written from.
+        entries: The verified entries that answer by themselves according to the
+            verifier, the likeliest first.
+        verifier: Its fingerprint; "" if it was not asked.
+        odds: {entry: log-odds, by the verifier, that it answers versus that none does}.
+        telling: For each of `matches`, the sentence that gives the answer; "" if none
             stands out.
-        language_model: Fingerprint of the one that was asked to answer from evidence.
-        probes: Fingerprints of the active ones; None where no such model was asked.
+        language_model: Fingerprint of the model asked to answer from evidence.
+        probes: Fingerprints of the active probes; None if no such model was asked.
     """
 
     question: Question
@@ -224,13 +224,13 @@ class Trace:
 
     @property
     def is_decided(self) -> bool:
-        """Whether it was refused, or answered without a model that reads evidence."""
+        """Whether it was refused, or answered without generating from evidence."""
         is_answered = self.boundary is not None and self.boundary.is_answered
         return bool(self.refusal or self.matches or is_answered)
 
     @property
     def matches(self) -> tuple[Evidence, ...]:
-        """The entries that are the answer: asked in the same words, or found to answer."""
+        """The entries that are the answer: word for word, or by the verifier."""
         verbatim = self.verbatim.evidence
         return (verbatim,) if verbatim else self.entries
 
@@ -240,7 +240,7 @@ class Trace:
 
     @property
     def signals(self) -> tuple[Signal, ...]:
-        """All that was measured so far, in order."""
+        """All measurements so far, in order."""
         own = self.boundary.signals if self.boundary else ()
         by_evidence = (
             *self.verbatim.signals,
@@ -252,25 +252,26 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything a question came to, so that it can be explained and replayed.
+    """The result of a question, complete enough to be explained and replayed.
 
     Attributes:
-        gate: The gate that refused, VERBATIM or ENTRY where an entry is the answer, BOUNDARY
-            for one that rests on the model's own knowledge, else None.
-        reason: Set exactly when refused.
-        shown_reason: What the asker may read (`reason`, unless the policy hides it).
-        evidence: What the language model saw; where an entry is the answer that one;
-            empty where no model was asked.
-        near_misses: Entries within the horizon that a refusal did not answer from,
-            never citations. A soft refusal's are what the model saw.
-        confidence: What the probes made of the draft; None where none was asked.
-        probes: Fingerprints of the active ones, separated by spaces; "" where there are
-            none or no language model was asked.
-        contradictions: Between what the answer rests on and other evidence; where there
-            are any, both entries are among `evidence` or `near_misses`.
-        language_model: Fingerprint of the one that answered from evidence; "" where it was
-            not asked. What the model answered by itself has `boundary.fingerprint`.
-        boundary: What came of asking the model by itself; None where it was not asked.
+        gate: The gate that refused; VERBATIM or ENTRY if an entry is the answer,
+            BOUNDARY if it rests on the model's own knowledge, otherwise None.
+        reason: Set if and only if refused.
+        shown_reason: The reason that the asker may read (`reason`, unless the policy
+            hides it).
+        evidence: What a language model read; if entries are the answer, these and those
+            that contradict them; empty if no model was asked.
+        near_misses: Entries within the horizon that a refusal did not answer from;
+            never citations. For a soft refusal, what the model read.
+        confidence: The probes' confidence in the draft; None if none was asked.
+        probes: Fingerprints of the active probes, the reranker and the verifier that
+            were used, separated by spaces; "" for none.
+        contradictions: Between what the answer rests on and other evidence; both
+            entries of each are among `evidence` or `near_misses`.
+        language_model: Fingerprint of the model that answered from evidence; "" if it
+            was not asked. An answer from own knowledge has `boundary.fingerprint`.
+        boundary: The result of asking the model without evidence; None if not asked.
     """
 
     question: Question
@@ -322,19 +323,19 @@ _STAGES: Mapping[type, str] = {
 
 
 def stage_name(value: StageValue) -> str:
-    """Return the name of the stage that made `value`, as `Outcome.times` calls it.
+    """Return the name of the stage that made `value`, as in `Outcome.times`.
 
-    A confidence is the first half of "abstention", and is in its time.
+    A confidence is the first half of "abstention", whose time includes it.
     """
     return value.gate.value if isinstance(value, Decision) else _STAGES[type(value)]
 
 
-# Reordering marks can make a question read otherwise than it is; joiners stay, since
-# scripts and emoji need them.
+# Reordering marks can make a question look different from what it is; joiners stay
+# because scripts and emoji need them.
 _INVISIBLE = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]")
 
 
-# What neither the database nor UTF-8 can hold.
+# Characters that neither the database nor UTF-8 can store.
 NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -343,7 +344,7 @@ def clean_question(text: str, language: str) -> Question:
 
 
 def clean_text(text: str) -> str:
-    """Return a text in NFC on one line: no control characters, single spaces."""
+    """Return a text in NFC on one line, without control characters or extra spaces."""
     composed = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))
     spaced = "".join(" " if unicodedata.category(c) == "Cc" else c for c in composed)
     return " ".join(spaced.split())

@@ -1,10 +1,11 @@
-"""Stage 3: a near-exact match with a verified question returns its answer word for word.
+"""Stage 3: a question in an entry's own words gets its answer word for word.
 
-An entry is asked for by its own question, if it has one, and by those in other words that
-experts confirmed. Small distances alone do not tell "gold card fee" from "silver card fee", so the words
-must agree too. Nor do large ones tell two questions apart: of a short one a slip of the pen or
-a plural moves the vector far, so a question in the same words in the same order is no distance away.
-Of "info on swimming lessons, please" the words are those of the topic.
+An entry is matched by its own question, if it has one, and by other wordings that
+experts confirmed. A small distance alone does not tell "gold card fee" from "silver
+card fee", so the words must agree too. Nor does a large distance mean another question:
+a typo or a plural moves a short question's vector far, so the same words in the same
+order count as distance 0. Of "info on swimming lessons, please" only the words of the
+topic count.
 """
 
 import re
@@ -28,8 +29,8 @@ def match_verbatim(
 ) -> VerbatimMatch:
     """Return the nearest verified question-and-answer entry that asks the same.
 
-    What hard refusal would not let pass is never returned: a smaller alpha can only
-    refuse more.
+    An entry that hard refusal would not pass is never returned: a smaller alpha can
+    only refuse more.
     """
     texts = tuple(dict.fromkeys((question.text, _without_frame(question.text))))
     asked = [(text, _stems(text)) for text in texts]
@@ -47,18 +48,18 @@ def match_verbatim(
         "question_distance": distance,
         "same_words": float(_asks_for(texts, shown)) if shown else None,
     }
-    if shown and distance != shown.ratio:  # what another alpha is held against
+    if shown and distance != shown.ratio:  # what a replay compares with another alpha
         values[QUESTION_RATIO] = shown.ratio
     found = match[1] if match else None
     return VerbatimMatch(found, judge(Gate.VERBATIM, values, policy).signals)
 
 
 def asks_the_same(question: str, known: str) -> bool:
-    """Tell whether two questions use the same content words, numbers and negation.
+    """Return whether two questions use the same content words, numbers and negation.
 
-    Order, articles, courtesies and one slip of the pen in a long word are free; a word
-    too many or too few, another kind of question ("when" for "where") or an opposite
-    ("before" for "after") is not.
+    Word order, articles, courtesies and one typo in a long word do not matter; an extra
+    or missing word, another kind of question ("when" for "where") or an opposite
+    ("before" for "after") does.
     """
     ours, theirs = terms(question), terms(known)
     return (
@@ -72,7 +73,7 @@ def asks_the_same(question: str, known: str) -> bool:
 
 
 def is_denied(question: str, piece: Evidence) -> bool:
-    """Tell whether an expert said that the piece does not answer what is asked so."""
+    """Return whether an expert rejected the piece as an answer to this question."""
     return any(asks_the_same(question, denied) for denied in piece.denied)
 
 
@@ -90,14 +91,14 @@ def _may_match(
 def _distance(
     asked: Sequence[tuple[str, Sequence[str]]], piece: Evidence, policy: Policy
 ) -> float:
-    """Return a piece's distance; 0 where nothing but endings and a slip is apart.
+    """Return a piece's distance; 0 if nothing but endings and a typo differ.
 
-    What hard refusal would not let pass is as far as it is: by its logged distance a replay
-    tells that it did not match.
+    A piece that hard refusal would not pass keeps its distance, by which a replay can
+    tell from the log that it did not match.
 
     Args:
-        asked: The question, as it is and without its frame, with its stems, small words
-            included.
+        asked: The question, as it is and without its frame, each with its stems,
+            function words included.
     """
     if piece.ratio >= policy.alpha:
         return piece.distance
@@ -112,7 +113,7 @@ def _distance(
     return 0.0 if is_same else piece.distance
 
 
-# What only says that somebody asks, before and after a topic.
+# Phrases before and after a topic that only say that somebody asks.
 _INFORMATION: Final = "(?:infos?|information|details|informationen)"
 _FRAME: Final = re.compile(
     rf"""^\W*(?:(?:hi|hello|hey|hallo|please|bitte)\b\W*)*
@@ -153,7 +154,7 @@ def _same_words(ours: Terms, theirs: Terms) -> bool:
 
 
 def _oppose(ours: frozenset[str], theirs: frozenset[str]) -> bool:
-    """Tell whether one side has a word alone whose opposite the other has alone."""
+    """Return whether a word only in one is the opposite of a word only in the other."""
     only_ours, only_theirs = ours - theirs, theirs - ours
     return any(
         (pair & only_ours) and (pair & only_theirs) and len(pair & ours & theirs) == 0
