@@ -1,11 +1,11 @@
-"""DH-ICL: the model knows what is like the past questions that it knew.
+"""DH-ICL: whether the model knows an answer, judged by similar past questions.
 
-The soft refusal's verdict is corrected in the same way, by experts' verdicts on questions
-like it.
+The soft refusal's verdict is corrected in the same way, by experts' verdicts on similar
+questions.
 
-Our examples are all there is while a knowledge base has no history yet; half of them
-ask what a model can't know: what changes, what is private, what hardly anybody wrote
-down.
+While a knowledge base has no history, the bundled examples are all there is. Half of
+them ask what a model can't know: what changes, what is private, what hardly anybody
+wrote down.
 """
 
 from collections.abc import Sequence
@@ -28,12 +28,12 @@ INSTRUCTION: Final[str] = _PROMPTS["instruction"]
 EXAMPLES: Final[Sequence[tuple[str, bool]]] = _PROMPTS["examples"]
 
 
-# A past question is shown for what it is about, not for its every condition.
+# A past question is shown for its subject, not for its every condition.
 _MAX_EXAMPLE_TOKENS: Final = 64
 
 
 class HistoryForm(LabelJudge):
-    """Asks one model whether it knows a question's answer, after past questions."""
+    """Asks a model whether it knows the answer to a question, given past questions."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class HistoryForm(LabelJudge):
     def judge(
         self, question: str, past: Sequence[KnownQuestion] = ()
     ) -> LabelJudgement:
-        """Return how probable it is that the model knows; `past` nearest first."""
+        """Return the probability that the model knows; `past` is nearest first."""
         tokens = self.model.tokens
         asked = question_ids(tokens, question, limit=MAX_QUESTION_TOKENS)
         return self.judge_tokens([_example(tokens, p) for p in past[::-1]], asked)
@@ -64,19 +64,19 @@ def _example(tokens: Tokens, past: KnownQuestion) -> Example:
 
 
 def question_ids(tokens: Tokens, question: str, *, limit: int) -> tuple[int, ...]:
-    """Return a question up to where its label comes; of its text at most `limit`."""
+    """Return a question, cut to `limit` tokens, up to where its label follows."""
     asked = tokens.encode_text(f"Question: {flatten(question).strip()}")
     line = tokens.encode_text("\n")
     return (*asked[:limit], *line, *tokens.encode_text("Answer:"))
 
 
-# The paper takes 20 of a history of 60,000; every one costs a prompt's tokens.
+# The paper uses 20 out of a history of 60,000; each one costs prompt tokens.
 EXAMPLES_SHOWN: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class EstimateByHistory:
-    """`KnowledgeEstimate` by past questions, the nearest first."""
+    """`KnowledgeEstimate` from past questions, nearest first."""
 
     form: ClosedBookForm
     question: str
@@ -86,7 +86,7 @@ class EstimateByHistory:
 
     @property
     def known_probability(self) -> float | None:
-        """The probability of "known" without the leaning; 0 of what changes."""
+        """The debiased probability of "known"; 0 for a question about the present."""
         return 0.0 if self.is_timely else self.judgement.known
 
     @property
@@ -116,7 +116,7 @@ class EstimateByHistory:
 
 
 class SelfKnowledgeByHistory:
-    """`qa.pipeline.self_knowledge.SelfKnowledge` by past questions."""
+    """`qa.pipeline.self_knowledge.SelfKnowledge` from past questions."""
 
     def __init__(
         self, form: ClosedBookForm, asking: HistoryForm, history: History
@@ -144,13 +144,13 @@ VERDICT_INSTRUCTION: Final[str] = _VERDICT_PROMPTS["instruction"]
 VERDICTS: Final[Sequence[tuple[str, str, bool]]] = _VERDICT_PROMPTS["examples"]
 
 
-# Notes of examples are shown for what they are about; the asked one is read further.
+# An example's note is shown for its subject; the note asked about is read further.
 _MAX_NOTE_TOKENS: Final = 64
 _MAX_ASKED_NOTE_TOKENS: Final = 256
 
 
 class VerdictForm(LabelJudge):
-    """Asks one model whether a note answers a question, after past verdicts."""
+    """Asks a model whether a note answers a question, given past verdicts."""
 
     def __init__(self, model: WhiteBoxModel, labels: LabelPair) -> None:
         super().__init__(
@@ -168,7 +168,7 @@ class VerdictForm(LabelJudge):
     def judge(
         self, question: str, note: str, past: Sequence[JudgedQuestion] = ()
     ) -> LabelJudgement:
-        """Return how probable it is that the note answers; `past` nearest first."""
+        """Return the probability that the note answers; `past` is nearest first."""
         tokens = self.model.tokens
         asked = _verdict_ids(
             tokens,
@@ -208,7 +208,7 @@ VERDICTS_SHOWN: Final = 6
 
 
 class VerdictByHistory:
-    """`qa.pipeline.history.VerdictDebiaser` by past questions."""
+    """`qa.pipeline.history.VerdictDebiaser` from past verdicts."""
 
     def __init__(self, form: VerdictForm, history: History) -> None:
         self._form = form

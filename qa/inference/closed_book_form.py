@@ -1,11 +1,11 @@
-"""The own-knowledge form: a question, and what the model knows of it by itself.
+"""The closed-book form: a question, and what the model itself knows about it.
 
-A white-box model as it came, without the adapter that taught it to write nothing where no
-note answers. Plain text with a few examples, so that any causal language model can fill it
-in, however small. Notes stand behind the question:
+It uses a white-box model without the adapter that taught it to write nothing if no note
+answers. It is plain text with a few examples, so that any causal language model can
+fill it in, however small. Notes follow the question:
 
     Question: ...
-    Note: ...          (only where something was retrieved)
+    Note: ...          (only if something was retrieved)
     Answer:
 """
 
@@ -77,7 +77,7 @@ class ClosedBookForm:
         max_tokens: int = _MAX_TOKENS,
         taps: Sequence[Tap] = (),
     ) -> Generated:
-        """Write the answer, one line, behind what `open` read, white space included."""
+        """Write a one-line answer after what `open` read, white space included."""
         return self.model.generate(
             context, max_tokens=max_tokens, stop=[_LINE_END], taps=taps
         )
@@ -90,7 +90,7 @@ class ClosedBookForm:
     def draft_each(
         self, questions: Sequence[str], notes: Sequence[Sequence[str]] | None = None
     ) -> tuple[Written, ...]:
-        """Write an answer to each question, side by side, behind its notes."""
+        """Write an answer to each question and its notes, in one batch."""
         if not questions:
             return ()
         behind = notes if notes is not None else [()] * len(questions)
@@ -145,7 +145,7 @@ def as_draft(
 
 @dataclass(frozen=True, slots=True)
 class EstimateByDraft:
-    """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a draft that is there already."""
+    """`qa.pipeline.self_knowledge.KnowledgeEstimate` of a draft already written."""
 
     draft: Generation
     examples: tuple[str, ...] = ()
@@ -164,10 +164,11 @@ class EstimateByDraft:
 
 
 class SelfKnowledgeByDraft:
-    """`qa.pipeline.self_knowledge.SelfKnowledge` by the likelihood of the model's draft.
+    """`qa.pipeline.self_knowledge.SelfKnowledge` by the likelihood of a draft.
 
-    The plainest of triggers, and a dear one: the draft is written before it is known
-    whether it will be shown, where boundary and history decide within the prompt's pass.
+    The simplest trigger, but an expensive one: the draft is written before it is known
+    whether it will be shown, while boundary and history decide within the prompt's
+    pass.
     """
 
     def __init__(self, form: ClosedBookForm) -> None:

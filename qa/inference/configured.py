@@ -1,4 +1,4 @@
-"""The language model that the settings name, and the judge and writer on it."""
+"""The language model that the settings name, and the judge and writer based on it."""
 
 import logging
 from typing import TYPE_CHECKING, Final
@@ -22,12 +22,12 @@ logger = logging.getLogger(__name__)
 
 _loaded: Final = LoadedOnce[tuple[str, ...], LanguageModel]()
 
-# Below so many parameters a model copies better than it follows instructions.
+# A model with fewer parameters copies better than it follows instructions.
 _INSTRUCTED_FROM: Final = 1_000_000_000
 
 
 def load_language_model() -> LanguageModel:
-    """Return the configured server, or the white-box model; made once per process."""
+    """Return the configured server or white-box model, created once per process."""
     key = (
         settings.LANGUAGE_SERVER_URL,
         settings.LANGUAGE_MODEL,
@@ -38,15 +38,15 @@ def load_language_model() -> LanguageModel:
 
 
 def load_without_adapter() -> "ServerLanguageModel | WhiteBoxModel":
-    """Return the configured server, or the white-box model as it came.
+    """Return the configured server, or the white-box model without its adapter.
 
-    The adapter has taught the white-box model to write nothing where no note answers.
+    The adapter has taught the white-box model to write nothing if no note answers.
     """
     if settings.LANGUAGE_SERVER_URL:
         model = load_language_model()
         if isinstance(model, ServerLanguageModel):
             return model
-    # torch takes 400 MiB and seconds: a process that never asks never imports it.
+    # torch takes 400 MiB and seconds to import: only processes that need it do.
     from probes.language_model import load_model  # noqa: PLC0415
 
     return load_model(settings.LANGUAGE_MODEL, adapter="none")
@@ -62,7 +62,7 @@ def _make(server_url: str, name: str) -> LanguageModel:
             timeout_seconds=settings.LANGUAGE_SERVER_TIMEOUT_SECONDS,
             retries=settings.LANGUAGE_SERVER_RETRIES,
         )
-    # torch takes 400 MiB and seconds: a process that never asks never imports it.
+    # torch takes 400 MiB and seconds to import: only processes that need it do.
     from probes.language_model import load_model  # noqa: PLC0415
     from qa.inference.grounded import GroundedLanguageModel  # noqa: PLC0415
     from qa.inference.grounded_form import FORM  # noqa: PLC0415
@@ -70,7 +70,7 @@ def _make(server_url: str, name: str) -> LanguageModel:
     from qa.inference.instructed import InstructedLanguageModel  # noqa: PLC0415
 
     is_chosen = settings.LANGUAGE_FORM == "instructed"
-    # The adapter that comes along was fitted for copying.
+    # The bundled adapter was fitted for copying.
     is_bare = is_chosen and settings.LANGUAGE_ADAPTER == "bundled"
     model = load_model(name, adapter="none" if is_bare else None)
     if is_chosen and model.adapter is not None:
@@ -85,8 +85,8 @@ def _make(server_url: str, name: str) -> LanguageModel:
         return GuidedLanguageModel(model)
     if model.adapter.form != FORM:
         raise AdapterMismatchError(
-            f"The adapter was fitted for the form {model.adapter.form!r} and this "
-            f"release asks in {FORM!r}. Fit it again (manage.py train adapter), or set "
+            f"The adapter was fitted for the form {model.adapter.form!r}, but this "
+            f"release uses {FORM!r}. Fit it again (manage.py train adapter), or set "
             "NESCIO_LANGUAGE_ADAPTER to 'none'."
         )
     return GroundedLanguageModel(model)
@@ -108,7 +108,7 @@ def _only_model(url: str, key: str) -> str:
     except openai.OpenAIError as error:
         logger.exception("The language server %s does not list its models", url)
         raise LanguageModelUnavailableError(
-            "The language server does not say which models it has. Check that it runs, "
+            "The language server does not list its models. Check that it runs, "
             "or set NESCIO_LANGUAGE_MODEL to the model's name."
         ) from error
     if len(names) != 1:
@@ -127,10 +127,10 @@ def load_judge() -> Judge:
 
 
 def configured_judge(*, asks_language_model: bool = True) -> Judge | None:
-    """Return the judge of the settings.
+    """Return the judge that the settings name.
 
-    None where there is to be none, where it is a language model that is not to be asked
-    now, and where the verifier reads no two texts together.
+    None if they name none, if it is a language model that is not to be asked now, or if
+    the verifier can't read two texts jointly.
     """
     if settings.CONFLICT_JUDGE == "language-model":
         return load_judge() if asks_language_model else None

@@ -1,8 +1,8 @@
-"""A judge of pairs: what the verifier's cross-encoder makes of two statements read together.
+"""A judge of pairs: the verifier's cross-encoder on two statements read jointly.
 
-A linear head over its states, fitted on labelled pairs (`manage.py evaluate_conflicts --fit`),
-says which of the three they are; the encoder itself stays as it was fitted to tell whether an
-entry answers a question.
+A linear head on its states, fitted on labelled pairs (`evaluate_conflicts --fit-head`),
+says which of the three kinds they are. The encoder itself stays as it was fitted, to
+judge whether an entry answers a question.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,11 +35,11 @@ _PAIRS_AT_ONCE: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Head:
-    """Logits of the kinds are `weight @ states + bias`.
+    """A linear head; logits of the kinds are `weight @ states + bias`.
 
     Attributes:
         weight: (3, 3 * width of the encoder), `bias` (3,).
-        verifier: Digest of the verifier's weights, whose states it reads.
+        verifier: Digest of the weights of the verifier whose states it reads.
     """
 
     weight: NDArray[np.float32]
@@ -49,7 +49,7 @@ class Head:
 
 def save_head(head: Head, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # safetensors writes the memory as it lies, in whatever order.
+    # safetensors writes the memory as it is, whatever its order.
     tensors = {
         "weight": np.ascontiguousarray(head.weight),
         "bias": np.ascontiguousarray(head.bias),
@@ -58,10 +58,10 @@ def save_head(head: Head, path: Path) -> None:
 
 
 def load_head(path: Path = HEAD) -> Head:
-    """Read a head.
+    """Load a head from its file.
 
     Raises:
-        VerifierFileError: Its file is missing or damaged.
+        VerifierFileError: The file is missing or damaged.
     """
     try:
         with safe_open(path, framework="numpy") as read:
@@ -80,11 +80,11 @@ class CrossEncoderJudge:
     """`kb.conflicts.Judge` on the verifier's cross-encoder."""
 
     name = "the verifier's cross-encoder"
-    # It may take back what the signals are sure of.
+    # It may overrule even what the signals are sure of.
     asked_about = Unsure(least=0.05, most=1.0)
 
     def __init__(self, verifier: Readings, head: Head) -> None:
-        """Raise VerifierFileError where the head was fitted for another verifier."""
+        """Raise VerifierFileError if the head was fitted for another verifier."""
         if head.verifier != verifier.card.weights_sha256:
             raise VerifierFileError(
                 "The head for conflicts was fitted for the verifier "
@@ -96,7 +96,7 @@ class CrossEncoderJudge:
         self.fingerprint = digest(head.verifier, head.weight.tobytes().hex())
 
     def weigh(self, pairs: Sequence[tuple[Statement, Statement]]) -> list[Opinion]:
-        # The head was fitted on pairs of which none says the same word for word.
+        # The head was not fitted on pairs with identical words, which are duplicates.
         apart = [
             at for at, pair in enumerate(pairs) if _words(pair[0]) != _words(pair[1])
         ]
@@ -120,7 +120,7 @@ def _words(statement: Statement) -> list[str]:
 def states_of(
     verifier: Readings, pairs: Sequence[tuple[Statement, Statement]]
 ) -> NDArray[np.float64]:
-    """Return the states of each pair that a head reads, (pairs, 3 * width)."""
+    """Return the states of each pair that a head reads: (pairs, 3 * width)."""
     return verifier.read_together(
         [(line_of(one), line_of(other)) for one, other in pairs]
     )

@@ -30,7 +30,7 @@ _REASONING: Final[Mapping[str, Sequence[str]]] = PROMPTS["grounded"]["reasoning"
 
 
 def reasoning(language: str, number: int | None, pieces: int, can_answer: bool) -> str:
-    """Say in words what was found; `number` is None where nothing was."""
+    """Describe the finding in words; `number` is None if nothing was found."""
     found, lost, yes, no = _REASONING.get(language, _REASONING["en"])
     if number is None:
         return lost.format(pieces=pieces)
@@ -39,7 +39,7 @@ def reasoning(language: str, number: int | None, pieces: int, can_answer: bool) 
 
 
 _MAX_TOKENS: Final = 64
-# Changes when what is written changes: it is part of the fingerprint.
+# Part of the fingerprint: change it when the output changes.
 _WRITING: Final = "whole words of one piece; 1"
 
 
@@ -48,7 +48,7 @@ class GroundedLanguageModel:
 
     def __init__(self, model: WhiteBoxModel) -> None:
         self.model = model
-        # The step-by-step form on the same model, which gives the verdict.
+        # The guided form on the same model, which gives the verdict.
         self.guided = GuidedLanguageModel(model)
         form = (FORM, INSTRUCTION, _WRITING)
         self.fingerprint = digest(self.guided.fingerprint, *form)
@@ -116,6 +116,6 @@ class GroundedLanguageModel:
 
 
 def _willingness(context: Context, tokens: Tokens) -> float:
-    """Return how likely it is in [0, 1] that the answer does not end before it begins."""
+    """Return the probability in [0, 1] that the answer has at least one token."""
     ends = context.next_log_probabilities[sorted(tokens.end_ids)]
     return 1.0 - float(ends.exp().sum().clamp(max=1.0))

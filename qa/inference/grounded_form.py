@@ -1,4 +1,4 @@
-"""The grounded form as tokens: notes, a question, and the words of a note that answer it.
+"""The grounded form as tokens: notes, a question, and the note's words that answer it.
 
 Every text is encoded on its own, so that it can neither become a control token nor run
 into the structure around it.
@@ -54,7 +54,7 @@ def prompt_ids(
 
 
 def answer_ids(tokens: Tokens, answer: str) -> tuple[int, ...]:
-    """Return the answer and its end token; an empty answer is the end token alone."""
+    """Return the answer and its end token; for an empty answer, only the end token."""
     said = flatten(answer).strip()
     written = tokens.encode_text(f" {said}") if said else ()
     return (*written, end_id(tokens))
@@ -67,7 +67,7 @@ def end_id(tokens: Tokens) -> int:
 def answer_passing(
     tokens: Tokens, prompt: Prompt, answer: str, *, pieces: int | None = None
 ) -> Passing:
-    """Return the second pass of an answer: its own tokens and its end token are kept."""
+    """Return the second pass over an answer that keeps its tokens and its end token."""
     before = prompt_ids(tokens, prompt, pieces=pieces)
     ids = (*before, *answer_ids(tokens, answer))
     return Passing(ids, len(before), len(ids))
@@ -81,22 +81,22 @@ def sequence_passing(
     written: str = "",
     pieces: int | None = None,
 ) -> Passing:
-    """Return the second pass that keeps the prompt's last token before the answer's.
+    """Return the second pass that also keeps the prompt's last token.
 
-    `written`, what was written in all, is not needed: nothing else is before an answer.
+    `written`, the whole output, is not needed: nothing else precedes an answer.
     """
     passing = answer_passing(tokens, prompt, answer, pieces=pieces)
     return replace(passing, start=passing.start - 1)
 
 
 # Letters and digits with what joins them ("1.50", "well-known", "Tarn's"), a currency
-# sign before and a per cent sign behind.
+# sign before them and a percent sign after them.
 _WORD: Final = re.compile(r"[$€£¥]?[^\W_]+(?:[.,:'\u2019/&-][^\W_]+)*[%°]?")
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words of one piece (1-based), and the whole sentences that hold them."""
+    """Words of one piece (1-based), and the whole sentences that contain them."""
 
     number: int
     words: str
@@ -105,7 +105,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A piece as tokens; `offsets` are of its text with a space before it."""
+    """A piece as tokens; `offsets` refer to its text with a space before it."""
 
     ids: tuple[int, ...]
     offsets: tuple[tuple[int, int], ...]
@@ -122,7 +122,7 @@ class Spans:
         self._sources = [_source(piece, tokens, limit) for piece in evidence]
 
     def allowed(self, written: Sequence[int]) -> Collection[int]:
-        """Return the tokens that may come after those written so far."""
+        """Return the tokens that may follow those written so far."""
         ids, found = tuple(written), set[int]()
         for source, start in self._runs(ids):
             stop = start + len(ids)
@@ -133,7 +133,7 @@ class Spans:
         return found or {self._end}
 
     def span(self, written: Sequence[int]) -> Span | None:
-        """Return the words written, of the first piece with them; None if cut off."""
+        """Return the written words in the first piece with them; None if cut off."""
         ids = tuple(written)
         for source, start in self._runs(ids):
             stop = start + len(ids)
@@ -158,7 +158,7 @@ def _source(piece: Evidence, tokens: Tokens, limit: int) -> _Source:
     ids, offsets = ids[:limit], offsets[:limit]
     words = [match.span() for match in _WORD.finditer(text)]
     begins, ends = {start for start, _ in words}, {end for _, end in words}
-    # Tokens that go on with a character that the one before began.
+    # Tokens that continue a character that the previous token began.
     inner = {i for i in range(1, len(ids)) if offsets[i][0] < offsets[i - 1][1]}
     return _Source(
         ids,

@@ -1,4 +1,4 @@
-"""The guided form: which note fits, whether it answers, and the sentence copied."""
+"""The guided form: which note fits, whether it answers, and a sentence copied."""
 
 import math
 import time
@@ -42,23 +42,24 @@ def reasoning(
     )
 
 
-# A logistic curve over the verdict's evidence, fitted on questions about a made-up card
-# issuer with as much weight on answerable as on unanswerable ones.
+# A logistic curve over the share of surprise that a note saves, fitted on questions
+# about a made-up card issuer with equal weight on answerable and unanswerable ones.
 _VERDICT_SLOPE: Final = 13.6
 _VERDICT_MIDDLE: Final = 0.227
-# The question's surprise after an unrelated note, as a share of that after none.
+# The question's surprise after an unrelated note, as a share of that after no note.
 _UNRELATED_SHARE: Final = 0.85
 _COMPARED_PIECES: Final = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """Which piece fits, and how well.
+    """The piece that fits best, and how well each fits.
 
     Attributes:
         note: That piece after the fixed prefix, up to where the question begins.
-        share: Its probability in [0, 1] against the other pieces.
-        verdicts: For each piece the probability in [0, 1] that it answers the question.
+        share: Its probability in [0, 1] among the pieces.
+        verdicts: For each piece, the probability in [0, 1] that it answers the
+            question.
     """
 
     index: int
@@ -113,7 +114,7 @@ class GuidedLanguageModel:
         )
 
     def read(self, question: str, evidence: Sequence[Evidence]) -> Reading:
-        """Find which piece fits a question (one line), and how well."""
+        """Find the piece that fits a question (one line) best, and how well."""
         model = self.model
         with model.turn():
             prefix = model.read_prefix(model.tokens.encode_text(self.examples))
@@ -192,10 +193,11 @@ class GuidedLanguageModel:
 
 
 def _verdict(own: float, surprises: Sequence[float]) -> float:
-    """Return the probability in [0, 1] that a piece answers, from the question's surprise.
+    """Return the probability in [0, 1] that a piece answers, from its surprise.
 
-    The worse half of the pieces is what the question costs when nothing fits; the
-    better half may hold the same fact twice.
+    Surprise is what the question costs the model after the piece. The worse half of the
+    pieces shows that cost when nothing fits; the better half may contain the same fact
+    twice.
     """
     worse = sorted(surprises)[len(surprises) // 2 :]
     saved = 1 - own * len(worse) / sum(worse) if sum(worse) > 0 else 0.0

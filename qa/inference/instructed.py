@@ -1,9 +1,9 @@
 """The instructed form, filled in by a white-box model that follows instructions.
 
-The same instructions, schema and reader as a server's model has. Each field is written
-greedily, held to its part of the schema, in the order of thought: evidence, quotes,
-reasoning, verdict, answer. The verdict is how probable "true" is against "false"; the
-answer is drafted in either case, as the other forms do, and the policy decides.
+It uses the same instructions, schema and parser as a server's model. Each field is
+written greedily, held to its part of the schema, in order: evidence, quotes, reasoning,
+verdict, answer. The verdict is the probability of "true" versus "false"; the answer is
+drafted in either case, as in the other forms, and the policy decides.
 """
 
 import json
@@ -51,7 +51,7 @@ _VERDICTS: Final = ("true", "false")
 
 @dataclass(slots=True)
 class _Reply:
-    """What is written so far, and what the model made of it."""
+    """The reply written so far, and the model's context after it."""
 
     context: Context
     text: str = ""
@@ -144,14 +144,14 @@ class InstructedLanguageModel:
         )
         reply.values[name] = value
         reply.context = value.context
-        reply.text += f" {value.text.lstrip()}"  # some tokenizers' decoders drop it
+        reply.text += f" {value.text.lstrip()}"  # some tokenizers drop the space
         reply.tokens += len(value.ids)
         return value
 
     def _judge(self, reply: _Reply) -> float:
         """Return the probability of "true" in [0, 1], and go on as if it were written.
 
-        Against "false", at the token where the two part.
+        It is relative to "false", at the first token in which the two differ.
         """
         self._lead(reply, "can_answer")
         true, false = (self.model.tokens.encode_text(f" {word}") for word in _VERDICTS)

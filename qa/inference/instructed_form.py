@@ -1,7 +1,7 @@
-"""The instructed form as tokens: a chat whose reply is one JSON object, written by fields.
+"""The instructed form as tokens: a chat whose reply is one JSON object, field by field.
 
-Names and punctuation of the object are ours, and each value is encoded on its own; so
-where the verdict and the answer are is known and never looked for.
+The names and punctuation of the object are fixed, and each value is encoded on its own,
+so the positions of the verdict and the answer are known and need not be searched for.
 """
 
 import json
@@ -21,19 +21,19 @@ FORM: Final = "instructed-1"
 END: Final = "}"
 
 _FIELDS: Final[Mapping[str, Any]] = SCHEMA["properties"]
-# What is written before each field's value, a space after it.
+# The text before each field's value, which begins with a space.
 LEADS: Final[Mapping[str, str]] = {
     name: f'{", " if number else "{"}"{name}":' for number, name in enumerate(_FIELDS)
 }
 _LEAD: Final = re.compile(f"({'|'.join(map(re.escape, LEADS.values()))})")
-# What is read where nobody kept what was written before an answer.
+# The text before an answer if what was really written before it was not kept.
 _BARE: Final = f"{LEADS['can_answer'].replace(', ', '{')} true{LEADS['answer']}"
 
 
 def prompt_ids(
     tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
 ) -> tuple[int, ...]:
-    """Return the chat up to where the reply begins; what is too long is cut."""
+    """Return the chat up to where the reply begins; texts that are too long are cut."""
     shown = tuple(
         replace(
             piece,
@@ -47,13 +47,13 @@ def prompt_ids(
 
 
 def fixed_ids(tokens: Tokens) -> tuple[int, ...]:
-    """Return what every chat begins with."""
+    """Return the tokens that every chat begins with."""
     first, second = _chat_ids(tokens, '{"'), _chat_ids(tokens, "?")
     return first[: parting(first, second)]
 
 
 def parting(first: Sequence[int], second: Sequence[int]) -> int:
-    """Return the place of the first token in which two texts differ."""
+    """Return the index of the first token in which two texts differ."""
     pairs = enumerate(zip(first, second, strict=False))
     return next(place for place, (one, other) in pairs if one != other)
 
@@ -76,10 +76,10 @@ def sequence_passing(
     written: str = "",
     pieces: int | None = None,
 ) -> Passing:
-    """Return a second pass: the prompt's last token, the answer's own, and its end.
+    """Return a second pass that keeps the prompt's last token, the answer and its end.
 
-    `written` is the whole reply as it was kept; without one, nothing but the verdict is
-    before the answer.
+    `written` is the whole reply if it was kept; without one, only the verdict precedes
+    the answer.
     """
     asked = prompt_ids(tokens, prompt, pieces=pieces)
     before, lead, value = written.rpartition(LEADS["answer"])
@@ -93,15 +93,15 @@ def sequence_passing(
         ids += tokens.encode_text(part)
     ids += (own := tokens.encode_text(value))
     start = len(ids) - len(own) + written_value(tokens, own).start
-    # The end is kept whatever happens: an answer may share its only token with it.
+    # The end is always kept: an answer may share its only token with it.
     return Passing(tuple(ids), min(start, len(ids) - 1), len(ids), first=len(asked) - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenValue:
-    """A text value: its tokens from `start` on, but for the last, which ends it.
+    """A text value: its tokens from `start` on, except the last, which ends it.
 
-    `texts` are what each of them says; joined they are the text.
+    `texts` are the parts of the text that these tokens stand for; joined they give it.
     """
 
     start: int
@@ -113,10 +113,10 @@ _UNFINISHED: Final = re.compile("[\ufffd\ud800-\udfff]+$")
 
 
 def written_value(tokens: Tokens, ids: Sequence[int]) -> WrittenValue:
-    """Tell the tokens of a whole JSON string that say something from those around it.
+    """Separate the tokens of a whole JSON string's text from those around them.
 
-    A character is with the last of its tokens, and one that shares the last token of
-    all with the closing quote is with the one before.
+    A character counts with the last of its tokens; one that shares the very last token
+    with the closing quote counts with the token before.
     """
     begun = [tokens.decode(ids[:count]).lstrip() for count in range(len(ids) + 1)]
     opened = next(count for count, text in enumerate(begun) if text)

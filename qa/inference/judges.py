@@ -1,4 +1,4 @@
-"""Judges of pairs: what a language model says two statements are to each other."""
+"""Judges of pairs: how a language model classifies two statements."""
 
 import json
 import math
@@ -22,7 +22,7 @@ _PROMPTS: Final = PROMPTS["judges"]
 EXAMPLES: Final = tuple(
     (one, other, Kind(kind)) for one, other, kind in _PROMPTS["examples"]
 )
-_MAX_CHARACTERS: Final = 600  # of a statement; most entries are one sentence
+_MAX_CHARACTERS: Final = 600  # per statement; most entries are one sentence
 
 _REQUESTS_AT_ONCE: Final = 4  # a server that takes one at a time queues them
 _MAX_REPLY: Final = 10_000
@@ -67,14 +67,13 @@ _INTRODUCTION: Final = (
 
 
 class ServerJudge:
-    """`kb.conflicts.Judge` on a chat-completions server, by a JSON verdict."""
+    """`kb.conflicts.Judge` on a chat-completions server, with a JSON verdict."""
 
     asked_about = Unsure()
 
     def __init__(self, server: ServerLanguageModel) -> None:
         self._server = server
         self.name = f"the language model {server.name}"
-        # The server's host, the model's name and the instructions.
         self.fingerprint = digest(server.fingerprint, _INSTRUCTIONS)
 
     def weigh(
@@ -107,7 +106,7 @@ def read_verdict(reply: str) -> dict[str, float] | None:
     numbers = list(value.values())
     if any(isinstance(n, bool) or not isinstance(n, int | float) for n in numbers):
         return None
-    # NaN is in no range.
+    # This rejects NaN too.
     if not all(0 <= n <= 1 for n in numbers):
         return None
     total = math.fsum(numbers)
@@ -117,12 +116,12 @@ def read_verdict(reply: str) -> dict[str, float] | None:
 
 
 class WhiteBoxJudge:
-    """`kb.conflicts.Judge` on a white-box model, best one without an adapter.
+    """`kb.conflicts.Judge` on a white-box model, preferably without an adapter.
 
-    The likelihood of "same", "conflict" or "other" as the next word makes the opinion.
-    What the model prefers whatever it is shown is taken off by what it says of a pair
-    without content (Zhao et al., "Calibrate before use", 2021), and either order of the
-    two statements counts half.
+    The opinion is the likelihood of "same", "conflict" or "other" as the next word. It
+    is divided by the likelihood for a pair without content, to correct what the model
+    prefers regardless of its input (Zhao et al., "Calibrate before use", 2021), and
+    averaged over both orders of the statements.
     """
 
     asked_about = Unsure()
@@ -133,7 +132,6 @@ class WhiteBoxJudge:
             f"{_frame(one, other)}{_WORDS[kind]}\n\n" for one, other, kind in EXAMPLES
         )
         self.name = f"the language model {model.name}"
-        # The model and what it is shown.
         self.fingerprint = digest(model.fingerprint, self._examples)
         words = [model.tokens.encode_text(word) for word in _WORDS.values()]
         self._options = [word[0] for word in words]
@@ -165,7 +163,7 @@ class WhiteBoxJudge:
     def _shares(
         self, pairs: Sequence[tuple[str, str]], prefix: "Context"
     ) -> NDArray[np.float64]:
-        """Return how likely each word is, shape (pairs, 3); rows sum to 1."""
+        """Return the likelihood of each word, shape (pairs, 3); rows sum to 1."""
         rows = [self._model.tokens.encode_text(_frame(*pair)) for pair in pairs]
         batches = [
             self._model.weigh_each(rows[at : at + _ROWS_AT_ONCE], self._options, prefix)

@@ -1,7 +1,8 @@
-"""Retrieval where a probe says that the question lies beyond what the model knows.
+"""Retrieval if a probe says that the question is beyond what the model knows.
 
-From the middle block's state of the prompt's last token; where the model knows, it goes
-on writing from that pass. CBDR, sections 3.1 and 3.4; Ni et al. (2025).
+The probe reads the middle block's state at the prompt's last token; if the model knows
+the answer, it continues writing from that pass. CBDR, sections 3.1 and 3.4; Ni et al.
+(2025).
 """
 
 import logging
@@ -35,7 +36,7 @@ class BoundaryProbe:
     probe: AbstentionProbe
 
     def confidence(self, state: Activations) -> float | None:
-        """Return confidence in [0, 1] of a state (width,), None for NaN."""
+        """Return the confidence in [0, 1] for a state (width,); None if not finite."""
         value = float(self.probe.confidences([state[np.newaxis]])[0])
         return value if math.isfinite(value) else None
 
@@ -45,7 +46,7 @@ _loaded: Final = LoadedOnce[str, BoundaryProbe | None]()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimateByProbe:
-    """`KnowledgeEstimate` of a question that was read once, to write on from."""
+    """`KnowledgeEstimate` of a question read once, from which writing can continue."""
 
     form: ClosedBookForm
     context: Context
@@ -66,13 +67,13 @@ class SelfKnowledgeByProbe:
     def __init__(
         self, form: ClosedBookForm, probe: BoundaryProbe | None = None
     ) -> None:
-        """Take over the form; without a probe look the active one up."""
+        """Keep the form; without a probe, look up the active one."""
         self._form = form
         self._probe = probe or active_boundary_probe(form)
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits: the form and the probe; what `min_known` belongs to."""
+        """64 hex digits that identify form and probe, for which `min_known` is set."""
         own = self._probe.fingerprint if self._probe else ""
         return digest(self._form.fingerprint, own)
 
@@ -83,7 +84,7 @@ class SelfKnowledgeByProbe:
         with self._form.model.turn():
             look = self._form.model.look(ids, self._form.prefix(), taps=taps)
         if look.context is None:
-            # Only a watch stops a reading, and there is none.
+            # Only a watch stops a reading, and none was given.
             raise RuntimeError("the reading of a question was stopped")
         known_probability = (
             held.confidence(look.states[held.probe.tap]) if held else None
@@ -94,7 +95,8 @@ class SelfKnowledgeByProbe:
 def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
     """Return the active boundary probe for the form's model (one query).
 
-    One that can't be used is logged, and is none until it is tried again in a minute.
+    A probe that can't be used is logged, and None is returned until it is tried again
+    after a minute.
     """
     active = Probe.objects.active_for(form.model.fingerprint)
     row = active.filter(kind=ProbeKind.BOUNDARY).light().first()
@@ -103,7 +105,7 @@ def active_boundary_probe(form: ClosedBookForm) -> BoundaryProbe | None:
 
     def unusable(error: NescioError) -> None:
         logger.error(
-            "%s cannot be used; every question retrieves.", row, exc_info=error
+            "%s cannot be used; every question retrieves evidence.", row, exc_info=error
         )
 
     def load() -> BoundaryProbe:

@@ -1,7 +1,7 @@
-"""A model's leaning to one label, measured on examples and taken back.
+"""A model's bias towards one label, measured on examples and corrected.
 
-DH-ICL, section 3.3, equations 1 to 6, but the leaning is *added* to the label's own
-score: the published equations subtract it, which deepens it; their code adds it.
+DH-ICL, section 3.3, equations 1 to 6, but the correction is *added* to the label's own
+score: the published equations subtract it, which deepens the bias; their code adds it.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from qa.exceptions import LabelPairError
 
 @dataclass(frozen=True, slots=True)
 class LabelScores:
-    """The scores of both labels at one place, as logits or any other log scale."""
+    """The scores of both labels at one position, as logits or on another log scale."""
 
     known: float
     unknown: float
@@ -29,7 +29,7 @@ class LabelScores:
 
 @dataclass(frozen=True, slots=True)
 class JudgedExample:
-    """An example, and its scores before its label was read, earlier examples in view."""
+    """An example, and its scores before its label was read, after earlier examples."""
 
     is_known: bool
     scores: LabelScores
@@ -37,12 +37,12 @@ class JudgedExample:
 
 @dataclass(frozen=True, slots=True)
 class LabelJudgement:
-    """What a model holds of something asked, as a choice of two labels.
+    """A model's judgment of a question, as a choice between two labels.
 
     Attributes:
-        known: Probability in [0, 1] of "known" without the leaning; the published rule
-            (the higher score) is 0.5.
-        uncorrected: The same with it.
+        known: Debiased probability in [0, 1] of "known"; the published rule (the higher
+            score) corresponds to a threshold of 0.5.
+        uncorrected: The same before debiasing.
         bias: What was added to the scores, at least 0 each.
     """
 
@@ -53,9 +53,10 @@ class LabelJudgement:
 
 
 def label_bias(examples: Sequence[JudgedExample]) -> LabelScores:
-    """Return what has to be added to the scores of either label, at least 0.
+    """Return what must be added to each label's score, at least 0.
 
-    An example judged rightly counts as no error; a label without one is not corrected.
+    A correctly judged example has an error of 0; a label without examples is not
+    corrected.
     """
     return LabelScores(
         known=_mean_shortfall(
@@ -87,13 +88,13 @@ def _mean_shortfall(behind: Sequence[float]) -> float:
     return sum(max(0.0, each) for each in behind) / max(len(behind), 1)
 
 
-# Most tokenizers have a word with the space before it as one token, some only without.
+# Most tokenizers have a word with a leading space as one token, some only without it.
 _LEADS: Final = (" ", "")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelPair:
-    """The words for "it is so" and for "it is not"."""
+    """The words for the label "known" and for its opposite."""
 
     known: str
     unknown: str
@@ -103,20 +104,21 @@ class LabelPair:
 
 
 def read_pair(text: str) -> LabelPair:
-    """Read a pair as the setting writes it: two different words with a slash between."""
+    """Parse a pair as set: two different words separated by a slash."""
     words = [word.strip() for word in text.split("/")]
     if len(words) != 2 or not all(words) or words[0] == words[1]:
         raise LabelPairError(
-            f"{text[:80]!r} is no pair of labels. Write two different words with a slash "
-            'between them, such as "true/false": first the one for what is known.'
+            f"{text[:80]!r} is not a pair of labels. Write two different words with a "
+            'slash between them, such as "true/false": first the one for what is known.'
         )
     return LabelPair(*words)
 
 
 def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> tuple[int, int]:
-    """Return the tokens of "unknown" and "known": a label's index is whether it is known.
+    """Return the tokens of "unknown" and "known", in this order.
 
-    Both are with a space before them, or both without. `model` is for the message.
+    The index of a label is thus whether it is known. Both tokens have a leading space,
+    or neither has. `model` is named in the error message.
     """
     known: tuple[int, ...] = ()
     unknown: tuple[int, ...] = ()
@@ -126,8 +128,9 @@ def label_tokens(pair: LabelPair, tokens: Tokens, *, model: str) -> tuple[int, i
         if len(known) == len(unknown) == 1 and known != unknown:
             return unknown[0], known[0]
     raise LabelPairError(
-        f'The labels "{pair}" are {len(known)} and {len(unknown)} tokens to {model}, '
-        "and must be one each, and different ones. Set NESCIO_HISTORY_LABELS to words that this model knows whole, "
+        f'The labels "{pair}" are {len(known)} and {len(unknown)} tokens in {model}, '
+        "and must be one token each, and different ones. Set NESCIO_HISTORY_LABELS to "
+        "words that are one token in this model, "
         'such as "true/false", "yes/no" or "A/B".'
     )
 
@@ -136,7 +139,7 @@ _END: Final = "\n\n"
 
 
 class LabelJudge:
-    """One way of asking one model for one of two labels, after labelled examples."""
+    """One way of asking a model for one of two labels, after labelled examples."""
 
     def __init__(
         self,
@@ -160,9 +163,9 @@ class LabelJudge:
     def judge_tokens(
         self, examples: Sequence[Example], asked: Sequence[int]
     ) -> LabelJudgement:
-        """Return how probable the label "known" is for what is asked, in one pass.
+        """Return the judgment of what is asked, in one pass.
 
-        The nearest example is last; those farthest away are left out where not all fit
+        The nearest example comes last; the farthest are left out if they do not all fit
         the model's context.
         """
         model = self.model
@@ -178,7 +181,7 @@ class LabelJudge:
         return judge_label([*fixed, *(judged if fixed else judged[1:])], scores[-1])
 
     def _leaning_on_fixed(self) -> tuple[JudgedExample, ...]:
-        """Return what the model gives the fixed examples; read once."""
+        """Return the model's scores on the fixed examples; computed once."""
         if not self._fixed:
             return ()
         if self._judged_fixed is None:

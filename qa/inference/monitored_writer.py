@@ -1,7 +1,7 @@
-"""The writer of monitored answers: a white-box model, its directions, and plain forms.
+"""The writer of monitored answers: a white-box model, its directions, and prompt forms.
 
-Behind a prefix that is read once and never steered, question, notes and what is written
-are steered; the monitor reads in the pass that reads it anyway.
+The prefix is read once and never steered; the question, the notes and what is written
+after it are steered. The monitor reads the activations of the very pass that writes.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class SteeredWriter:
     def __init__(
         self, model: WhiteBoxModel, directions: DirectionSet, *, fingerprint: str
     ) -> None:
-        """Take a loaded model as it came, and the directions of that fingerprint."""
+        """Take a model without its adapter, and the directions of that fingerprint."""
         self.model = model
         self.directions = directions
         self._layout = ClosedBookForm(model)
@@ -55,7 +55,7 @@ class SteeredWriter:
         *,
         steering: float,
     ) -> Draft:
-        """Write the next sentence, greedily, at most 64 tokens."""
+        """Write the next sentence greedily, in at most 64 tokens."""
         ids = self._layout.prompt_ids(question, [note_text(piece) for piece in notes])
         written = self.continue_from(ids, kept, steering=steering)
         confidences = self.directions.confidence_of(written.activations).tolist()
@@ -110,7 +110,7 @@ class SteeredWriter:
 
 
 def _holds_a_sentence(text: str) -> bool:
-    """Tell whether a second sentence has begun: only then has the first one ended."""
+    """Return whether a second sentence has begun: only then has the first one ended."""
     return len(sentences(flatten(text))) > 1
 
 
@@ -125,7 +125,7 @@ def _draft(
     values: list[float] = []
     at = 0
     for piece, value in zip(pieces, confidences, strict=True):
-        # What lies before the sentence and behind it is white space, or the next one's.
+        # What precedes or follows the sentence is white space or part of the next one.
         shown = flat[max(at, start) : min(at + len(piece), end)]
         at += len(piece)
         if shown:
@@ -140,7 +140,7 @@ def _draft(
 
 
 def _first_span(first: str, text: str) -> tuple[int, int]:
-    """Return where the first sentence is, whatever white space is in it."""
+    """Return the span of the first sentence, ignoring differences in white space."""
     seen = [place for place, letter in enumerate(text) if not letter.isspace()]
     count = sum(not letter.isspace() for letter in first)
     return (seen[0], seen[count - 1] + 1) if count else (0, 0)
@@ -150,16 +150,16 @@ _writers: Final = LoadedOnce[str, SteeredWriter]()
 
 
 def monitored_writer() -> SteeredWriter:
-    """Return the writer by the active directions (one query)."""
+    """Return the writer with the active directions (one query)."""
     model = load_closed_book_form().model
     active = Probe.objects.active_for(model.fingerprint)
     row = active.filter(kind=ProbeKind.DIRECTIONS).first()
     if row is None:
         raise LanguageModelUnavailableError(
             f"No directions are active for the language model {model.name} "
-            f"({model.fingerprint[:12]}), by which monitored answers are written. Fit "
+            f"({model.fingerprint[:12]}), and monitored answers need them. Fit "
             "some with manage.py train directions FILE --promote, or activate a policy "
-            "of another retrieval timing."
+            "with another retrieval timing."
         )
 
     def load() -> SteeredWriter:

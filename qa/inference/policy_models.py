@@ -1,4 +1,4 @@
-"""Models that are asked beside the answer itself, each loaded once per process."""
+"""Models that policies need besides the answering one, each loaded once per process."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -49,9 +49,9 @@ def self_knowledge_by(timing: RetrievalTiming, *, history: History) -> SelfKnowl
 
 
 def own_knowledge_fingerprint(timing: RetrievalTiming) -> str:
-    """Return what tells the configured way of asking the model by itself; loads it."""
+    """Load the configured way of asking without evidence; return its fingerprint."""
     if timing is RetrievalTiming.MONITORED:
-        # Steering takes another part of torch, which few policies need.
+        # Steering needs another part of torch, which few policies use.
         from qa.inference.monitored_writer import monitored_writer  # noqa: PLC0415
 
         return monitored_writer().fingerprint
@@ -72,13 +72,13 @@ def verdict_debiaser(history: History) -> VerdictDebiaser:
 
 
 def verdict_form() -> VerdictForm:
-    """Return the form in which verdicts are corrected; for a server by its surrogate."""
+    """Return the form that corrects verdicts; for a server, its surrogate's."""
     name, labels = settings.LANGUAGE_MODEL, read_pair(settings.HISTORY_LABELS)
     if settings.LANGUAGE_SERVER_URL:
         name = settings.SURROGATE_MODEL
         if name == "none":
             raise LanguageModelUnavailableError(
-                "This policy corrects verdicts by past ones, which a server can't tell. "
+                "This policy corrects verdicts by past ones, which a server can't do. "
                 "Set NESCIO_SURROGATE_MODEL, or activate a policy without debias_verdict."
             )
     return _verdict_forms.get(
@@ -87,7 +87,10 @@ def verdict_form() -> VerdictForm:
 
 
 def closed_book_fingerprint() -> str:
-    """Return the fingerprint of the model as it came, unloaded; "" for a server's."""
+    """Return the fingerprint of the model without its adapter; "" for a server.
+
+    The model is not loaded for it.
+    """
     if settings.LANGUAGE_SERVER_URL:
         return ""
     form = _forms.find(settings.LANGUAGE_MODEL)
@@ -99,8 +102,8 @@ def closed_book_fingerprint() -> str:
 def load_closed_book_form() -> ClosedBookForm:
     if settings.LANGUAGE_SERVER_URL:
         raise LanguageModelUnavailableError(
-            "This policy asks the language model what it knows by itself, which only a "
-            "white-box model can tell. Unset NESCIO_LANGUAGE_SERVER_URL, or activate a "
+            "This policy asks the language model about its own knowledge, which needs "
+            "a white-box model. Unset NESCIO_LANGUAGE_SERVER_URL, or activate a "
             "policy of the scope knowledge_base."
         )
     name = settings.LANGUAGE_MODEL
@@ -110,23 +113,23 @@ def load_closed_book_form() -> ClosedBookForm:
 def configured_reranker() -> Reranker | None:
     """Return the registry's active reranker, or else that of `NESCIO_RERANKER`.
 
-    Loaded once per process. None, which is logged once, where it learnt what helps
-    another language model.
+    Loaded once per process. None, which is logged once, if it was trained for another
+    language model.
     """
     model = closed_book_fingerprint()
     active = Probe.objects.active_for(model).filter(kind=ProbeKind.RERANKER)
     if key := active.values_list("fingerprint", flat=True).first():
-        # The verifier takes torch and the embedder, which few policies need here.
+        # The verifier needs torch and the embedder, which few policies use here.
         from qa.inference.verifier import load_blended  # noqa: PLC0415
 
         return load_blended(model, key)
     if not settings.RERANKER:
         raise RerankerFileError(
-            "The policy ranks what was found and no reranker is active. Train and activate "
-            "one on the probes' page, set NESCIO_RERANKER to a directory that train "
-            "reranker wrote, or activate a policy without."
+            "The policy reranks the evidence and no reranker is active. Train and "
+            "activate one on the probes' page, set NESCIO_RERANKER to a directory that "
+            "train reranker wrote, or activate a policy without rerank."
         )
-    # sentence-transformers takes seconds, which few policies need.
+    # sentence-transformers takes seconds to import, and few policies need it.
     from probes.reranker.scoring import load_reranker  # noqa: PLC0415
 
     directory = Path(settings.RERANKER)
@@ -141,8 +144,8 @@ def configured_reranker() -> Reranker | None:
 @cache
 def _log_once(directory: Path, learnt_of: str, runs: str) -> None:
     logger.error(
-        "The reranker in %s learnt what helps the language model %s, and the one that "
-        "runs is %s: what is found keeps its order. Fit one for this model (manage.py "
+        "The reranker in %s was trained for the language model %s, and the one that "
+        "runs is %s: the evidence keeps its order. Fit one for this model (manage.py "
         "train reranker), or activate a policy without rerank.",
         directory, learnt_of[:12], runs[:12] or "a server's",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""From rows of the registry to probes that can be asked, each tried once."""
+"""Probes loaded from the registry, each tried once."""
 
 import logging
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ _TRIED_ON: Final = Passing((0,), 0, 1)
 
 
 def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Probes:
-    """Load what was fitted for this model; `states` are by fingerprint."""
+    """Load the probes fitted for this model; `states` are by fingerprint."""
     rows = list(Probe.objects.filter(fingerprint__in=states).order_by("pk"))
     placed = [row for row in rows if row.kind != ProbeKind.JOINT]
-    # A server's answers are read by another model, which is loaded if it has to be.
+    # A server's answers are read by a surrogate model, which is loaded only if needed.
     model = load_white_box(language_model) if placed else None
     form = form_of(language_model)
     faults: dict[str, str] = {}
@@ -59,24 +59,24 @@ def load_probes(language_model: LanguageModel, states: Mapping[str, str]) -> Pro
 def load_activation_probe(
     row: Probe, model: WhiteBoxModel, *, form: str, fit: str
 ) -> AbstentionProbe:
-    """Load a probe of activations, and try that it fits the model and the form.
+    """Load an activation probe, and check that it fits the model and the form.
 
     `fit` is what `manage.py train` calls such a probe.
     """
     if row.form != form:
         raise ProbeMismatchError(
-            f"{row} was fitted on the form {row.form!r}, and here {form!r} is read. Fit "
-            f"one on this form: manage.py train {fit}."
+            f"{row} was fitted on the form {row.form!r}, but the form here is "
+            f"{form!r}. Fit one on this form: manage.py train {fit}."
         )
     probe = load_probe(row.files, language_model=model.fingerprint)
     if not isinstance(probe, AbstentionProbe):
-        raise ProbeFileError(f"{row} reads no activations; register it again.")
+        raise ProbeFileError(f"{row} is not an activation probe; register it again.")
     (held,) = model.read_activations([_TRIED_ON], [probe.tap])
     width = held[probe.tap].shape[1]
     if width != probe.width:
         raise ProbeMismatchError(
-            f"{row} reads {probe.width} numbers a token and the model has {width}; fit "
-            "it again."
+            f"{row} reads {probe.width} numbers per token and the model has {width}; "
+            "fit it again."
         )
     return probe
 
@@ -87,7 +87,7 @@ def _joint_reader(
     probe = load_probe(row.files, language_model=row.language_model)
     if not isinstance(probe, JointProbe):
         raise ProbeFileError(
-            f"{row} is no joint probe by its files; register it again."
+            f"{row} is not a joint probe according to its files; register it again."
         )
     usable = {r.fingerprint for r in readers if r.is_active or not is_active}
     for kind, fingerprint in probe.inputs.items():

@@ -1,4 +1,4 @@
-"""Probes asked of an answer: while it is written, and once it is."""
+"""Probes that are read for an answer, while it is written and afterwards."""
 
 import logging
 import math
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActivationReader:
-    """A probe of activations in use; in shadow, answers store it under `signal`."""
+    """An activation probe in use; in shadow, answers store it under `signal`."""
 
     kind: ProbeKind
     fingerprint: str
@@ -48,7 +48,7 @@ class JointReader:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Held:
-    """What is at the places that are read; nothing where it could not be read."""
+    """The activations that probes read; empty where they could not be read."""
 
     prompt: Mapping[Tap, Activations]
     answer: Mapping[Tap, Activations]
@@ -58,12 +58,12 @@ class _Held:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ActiveProbes:
-    """`qa.pipeline.language_model.Probes`; safe to use from several threads.
+    """`qa.pipeline.language_model.Probes`; thread-safe.
 
     Attributes:
-        model: What a second pass is made with; None where no probe reads activations.
+        model: The model for a second pass; None if no probe reads activations.
         form: How a second pass is laid out.
-        faults: By the kind of an active probe that can't be used, why.
+        faults: Why an active probe can't be used, by its kind.
     """
 
     model: WhiteBoxModel | None
@@ -98,11 +98,11 @@ class ActiveProbes:
                 continue
             values = reader.along(activations)
             if not all(map(math.isfinite, values)):
-                logger.error("%s gave no number.", reader.signal)
+                logger.error("%s did not give a finite number.", reader.signal)
                 continue
             found[reader.fingerprint] = values[-1]
             if reader.is_active and reader.kind is ProbeKind.ABSTENTION:
-                # Without what it thought before the first token and after the end.
+                # Without the positions before the first token and after the last.
                 opening = int(reader.probe.opens_with_prompt)
                 along = tuple(values[opening : opening + len(generation.tokens)])
         if not generation.is_stopped:
@@ -111,8 +111,8 @@ class ActiveProbes:
                     CONFIDENCE_BY_KIND[kind]: found.get(fingerprint)
                     for kind, fingerprint in joint.probe.inputs.items()
                 }
-                # What was measured without a probe is kept; a probe it was not fitted
-                # with is none of its signals.
+                # Signals measured without a probe are kept; of the probes, only those
+                # that the joint probe was fitted with count.
                 given = {**signals, **inputs}
                 found[joint.fingerprint] = joint.probe.confidence(given)
         return self._confidence(found, along, generation, held.fault)
@@ -153,7 +153,7 @@ class ActiveProbes:
     ) -> str:
         said = []
         for kind, value in values.items():
-            # Of an answer that never began, the later numbers can't be missed.
+            # An answer that never began has no later values to miss.
             is_due = kind is ProbeKind.EARLY or _answer_text(generation)
             if value is not None or not is_due:
                 continue
@@ -169,7 +169,7 @@ class ActiveProbes:
         return tuple(sorted({r.probe.tap for r in self.readers if r.kind is kind}))
 
     def _prompt_places(self, *, with_answer: bool) -> tuple[Tap, ...]:
-        """Return where the prompt's last token is read, by probes of the answer too."""
+        """Return the taps for the prompt's last token, also those of answer probes."""
         also = {
             reader.probe.tap
             for reader in self.readers
@@ -191,7 +191,7 @@ class ActiveProbes:
         return goes_on
 
     def _held(self, prompt: Prompt, generation: Generation) -> _Held:
-        """Return what was kept on the way, or else what a second pass reads."""
+        """Return the activations kept on the way, completed by a second pass."""
         trace = generation.trace
         answer = dict(trace.answer) if trace else {}
         before = trace.prompt if trace else {}
@@ -238,7 +238,7 @@ class ActiveProbes:
 
 
 def _sequence(reader: ActivationReader, held: _Held) -> Activations | None:
-    """Return what a probe reads, (positions, width); None where it is not there."""
+    """Return what a probe reads, (positions, width); None if any of it is missing."""
     first = held.prompt.get(reader.probe.tap)
     if reader.kind is ProbeKind.EARLY:
         return first

@@ -1,4 +1,4 @@
-"""Who writes a follow-up as a question that stands by itself."""
+"""Rewriting a follow-up as a standalone question by a language model."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
@@ -12,7 +12,7 @@ from qa.inference.writers import WhiteBoxWriter
 
 MAX_CHARACTERS: Final = 400
 TIMEOUT_SECONDS: Final = 10.0
-"""Who typed a follow-up waits for it before anything is searched."""
+"""The asker of a follow-up waits this long at most before anything is searched."""
 
 _FORM: Final = Form(
     name="follow_up",
@@ -28,18 +28,18 @@ _FORM: Final = Form(
 
 
 class Rewriter(Protocol):
-    """Writes a standalone question; its caller checks that nothing is made up."""
+    """Writes a standalone question; the caller checks that nothing is made up."""
 
     def rewrite(self, typed: str, earlier: Sequence[str]) -> str:
-        """Return the question; "" where none could be read.
+        """Return the standalone question; "" if the reply could not be read.
 
         Raises:
-            UnavailableError: The model is not available now.
+            UnavailableError: The model is currently unavailable.
         """
 
 
 class ServerRewriter:
-    """By a chat-completions server, as JSON held to a schema with bounds."""
+    """A rewriter on a chat-completions server, with JSON bound to a schema."""
 
     def __init__(self, server: ServerLanguageModel) -> None:
         self._server = server
@@ -63,7 +63,7 @@ class ServerRewriter:
 
 
 class WhiteBoxRewriter:
-    """By a local model that follows instructions, on one line."""
+    """A rewriter on a local model that follows instructions, writing one line."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
@@ -80,11 +80,11 @@ def _given(typed: str, earlier: Sequence[str]) -> Mapping[str, str]:
 
 
 def load_rewriter() -> Rewriter | None:
-    """Return one by the configured model; None where it does not follow instructions."""
+    """Return the configured model's rewriter; None if it can't follow instructions."""
     model = load_language_model()
     if isinstance(model, ServerLanguageModel):
         return ServerRewriter(model)
-    # With torch, which a process whose models are elsewhere does without.
+    # Imports torch, which a process whose models are elsewhere does without.
     from qa.inference.instructed import InstructedLanguageModel  # noqa: PLC0415
 
     if isinstance(model, InstructedLanguageModel):

@@ -28,11 +28,11 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """One reply.
+    """One reply of the server.
 
     Attributes:
-        fault: Why it can't be read at all; "" for nothing.
-        declined: Why the server itself did not answer.
+        fault: Why it can't be read at all; "" if it can.
+        declined: Why the server itself declined to answer; "" if it did not.
     """
 
     text: str = ""
@@ -45,13 +45,14 @@ class _Reply:
 
 @dataclass(frozen=True, slots=True)
 class Filled(Generic[Value]):
-    """A form of the caller's own, filled in.
+    """The caller's own form, filled in.
 
     Attributes:
-        value: The last reply as it was read; None if it can't be.
-        verdict_probability: Of "can_answer" being true; None where the server does not
-            say.
-        log_probability: Mean natural log from the measured field on; None likewise.
+        value: The last reply, parsed; None if it could not be.
+        verdict_probability: Probability that "can_answer" is true; None if the server
+            does not report it.
+        log_probability: Mean natural-log probability from the measured field on; None
+            likewise.
     """
 
     value: Value | None
@@ -64,15 +65,16 @@ class Filled(Generic[Value]):
 class ServerLanguageModel:
     """`qa.pipeline.language_model.LanguageModel` on a chat-completions server.
 
-    The instructions ask in words for the schema's JSON, for servers that take none.
+    The instructions also ask for the schema's JSON in words, for servers that do not
+    support schemas.
     """
 
     def __init__(
         self, *, url: str, key: str, model: str, timeout_seconds: float, retries: int
     ) -> None:
-        """Set up the client; the timeout is a whole answer's, every retry included."""
-        # The library of the server's clients takes 40 MiB and most of a second to
-        # import: a process that asks no server never does.
+        """Set up the client; the timeout covers a whole answer with all its retries."""
+        # The client library takes 40 MiB and most of a second to import: a process that
+        # asks no server never imports it.
         from qa.inference.server_client import ServerClient  # noqa: PLC0415
 
         self._client = ServerClient(
@@ -81,7 +83,6 @@ class ServerLanguageModel:
         )  # fmt: skip
         self._timeout_seconds = timeout_seconds
         self.name = model
-        # The server's host, the model's name and the instructions.
         self.fingerprint = digest(self._client.host, model, INSTRUCTIONS)
 
     def generate(self, prompt: Prompt, capture: Capture = NO_CAPTURE) -> Generation:
@@ -127,10 +128,10 @@ class ServerLanguageModel:
         measured: str = "",
         timeout_seconds: float | None = None,
     ) -> Filled[Value]:
-        """Have a form of the caller's own filled in, once more if it can't be read.
+        """Have the caller's own form filled in, with one retry if it can't be read.
 
-        `read` returns what a reply says, or what is wrong with it; `measured` is the
-        text field whose likelihood is wanted; the time limit is an answer's at most.
+        `read` returns the parsed reply, or what is wrong with it; `measured` is the
+        text field whose likelihood is wanted; the timeout is at most that of an answer.
         """
         began = time.monotonic()
 
@@ -199,14 +200,14 @@ def _reply(completion: "ChatCompletion") -> _Reply:
     if not completion.choices:
         return reply
     choice = completion.choices[0]
-    # The client does not check what a server replies: null or another type may come.
+    # The client does not validate the server's reply: null or another type may come.
     message: object = choice.message
     if not isinstance(message, ChatCompletionMessage):
         return replace(reply, fault="it has no message")
     content: object = message.content
     text = printable(content) if isinstance(content, str) else ""
     if message.refusal or choice.finish_reason == "content_filter":
-        # The server itself declined, which is a verdict and no malformed output.
+        # The server itself declined, which is a verdict, not malformed output.
         why = printable(message.refusal or "Withheld by a content filter.")
         return replace(reply, text=text, fault="", declined=why, choice=choice)
     is_cut = choice.finish_reason == "length"

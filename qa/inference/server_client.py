@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server, called within a deadline and with what it supports."""
+"""Client of an OpenAI-compatible server, with a deadline and feature fallbacks."""
 
 import json
 import logging
@@ -21,7 +21,7 @@ _MAX_PAUSE_SECONDS: Final = 8.0
 _Feature = Literal[
     "bounds", "response_format", "temperature", "logprobs", "max_completion_tokens"
 ]
-# In the order in which a server that does not say what it dislikes is spared them.
+# In the order in which they are dropped if a server does not say which one it rejects.
 _FEATURES: Final[tuple[_Feature, ...]] = (
     "bounds",
     "response_format",
@@ -36,12 +36,12 @@ _PARAMETERS: Final[Mapping[_Feature, Mapping[str, object]]] = {
     "temperature": {"temperature": 0.0},
     "max_completion_tokens": {"max_completion_tokens": _MAX_TOKENS},
 }
-# What a server does not get where it refuses one: without a schema there are no bounds.
+# What a server that rejects a feature is no longer sent: without a schema, no bounds.
 _WITHOUT: Final[Mapping[_Feature, Set[_Feature]]] = {
     "response_format": {"response_format", "bounds"}
 }
-# What bounds lists, texts and numbers in a schema; not every server that takes one takes
-# these too.
+# The schema keywords that bound lists, texts and numbers; not every server that
+# supports schemas supports these.
 _BOUNDS: Final = frozenset(
     ("minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum")
 )
@@ -56,8 +56,8 @@ _PASSING: Final = (
 class ServerClient:
     """Chat completions of one model on one server.
 
-    What it does not support (a schema, its bounds, probabilities) is asked for once, then
-    no more.
+    A feature that the server does not support (a schema, its bounds, probabilities) is
+    requested once and then no longer.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ServerClient:
         schema: Mapping[str, object],
         temperature: float = 0.0,
     ) -> ChatCompletion:
-        """Return the server's reply before `deadline`, on the monotonic clock."""
+        """Return the server's reply by `deadline`, on the monotonic clock."""
         while True:
             refused = self._refused
             try:
@@ -89,7 +89,7 @@ class ServerClient:
                 if blamed is None:
                     raise self._unavailable(error) from error
                 logger.warning(
-                    "%s takes no %s and is not sent it again: %s",
+                    "%s does not support %s, which is not sent again: %s",
                     self.host, blamed, error,
                 )  # fmt: skip
                 self._refused = refused | _WITHOUT.get(blamed, {blamed})
@@ -102,7 +102,7 @@ class ServerClient:
         schema: Mapping[str, object],
         temperature: float,
     ) -> ChatCompletion:
-        """Send once, and again after what may pass: no connection, 429, 409, 5xx."""
+        """Send; retry after transient failures: no connection, 429, 409, 5xx."""
         parameters = {
             name: value
             for feature, values in _PARAMETERS.items()
@@ -133,7 +133,7 @@ class ServerClient:
                 if late or attempt == self._retries:
                     raise self._unavailable(error) from error
                 logger.warning(
-                    "%s failed (%s); again in %.1f s", self.host, error, pause
+                    "%s failed (%s); retrying in %.1f s", self.host, error, pause
                 )
                 time.sleep(pause)
             except (openai.BadRequestError, openai.UnprocessableEntityError):
@@ -161,9 +161,9 @@ class ServerClient:
 
 
 def _checked(reply: object) -> ChatCompletion:
-    """Return a reply that is one: the client passes on a web page as it came."""
+    """Return the reply if it is a completion: the client passes on even a web page."""
     if not isinstance(reply, ChatCompletion):
-        raise openai.OpenAIError("The reply is no chat completion.")
+        raise openai.OpenAIError("The reply is not a chat completion.")
     return reply
 
 
@@ -191,9 +191,9 @@ def _unbounded(schema: Any) -> Any:
 
 
 def _pause_seconds(error: openai.APIError, attempt: int) -> float:
-    """Return what the server asked for in whole seconds, or twice the last pause."""
+    """Return the wait in seconds that the server asked for, or twice the last pause."""
     if isinstance(error, openai.APITimeoutError):
-        return float("inf")  # the whole answer's time is gone
+        return float("inf")  # no time is left for this answer
     asked = ""
     if isinstance(error, openai.APIStatusError):
         asked = error.response.headers.get("retry-after", "")

@@ -1,6 +1,6 @@
-"""What a model that follows instructions is asked, and its answer as a JSON object.
+"""The request to a model that follows instructions, and its reply as a JSON object.
 
-The words and the data, the schema, and a reader that no output can upset.
+The instructions, the data, the schema, and a parser that no output can crash.
 """
 
 import copy
@@ -32,7 +32,7 @@ def user_message(prompt: Prompt) -> str:
     """Return evidence and question as one JSON object.
 
     Line breaks, quotes, hidden characters and the brackets of chat templates' tokens
-    are escaped: a text stays inside its string, and the tokenizer meets no control
+    are escaped: a text stays inside its string, and the tokenizer sees no control
     token.
     """
     data = {
@@ -74,7 +74,7 @@ SCHEMA: Final[Mapping[str, Any]] = json.loads(
     Path(__file__).with_name("reply_schema.json").read_text(encoding="utf-8")
 )
 
-# Characters, so that a reply comes to its end.
+# Limits in characters, so that a reply comes to its end.
 _MAX_QUOTE: Final = 200
 _MAX_REASONING: Final = 300
 _MAX_ANSWER: Final = 1_000
@@ -83,13 +83,13 @@ LIMITS: Final = f"{_MAX_QUOTE} {_MAX_REASONING} {_MAX_ANSWER}"
 _FIELDS: Final = frozenset(("evidence", "quotes", "reasoning", "can_answer", "answer"))
 _MAX_OUTPUT: Final = 65_536
 _MAX_ATTEMPTS: Final = 64
-# Neither a database nor a page can hold these.
+# Characters that neither a database nor a page can hold.
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The filled-in form; numbers are as given and may name no piece at all."""
+    """The form as filled in; numbers are as given and may refer to no piece."""
 
     evidence: tuple[int, ...]
     quotes: tuple[tuple[int, str], ...]
@@ -99,13 +99,14 @@ class Form:
 
 
 class Fault(ValueError):  # noqa: N818  # what reading returns; raised inside it alone
-    """Why an output is no form, in words that the model can act on."""
+    """Why an output is not a valid form, in words that the model can act on."""
 
 
 def reply_schema(pieces: Sequence[int]) -> Mapping[str, Any]:
-    """Return the schema of a reply, each list and text of it bounded.
+    """Return the schema of a reply, with a bound on each list and text.
 
-    A small model otherwise writes until its tokens are spent, and the object never ends.
+    Otherwise a small model writes until its tokens are spent, and the object never
+    ends.
     """
     if not pieces:
         return SCHEMA
@@ -113,12 +114,12 @@ def reply_schema(pieces: Sequence[int]) -> Mapping[str, Any]:
         name: value if name == "can_answer" else value_schema(name, pieces=pieces)
         for name, value in SCHEMA["properties"].items()
     }
-    fields["answer"]["minLength"] = 0  # of a refusal it is empty
+    fields["answer"]["minLength"] = 0  # empty in a refusal
     return {**SCHEMA, "properties": fields}
 
 
 def value_schema(name: str, *, pieces: Sequence[int]) -> dict[str, Any]:
-    """Return the schema of one field's value, bounded to these numbers of pieces."""
+    """Return the schema of one field's value, limited to these piece numbers."""
     schema = copy.deepcopy(dict(SCHEMA["properties"][name]))
     if name == "evidence":
         schema["items"] = {"type": "integer", "enum": list(pieces)}
@@ -140,7 +141,8 @@ def value_schema(name: str, *, pieces: Sequence[int]) -> dict[str, Any]:
 def read_form(output: str) -> Form | Fault:
     """Return the form in `output`, or what is wrong with it; never raises.
 
-    The last complete object with the form's fields counts, whatever is around it.
+    The last complete object with any of the form's fields counts, whatever surrounds
+    it.
     """
     fault = Fault("it holds no complete JSON object")
     form: Form | None = None
@@ -175,7 +177,7 @@ def _objects(output: str) -> Iterator[dict[str, object]]:
         except ValueError:
             after = at + 1
         else:
-            # Not the parts of a form that is itself broken off.
+            # Skip the parts of a form that is itself cut off.
             if isinstance(value, dict) and value.keys() & _FIELDS:
                 yield value
         at = output.find("{", after)
@@ -247,7 +249,7 @@ _CLOSING: Final = re.compile(r'(?<!\\)"')
 
 
 def verdict(choice: "Choice") -> float | None:
-    """Return the probability of true against false for "can_answer", None if unknown."""
+    """Return the probability of true versus false for "can_answer"; None if unknown."""
     token = next(iter(_tokens_after(_VERDICT, choice)), None)
     if token is None:
         return None
@@ -264,11 +266,11 @@ def verdict(choice: "Choice") -> float | None:
 
 
 def text_log_probability(choice: "Choice", field: str = "answer") -> float | None:
-    """Return the mean natural log of a text field's tokens; None if unknown."""
+    """Return the mean natural-log probability of a text field; None if unknown."""
     values: list[float] = []
     for token in _tokens_after(_FIELD.format(re.escape(field)), choice):
         values.append(max(token.logprob, -100.0))
-        # The quote that closes the text: what follows are the form's other fields.
+        # The quote that closes the text: the form's other fields follow.
         if _CLOSING.search(token.token):
             break
     mean = sum(values) / len(values) if values else math.nan
@@ -278,7 +280,7 @@ def text_log_probability(choice: "Choice", field: str = "answer") -> float | Non
 def _tokens_after(
     pattern: str, choice: "Choice"
 ) -> "Sequence[ChatCompletionTokenLogprob]":
-    """Return the tokens from the one behind the pattern's last match on; may be none."""
+    """Return the tokens that follow the pattern's last match; may be none."""
     tokens = (choice.logprobs.content or []) if choice.logprobs else []
     text = "".join(token.token for token in tokens)
     end = max((found.end() for found in re.finditer(pattern, text)), default=len(text))

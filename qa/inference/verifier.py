@@ -1,4 +1,4 @@
-"""The verifier that the settings name, and the registry's reranker, which blends its scores."""
+"""The verifier that the settings name, and the reranker that blends its scores."""
 
 import logging
 from collections.abc import Sequence
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-VERIFIER: Final = "verifier"  # of the card's settings: the one whose scores were read
+VERIFIER: Final = "verifier"  # key in the card's settings: whose scores were used
 _remote: Final = LoadedOnce[str, Readings]()
 
 
 def load_verifier() -> Readings:
-    """Return the verifier, in this process or in the model service; made once."""
+    """Return the verifier, in this process or in the model service; created once."""
     if settings.MODEL_SERVICE_URL:
         url = settings.MODEL_SERVICE_URL
         return _remote.get(url, lambda: load_remote_verifier(lambda: _remote.drop(url)))
@@ -36,8 +36,8 @@ def load_verifier() -> Readings:
 
 
 def load_local_verifier() -> "scoring.Verifier":
-    """Return it, loaded once per process; it reads by the bundled embedder."""
-    from probes.verifier import scoring  # noqa: PLC0415  # with torch
+    """Return the local verifier, loaded once; it shares the embedder's network."""
+    from probes.verifier import scoring  # noqa: PLC0415  # imports torch
 
     return scoring.load_verifier(_directory(), base=lambda: load_bundled().network)
 
@@ -57,7 +57,7 @@ def _directory() -> Path:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlendedReranker:
-    """`qa.pipeline.retrieve.Reranker`; texts come in the order in which they were found."""
+    """`qa.pipeline.retrieve.Reranker`; texts must be in the order of retrieval."""
 
     fingerprint: str
     blend: Blend
@@ -82,7 +82,7 @@ _loaded: Final = LoadedOnce[str, BlendedReranker | None]()
 
 
 def load_blended(language_model: str, fingerprint: str) -> BlendedReranker | None:
-    """Return this reranker of the registry, loaded once; None if it can't be used."""
+    """Return this reranker from the registry, loaded once; None if it can't be used."""
     version = (fingerprint, settings.VERIFIER)
     return _loaded.get(language_model, lambda: _load(fingerprint), version=version)
 
@@ -93,8 +93,8 @@ def _load(key: str) -> BlendedReranker | None:
     read_by = row.parsed_card.settings.get(VERIFIER)
     if verifier is None or verifier.fingerprint != read_by:
         logger.error(
-            "%s blends the scores of the verifier %s, and %s is configured: what is "
-            "found keeps its order. Train a reranker with this verifier.",
+            "%s blends the scores of the verifier %s, and %s is configured: the "
+            "evidence keeps its order. Train a reranker with this verifier.",
             row, str(read_by)[:12], verifier.fingerprint[:12] if verifier else "none",
         )  # fmt: skip
         return None

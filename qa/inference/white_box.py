@@ -1,4 +1,4 @@
-"""The model whose activations speak for the answers of a language model."""
+"""The white-box model that judges a language model's answers by its activations."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,11 +14,11 @@ from qa.pipeline.language_model import LanguageModel, Prompt
 
 
 class PassingForm(Protocol):
-    """How a prompt and its answer are laid out where they are read once more: a module."""
+    """A module that lays out a prompt and its answer for a second pass."""
 
     @property
     def FORM(self) -> str:  # noqa: N802  # a module's constant
-        """The name that cards of probes bear."""
+        """The form's name, as on the cards of probes."""
 
     def sequence_passing(
         self,
@@ -29,7 +29,7 @@ class PassingForm(Protocol):
         written: str = "",
         pieces: int | None = None,
     ) -> Passing:
-        """Keep the prompt's last token, the answer's own and its end token."""
+        """Keep the prompt's last token, the answer's tokens and its end token."""
 
     def prompt_ids(
         self, tokens: Tokens, prompt: Prompt, *, pieces: int | None = None
@@ -38,7 +38,7 @@ class PassingForm(Protocol):
 
 
 def form_of(language_model: LanguageModel) -> PassingForm:
-    """Return the form that this model's answers are read in, a server's by its surrogate."""
+    """Return the form that this model's answers are read in, by default grounded."""
     form: PassingForm = getattr(language_model, "form", grounded_form)
     return form
 
@@ -67,16 +67,16 @@ def middle_tap(blocks: int) -> Tap:
 
 
 def token_texts(ids: Sequence[int], tokens: Tokens) -> tuple[str, ...]:
-    """Return written tokens as text; a character is with the last of its tokens."""
+    """Return written tokens as text; a character counts with the last of its tokens."""
     whole = [tokens.decode(ids[:count]) for count in range(len(ids) + 1)]
     whole = [text.rstrip("\ufffd") for text in whole]
     return tuple(after[len(before) :] for before, after in pairwise(whole))
 
 
-# In place of minus infinity, which JSON does not know.
+# In place of minus infinity, which JSON can't represent.
 _MIN: Final = -1e6
 
 
 def bounded_mean(values: Sequence[float]) -> float | None:
-    """Return the mean, at least -1e6; None of nothing."""
+    """Return the mean, at least -1e6; None if there are no values."""
     return max(sum(values) / len(values), _MIN) if values else None

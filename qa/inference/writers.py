@@ -1,4 +1,4 @@
-"""Enrichment's forms filled in by a language model."""
+"""Writers that fill in enrichment's forms with a language model."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 _REQUESTS_AT_ONCE: Final = 4  # a server that takes one at a time queues them
 _JSON: Final = "Reply with one JSON object with the fields {fields} and nothing else."
 
-# Sixteen rows take twice the time of one, and 25 MB of keys and values.
+# Sixteen rows take twice the time of one, and 25 MB for keys and values.
 _ROWS_AT_ONCE: Final = 16
 _MAX_TOKENS: Final = 60
 _MAX_GIVEN_TOKENS: Final = 160
-# Changes when what is written changes: it is part of the fingerprint.
+# Part of the fingerprint: change it when the output changes.
 _WRITING: Final = "line by line; 1"
 
 
@@ -40,7 +40,7 @@ class ServerWriter:
         temperature: float,
         seed: int,
     ) -> Sequence[Completion | None]:
-        """Have the form filled in; no seed is sent, which not every server takes."""
+        """Have the form filled in; no seed is sent, as not every server accepts one."""
         fields = ", ".join(
             f'"{slot.name}" ({slot.description})' for slot in form.wanted
         )
@@ -69,12 +69,12 @@ class ServerWriter:
 
 
 class WhiteBoxWriter:
-    """`kb.enrichment.forms.Writer` on a white-box model, best one without an adapter.
+    """`kb.enrichment.forms.Writer` on a white-box model, preferably without an adapter.
 
-    We write the frame and the model fills one line after the other, so that 135 million
-    parameters can hardly give what can't be read. A confidence is the mean of what the
-    anchor words mean, weighed by how likely each is to come next (after Lin, Hilton and
-    Evans, "Teaching models to express their uncertainty in words", 2022).
+    The frame is fixed and the model fills in one line after the other, so that even 135
+    million parameters hardly ever give unreadable output. A confidence is the mean of
+    the anchor words' values, weighted by how likely each is to come next (after Lin,
+    Hilton and Evans, "Teaching models to express their uncertainty in words", 2022).
     """
 
     def __init__(self, model: "WhiteBoxModel") -> None:
@@ -126,7 +126,7 @@ class WhiteBoxWriter:
                     seed=seed,
                 )
                 for at, text in enumerate(written):
-                    # A line that was cut off is no line.
+                    # A line that was cut off does not count.
                     values[at][slot.name] = tidy(text.text) if text.finished else ""
                     if likelihoods[at] is None:
                         likelihoods[at] = _mean(text.log_probabilities)
@@ -153,7 +153,7 @@ class WhiteBoxWriter:
         self, slot: Slot, rows: Sequence[Sequence[int]], prefix: "Context"
     ) -> list[float]:
         words = [self._model.tokens.encode_text(f" {word}") for word, _ in slot.anchors]
-        # Where they part, one token tells them apart.
+        # The first token in which the words differ tells them apart.
         shared = 0
         while len({word[: shared + 1] for word in words}) == 1:
             shared += 1

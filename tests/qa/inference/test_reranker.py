@@ -121,7 +121,7 @@ def test_a_reranker_of_another_language_model_is_not_used_and_told_once(
     assert [configured_reranker() for _ in range(2)] == [None, None]
 
     (told,) = [one for one in caplog.records if one.levelname == "ERROR"]
-    assert "what is found keeps its order" in told.message
+    assert "the evidence keeps its order" in told.message
 
 
 def test_a_model_s_fingerprint_is_told_by_its_files(bundled_base, monkeypatch):

@@ -96,7 +96,7 @@ def test_a_probe_that_does_not_fit_what_it_reads_says_so(policy):
 
     said = lacking(new_version(policy, by=None, **_ASKED))
 
-    assert "reads 32 numbers a token and the model has 576" in said
+    assert "reads 32 numbers per token and the model has 576" in said
 
 
 def test_a_joint_probe_without_its_inputs_is_lacking(policy):

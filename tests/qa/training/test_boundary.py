@@ -191,7 +191,7 @@ def test_the_probe_in_force_tells_and_the_answer_goes_on_from_its_pass(form, tra
     ("change", "why"),
     [
         ({"form": "grounded-1"}, "was fitted on the form 'grounded-1'"),
-        ({"width": 8}, "reads 8 numbers a token and the model has 32"),
+        ({"width": 8}, "reads 8 numbers per token and the model has 32"),
     ],
     ids=["form", "width"],
 )

@@ -157,7 +157,7 @@ def test_evidence_answers_where_a_marked_answer_stands_in_it(data):
 
 
 def test_labels_that_are_no_pair_are_refused():
-    with pytest.raises(CommandError, match="no pair of labels"):
+    with pytest.raises(CommandError, match="not a pair of labels"):
         call_command(Command(), "--data", ".", "--labels", "true")
 
 
