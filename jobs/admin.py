@@ -53,7 +53,7 @@ class JobAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
-        """Return all; who has roles in single knowledge bases is shown their own."""
+        """Return all jobs, or the user's own if they only have roles in single bases."""
         rows: JobQuerySet = super().get_queryset(request)
         if reach_of(request.user, Role.CURATOR) is None:
             return rows

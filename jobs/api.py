@@ -37,17 +37,17 @@ class JobSerializer(ShownSerializer[Job]):
     owner = username_field(
         "owner",
         read_only=True,
-        help_text="Who asked for it; null for the system itself.",
+        help_text="Who requested it; null for the system itself.",
     )
     parameters = serializers.DictField(read_only=True)
     result = serializers.DictField(
-        read_only=True, help_text="What came out, once it succeeded."
+        read_only=True, help_text="The outcome, once it has succeeded."
     )
     total = serializers.IntegerField(
-        read_only=True, allow_null=True, help_text="null while it is unknown."
+        read_only=True, allow_null=True, help_text="Null while unknown."
     )
     is_finished = serializers.BooleanField(
-        read_only=True, help_text="Nothing more happens unless it is retried."
+        read_only=True, help_text="Whether it has succeeded, failed or been cancelled."
     )
 
     class Meta:
@@ -59,23 +59,23 @@ class JobSerializer(ShownSerializer[Job]):
         ]  # fmt: skip
 
 
-# A job's progress as server-sent events.
+# Progress as server-sent events
 
 
 STREAM_SECONDS = 25.0
 LOOK_SECONDS = 0.5
 SILENCE_SECONDS = 10.0
 RECONNECT_MILLISECONDS = 1_000
-# Each follower holds a thread of the web server, which questions need too.
+# Each follower occupies a thread of the web server, which questions need too.
 _LOOK_AGAIN_MILLISECONDS = 10_000
 _followed = threading.BoundedSemaphore(max(1, settings.WEB_THREADS // 4))
 
 
 def event_schema(**said: str) -> dict[str, object]:
-    """Describe an event of a stream, in the way that tools for OpenAPI 3.0 read one.
+    """Describe an event of a stream in the form that OpenAPI 3.0 tools read.
 
     Args:
-        said: Of each event, by its name, what the JSON of its data is.
+        said: Maps the name of each event to a description of the JSON in its data.
     """
     listed = "".join(f"\n- `{name}`: {what}" for name, what in said.items())
     return {
@@ -90,7 +90,7 @@ def event_schema(**said: str) -> dict[str, object]:
 
 
 class EventStreamRenderer(BaseRenderer):
-    """Lets `Accept: text/event-stream` through to a view that streams by itself."""
+    """A renderer that lets `Accept: text/event-stream` through to a streaming view."""
 
     media_type = "text/event-stream"
     format = "event-stream"
@@ -112,11 +112,12 @@ def stream(
     seconds: float = STREAM_SECONDS,
     look_seconds: float = LOOK_SECONDS,
 ) -> Generator[str]:
-    """Yield `progress` events, each a whole job, then `end` once it has finished.
+    """Yield `progress` events with the job's data, then `end` once it has finished.
 
-    The event of `last_event_id` is not repeated; after so many `seconds` the reader is
-    to reconnect. While a quarter of the web server's threads follow jobs, each further
-    reader gets one look and reconnects later.
+    The event with `last_event_id` is not repeated. The stream closes after `seconds`,
+    and the client is expected to reconnect. While a quarter of the web server's threads
+    already follow jobs, each further client gets one look at the job and reconnects
+    later.
     """
     is_followed = _followed.acquire(blocking=False)
     try:
@@ -180,7 +181,7 @@ class JobFilter(StrictFilterSet):
     retrieve=extend_schema(description="Read a job with its progress, result or error.")
 )
 class JobViewSet(RetrieveModelMixin, RowViewSet[Job]):
-    """List one's own jobs, newest first; an admin sees everybody's."""
+    """List the caller's own jobs, newest first; an admin sees everyone's."""
 
     serializer_class = JobSerializer
     permission_classes = [IsAgent]
@@ -195,9 +196,10 @@ class JobViewSet(RetrieveModelMixin, RowViewSet[Job]):
     @extend_schema(request=None)
     @action(detail=True, methods=["post"])
     def cancel(self, request: Request, job_id: UUID) -> Response:
-        """Stop a job: at once where no worker holds it, else before its next step.
+        """Stop a job: at once if no worker holds it, otherwise before its next step.
 
-        What is done stays done; the job can be retried. Asking twice is asking once.
+        Finished steps stay done, and the job can be retried. Cancelling twice is
+        harmless.
         """
         job = services.request_cancel(job_id, by=request.user)
         return Response(JobSerializer(job).data)
@@ -205,7 +207,7 @@ class JobViewSet(RetrieveModelMixin, RowViewSet[Job]):
     @extend_schema(request=None)
     @action(detail=True, methods=["post"])
     def retry(self, request: Request, job_id: UUID) -> Response:
-        """Let a failed or cancelled job go on from where it was."""
+        """Resume a failed or cancelled job from where it stopped."""
         return Response(JobSerializer(services.retry(job_id, by=request.user)).data)
 
     @extend_schema(
@@ -214,18 +216,18 @@ class JobViewSet(RetrieveModelMixin, RowViewSet[Job]):
                 "Last-Event-ID",
                 OpenApiTypes.STR,
                 OpenApiParameter.HEADER,
-                description="The last event that was seen; a browser sends it by itself.",
+                description="Id of the last event received; sent by browsers.",
             )
         ],
         responses={
             (200, "text/event-stream"): OpenApiResponse(
                 event_schema(
                     progress="the `Job`.",
-                    end="the `Job`, once, as the last event; null: it was deleted.",
+                    end="the `Job`, once, as the last event; null if it was deleted.",
                 ),
                 "Events `progress` and, once, `end`; the data of each is a job.",
             ),
-            204: "Finished, and its end was seen: go away.",
+            204: "Finished, and the `end` event was received: do not reconnect.",
         },
     )
     @action(detail=True, renderer_classes=[EventStreamRenderer, JSONRenderer])

@@ -10,30 +10,33 @@ class JobStateError(ConflictError):
 
 
 class RetryableJobError(NescioError):
-    """What a handler raises when the same step may succeed a little later."""
+    """A failure in a handler after which the same step may soon succeed."""
 
     code = "job_retryable"
 
 
 class MailRefusedError(NescioError):
-    """What a mail server refuses until the settings are corrected: not tried again."""
+    """A rejection by the mail server that lasts until the settings are corrected.
+
+    It is not retried.
+    """
 
     code = "mail_refused"
 
 
 class JobCancelledError(NescioError):
-    """Someone asked for the job to stop; raised at the start of the next step."""
+    """A request to cancel the job; raised at the start of the next step."""
 
     code = "job_cancelled"
 
 
 class JobInterruptedError(NescioError):
-    """This worker shuts down; another one goes on after the last finished step."""
+    """A shutdown of this worker; another one continues after the last finished step."""
 
     code = "job_interrupted"
 
 
 class LeaseLostError(NescioError):
-    """The job belongs to another run by now: whatever this one has in hand is dropped."""
+    """The loss of the job to another run; the step in progress is rolled back."""
 
     code = "job_lease_lost"

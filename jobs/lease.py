@@ -1,7 +1,8 @@
-"""Who holds a job: the claim, the heartbeat that renews it, and how it is given up.
+"""Leases on jobs: the claim, the heartbeat that renews it, and its release.
 
-`Job.attempts` is the fence: it grows with every claim, and each write names its value,
-so that a worker that lost its lease changes nothing any more.
+`Job.attempts` is the fencing token: it grows with every claim, and each write is
+conditional on its value, so a worker that has lost its lease can no longer change the
+job.
 """
 
 import logging
@@ -51,9 +52,10 @@ class Lease:
 
 @cache
 def _place() -> str:
-    """Return what only processes that see each other's pids share; elsewhere nothing.
+    """Return an id of this boot and PID namespace; "" if not on Linux.
 
-    A host's name does not say so: containers and machines may bear the same.
+    Processes that see each other's PIDs share it. Host names will not do: containers
+    and machines may have the same one.
     """
     boot = Path("/proc/sys/kernel/random/boot_id")
     if not boot.exists():  # not Linux
@@ -71,10 +73,10 @@ def _is_gone(holder: str) -> bool:
 
 
 def end_leases_of_the_dead() -> int:
-    """End the leases of processes that were killed here; return how many.
+    """End the leases of processes that were killed on this host; return how many.
 
-    Those of other machines and containers, and of a process whose pid another one has
-    got since, end by their time.
+    Leases of other machines and containers, and of a process whose PID has been reused,
+    end when they expire.
     """
     if not _place():
         return 0
@@ -90,9 +92,9 @@ def end_leases_of_the_dead() -> int:
 
 
 def claim(job_id: UUID) -> Job | None:
-    """Take a due job for this process, or return None where there is nothing to do.
+    """Claim a due job for this process; return None if there is nothing to do.
 
-    Of any number of workers, one gets it. A job that was cancelled, or that made no
+    Only one of several workers gets it. A job that was cancelled, or that made no
     progress in `max_attempts` runs, is finished here.
     """
     with transaction.atomic():
@@ -140,9 +142,10 @@ def finish(lease: Lease, state: Job.State, **values: object) -> None:
 def give_back(
     lease: Lease, *, wait: timedelta | None = None, error: str = "", counts: bool
 ) -> None:
-    """Let another run have the job, at once or after `wait`.
+    """Put the job back into the queue, for another run at once or after `wait`.
 
-    `counts` is whether this run counts as one without progress if it made none.
+    `counts` is whether this run, if it made no progress, counts as one without
+    progress.
     """
     values: dict[str, object] = {"error": displayable(error)}
     if not counts:
@@ -160,7 +163,7 @@ def give_back(
 
 
 def displayable(text: str) -> str:
-    """Return `text` as PostgreSQL can keep it: bounded, no NUL, no lone surrogates."""
+    """Return `text` as PostgreSQL can store it: bounded, no NUL, no lone surrogates."""
     clean = text.replace("\0", "\N{SYMBOL FOR NULL}").encode(errors="replace").decode()
     return clean[:ERROR_CHARACTERS]
 
@@ -173,8 +176,8 @@ def _write(lease: Lease, **values: object) -> None:
 class Heartbeat:
     """A thread that renews a lease, on its own database connection, while a run works.
 
-    A step locks the row and renews the lease itself: a beat that meets the lock is left
-    out. A database that is away is tried again with the next beat.
+    A step locks the row and renews the lease itself, so a beat that finds the row
+    locked is skipped. If the database is unavailable, the next beat tries again.
     """
 
     def __init__(self, lease: Lease) -> None:
@@ -213,7 +216,7 @@ class Heartbeat:
 
 
 def renew(lease: Lease) -> None:
-    """Push the lease's end out by its full length, unless a step does so right now."""
+    """Extend the lease by its full length, unless a step is doing so right now."""
     with transaction.atomic():
         rows = (
             lease.held()

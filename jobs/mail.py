@@ -1,4 +1,4 @@
-"""Mails that jobs send to users."""
+"""Emails that jobs send to users."""
 
 import logging
 from smtplib import SMTPException
@@ -14,11 +14,11 @@ logger = logging.getLogger(__name__)
 
 
 def mail_to(user: User, *, subject: str, body: str) -> bool:
-    """Send a mail; False, and logged, where the server refuses that one for good.
+    """Send an email; log and return False if the server rejects this one permanently.
 
     Raises:
-        RetryableJobError: The mail server is down, or does not take it for now.
-        MailRefusedError: It will take no mail before the settings are corrected.
+        RetryableJobError: The mail server is down, or does not accept the mail for now.
+        MailRefusedError: The server accepts no mail until the settings are corrected.
     """
     sender = settings.DEFAULT_FROM_EMAIL
     message = EmailMessage(subject, body, from_email=sender, to=[user.email])
@@ -31,7 +31,7 @@ def mail_to(user: User, *, subject: str, body: str) -> bool:
             raise RetryableJobError(said) from error
         if fault.is_of_all:
             raise MailRefusedError(said) from error
-        # No reason to keep all others waiting.
+        # One rejected address must not keep the others waiting.
         logger.warning(said)
         return False
     return True

@@ -15,14 +15,14 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
 
     def due(self) -> Self:
-        """Waiting jobs, and those of workers that vanished; by the database's clock."""
+        """Return waiting jobs and those with expired leases (the database's clock)."""
         waiting = Q(state=Job.State.QUEUED) & (
             Q(not_before__isnull=True) | Q(not_before__lte=Now())
         )
         return self.filter(waiting | Q(state=Job.State.RUNNING, lease_until__lt=Now()))
 
     def last_of_each_kind(self) -> models.QuerySet[Any, Any]:
-        """Return (kind, state, end, time taken) of the last that ended in each way."""
+        """Return (kind, state, end, duration) of each kind's last job in each state."""
         ended = self.filter(started_at__isnull=False, finished_at__isnull=False)
         last = ended.order_by("kind", "state", "-finished_at").distinct("kind", "state")
         took = F("finished_at") - F("started_at")
@@ -33,10 +33,10 @@ class JobQuerySet(models.QuerySet["Job"]):
 
 
 class Job(models.Model):
-    """A piece of long work: the public record and the truth of it.
+    """A piece of long-running work, and the authoritative record of its state.
 
-    A run holds a lease that a heartbeat renews; a sweep notifies a worker again of what
-    nobody holds.
+    A run holds a lease that a heartbeat renews; a sweep notifies a worker again of jobs
+    that nobody holds.
     """
 
     class State(models.TextChoices):

@@ -1,4 +1,4 @@
-"""One run of a job: steps that commit work and progress together, and how a run ends."""
+"""One run of a job: steps that commit work with its progress, and how a run ends."""
 
 import logging
 import time
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 RETRYABLE = (
     OperationalError,
-    InternalError,  # the server broke off a transaction
+    InternalError,  # the server aborted a transaction
     InterfaceError,
     ConnectionError,
     TimeoutError,
@@ -54,14 +54,14 @@ RETRYABLE = (
 )
 _MAX_WAIT_SECONDS = 60
 _REPORT_SECONDS = 1.0
-# A host that vanished with a step open would keep the row locked until TCP gives up.
+# If a host vanishes in the middle of a step, the row stays locked until TCP gives up.
 _SILENCE_IN_STEP_MILLISECONDS = 30_000
 _SETTLE_PAUSES_SECONDS = (0.2, 0.5, 1, 2)
 
 
 @dataclass(slots=True)
 class Step:
-    """What one step will have done once it commits."""
+    """The progress that one step commits together with its work."""
 
     done: int
     total: int | None
@@ -84,7 +84,7 @@ class Step:
 
 
 class JobRun:
-    """What a handler works with: the job's parameters, its cursor, and steps."""
+    """The interface of a handler to its job: parameters, cursor and steps."""
 
     def __init__(
         self, job: Job, *, is_stopping: Callable[[], bool] = lambda: False
@@ -102,10 +102,10 @@ class JobRun:
     def step(self) -> Iterator[Step]:
         """Do a piece of the work in one transaction, together with its progress.
 
-        Only while this run holds the job; so a killed worker's job goes on after the
-        last finished step, and none is done twice. Compute first and write inside: the
-        row is locked meanwhile, and a step that is silent towards the database for 30 s
-        is broken off.
+        A step only runs while this run holds the job, so a killed worker's job
+        continues after the last finished step and no step is done twice. Compute first
+        and write inside the step: the row is locked meanwhile, and a step that sends
+        the database nothing for 30 s is aborted.
         """
         if self._is_stopping():
             raise self._interrupted()
@@ -118,13 +118,13 @@ class JobRun:
 
     @property
     def owner(self) -> User | None:
-        # Who is gone leaves no number, which no user has.
+        # An owner who was deleted leaves None; no user has the id 0.
         return User.objects.filter(pk=self.owner_id or 0).first()
 
     def reporter(self) -> Callable[[str, int, int], None]:
-        """Return what stores progress each second, and stops the job on demand.
+        """Return a function that stores progress every second and obeys cancellation.
 
-        It gets what is being done, how much of it is done, and of how much.
+        It takes what is being done, how much of it is done, and the total.
         """
         stored_what, stored_at = "", 0.0
 
@@ -141,14 +141,14 @@ class JobRun:
         return report
 
     def check(self) -> None:
-        """Raise what the next step would: for long work between two steps."""
+        """Raise what the next step would raise; for long work between two steps."""
         if self._is_stopping():
             raise self._interrupted()
         self._require(self.lease.held())
 
     def _interrupted(self) -> JobInterruptedError:
         return JobInterruptedError(
-            f"Job {self.job_id} stops after {self.done} for the worker shuts down."
+            f"Job {self.job_id} stops after {self.done}: the worker is shutting down."
         )
 
     def _lock(self) -> None:
@@ -159,7 +159,7 @@ class JobRun:
         self._require(self.lease.held().select_for_update(no_key=True))
 
     def _require(self, row: JobQuerySet) -> None:
-        """Raise where the job is another run's by now, or cancelled."""
+        """Raise if another run holds the job by now, or if it was cancelled."""
         cancel_requested = row.values_list("cancel_requested", flat=True).first()
         if cancel_requested is None:
             raise self.lease.lost()
@@ -189,16 +189,17 @@ def run_job(
     *,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Claim the job and run it to an end; does nothing where it is not due.
+    """Claim the job and run it to its end; do nothing if it is not due.
 
-    What a handler raises ends the job as failed, with the error kept, unless it is
-    among `RETRYABLE`: then another run goes on from the cursor a little later.
+    An exception in the handler ends the job as failed and is stored as its error,
+    unless it is one of `RETRYABLE`: then another run resumes from the cursor a little
+    later.
     """
     if is_stopping():
-        # This notification was wasted: the next sweep sends another, to another worker.
+        # This worker cannot take the job: the next sweep notifies another one.
         Job.objects.filter(pk=job_id).update(notified_at=None)
         return
-    end_leases_of_the_dead()  # it may have been the one of a process that was killed
+    end_leases_of_the_dead()  # the job may have been held by a process that was killed
     job = claim(job_id)
     if job is None:
         return
@@ -268,7 +269,8 @@ def _describe(error: Exception) -> str:
 def _settle(write: Callable[[], None]) -> None:
     """Write how a run ended, waiting for a database that restarts.
 
-    Where it stays away, the lease runs out and the sweeper lets another run go on.
+    If the database stays away, the lease expires and the sweep lets another run
+    continue.
     """
     for pause_seconds in _SETTLE_PAUSES_SECONDS:
         try:

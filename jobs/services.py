@@ -1,7 +1,8 @@
-"""Jobs: enqueue, cancel, retry, prune, and notify a worker of what is due or was lost.
+"""Enqueue, cancel, retry and prune jobs, and notify workers of those due or lost.
 
-A notification may be lost, doubled or late. Nothing depends on it but the moment at which
-a job begins, for the sweep sends it again; so a broker that is down fails no request.
+A notification may be lost, duplicated or late. Only the moment at which a job begins
+depends on it, because the sweep sends it again; so no request fails when the broker is
+down.
 """
 
 import logging
@@ -29,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 RUN_TASK = "workers.run_job"
 REQUEST_ID = "request_id"  # a key of `Job.origin`, beside those of the trace
-# One more try heals a connection that a restarted broker has closed.
+# One retry repairs a connection that a restarted broker has closed.
 _RETRY = {"max_retries": 1, "interval_start": 0, "interval_max": 0.2}
 
 
@@ -39,7 +40,7 @@ def queue_of(kind: str) -> str:
 
 
 def notify_worker(job_id: UUID, kind: str) -> bool:
-    """Notify a worker of the queue of this kind; False where the broker is away."""
+    """Notify a worker on the queue of this kind; return False if the broker is down."""
     try:
         current_app.send_task(
             RUN_TASK, args=[str(job_id)], queue=queue_of(kind), retry_policy=_RETRY
@@ -59,13 +60,13 @@ MAX_NOTIFIED_AT_ONCE = 500
 
 
 def sweep() -> int:
-    """Notify again of each due job whose notification is old; return how many.
+    """Notify a worker again of each due job with an old notification; return how many.
 
-    Harmless when it runs twice at the same time: a job is claimed once, and one that
-    another sweep holds is left to it.
+    Two sweeps may run at the same time: a job is claimed only once, and one that the
+    other sweep has locked is skipped.
     """
     end_leases_of_the_dead()
-    # One that is this old, for a job that is still due, is taken for lost.
+    # A notification this old is considered lost if its job is still due.
     lost_after = settings.JOB_LEASE * 2 / 3
     lost = Q(notified_at__isnull=True) | Q(notified_at__lt=Now() - lost_after)
     with transaction.atomic():
@@ -76,13 +77,13 @@ def sweep() -> int:
     ids = list(found)
     for count, job_id in enumerate(ids):
         if not notify_worker(job_id, found[job_id]):
-            # The broker is away: the rest would wait for it one by one.
+            # The broker is down: do not let each of the remaining jobs wait for it.
             Job.objects.filter(pk__in=ids[count:]).update(notified_at=None)
             return count
     return len(ids)
 
 
-# What may be asked of background work: start it, stop it, start it again, forget it.
+# Starting, stopping, restarting and deleting jobs
 
 
 def enqueue(
@@ -93,9 +94,9 @@ def enqueue(
     idempotency_key: str = "",
     total: int | None = None,
 ) -> Job:
-    """Write a job and notify a worker once the caller's transaction has committed.
+    """Create a job and notify a worker once the caller's transaction has committed.
 
-    An unfinished job with the same `idempotency_key` is returned instead.
+    If an unfinished job has the same `idempotency_key`, return that one instead.
     """
     origin = {REQUEST_ID: current_request_id()}
     propagate.inject(origin)  # the trace, where there is one
@@ -116,7 +117,7 @@ def enqueue(
 
 
 def request_cancel(job_id: UUID, *, by: AnyUser) -> Job:
-    """Stop a job: at once where no worker holds it, else before its next step."""
+    """Stop a job: at once if no worker holds it, otherwise before its next step."""
     with transaction.atomic():
         job = _locked(job_id, by)
         if job.state in (Job.State.SUCCEEDED, Job.State.FAILED):
@@ -135,7 +136,7 @@ def request_cancel(job_id: UUID, *, by: AnyUser) -> Job:
 
 
 def retry(job_id: UUID, *, by: AnyUser) -> Job:
-    """Let a failed or cancelled job go on from its last finished step."""
+    """Resume a failed or cancelled job after its last finished step."""
     with transaction.atomic():
         job = _locked(job_id, by)
         if job.state not in (Job.State.FAILED, Job.State.CANCELLED):
@@ -184,7 +185,8 @@ def _get_or_create(key: str, values: dict[str, object]) -> tuple[Job, bool]:
             with transaction.atomic():
                 return Job.objects.create(idempotency_key=key, **values), True
         except IntegrityError as error:
-            # Somebody was faster; unless that job finished in between, it is read now.
+            # Another process created it first; read it, unless it has finished in
+            # between.
             if "job_idempotency_key_unfinished" not in str(error):
                 raise
     raise ConflictError(

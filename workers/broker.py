@@ -1,8 +1,8 @@
-"""Celery's broker made of files: kombu's file system transport, made safe against kills.
+"""A file-based Celery broker: kombu's file system transport, made safe against kills.
 
-kombu's own writes a message under its final name, so that a reader may find it half
-written, and its worker stops at such a file; it shares a table of bindings through
-files that are empty while they are made. Here a message appears whole by a rename, an
+kombu's own writes a message under its final name, so a reader may find it half written,
+and its worker stops at such a file. It also shares a table of bindings through files
+that are empty while they are written. Here a message appears complete by a rename, an
 unreadable one is dropped (the sweep notifies again), and bindings are fixed.
 """
 
@@ -28,7 +28,7 @@ class Channel(filesystem.Channel):
     def __init__(self, connection: "Transport", **options: object) -> None:
         super().__init__(connection, **options)
         for file in self._in_hand().iterdir():
-            # A process that had it in hand for so long was killed.
+            # A process that held it for this long was killed.
             if time.time() - _modified(file) > _FORGOTTEN_SECONDS:
                 file.unlink(missing_ok=True)
 
@@ -54,7 +54,7 @@ class Channel(filesystem.Channel):
     def _queue_bind(
         self, exchange: str, routing_key: str | None, pattern: str | None, queue: str
     ) -> None:
-        """Bindings are fixed."""
+        """Do nothing: bindings are fixed."""
 
     def _put(  # type: ignore[override]  # its two parents disagree
         self, queue: str, payload: dict[str, Any], **_: object
@@ -98,7 +98,7 @@ class Channel(filesystem.Channel):
 
 
 class Transport(filesystem.Transport):
-    """`filesystem://`, with the transport option `data_folder`."""
+    """The transport `filesystem://`, with the transport option `data_folder`."""
 
     Channel = Channel
     connection_errors = (*filesystem.Transport.connection_errors, OSError)
@@ -116,5 +116,5 @@ def _modified(file: Path) -> float:
 
 
 def install() -> None:
-    """Let the scheme `filesystem` mean this transport."""
+    """Register this transport for the scheme `filesystem`."""
     TRANSPORT_ALIASES["filesystem"] = f"{__name__}:Transport"

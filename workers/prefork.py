@@ -1,11 +1,12 @@
-"""Celery's pool of processes, with locks that end with the process that holds them.
+"""Celery's process pool, with locks that are released when their holder dies.
 
-With a broker that is no event loop, as the embedded one, a child that waits for a task holds
-the lock of the pipe it reads. Celery's lock is a semaphore, which outlives its holder: after
-a SIGKILL, from the kernel for want of memory say, every later child waited for it for ever.
+With a broker that has no event loop, such as the embedded one, a child that waits for a
+task holds the lock of the pipe it reads. Celery's lock is a semaphore, which outlives
+its holder: after a SIGKILL, for instance from the kernel's OOM killer, every later
+child would wait for it forever.
 
-Celery takes a pool for one that forks if its module's name holds "prefork"; only then does
-a child close the database connections that it inherited, which nobody would renew.
+Celery treats a pool as forking only if its module's name contains "prefork"; only then
+does a child close the inherited database connections, which would never be renewed.
 """
 
 import fcntl
@@ -17,7 +18,7 @@ from celery.concurrency import prefork
 
 
 class _Lock:
-    """A lock between processes that the kernel takes back from a dead one."""
+    """A lock between processes that the kernel releases when its holder dies."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115  # as long as its queue

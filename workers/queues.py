@@ -1,7 +1,7 @@
-"""Which kind of job waits in which queue: what takes hours keeps nobody waiting.
+"""The queue of each kind of job, so that jobs of hours do not delay the others.
 
-Each queue has a worker of its own. What is in no line here is interactive: it takes
-seconds, or somebody waits for it.
+Each queue has its own worker. A kind that is not listed here is interactive: it takes
+seconds, or someone waits for it.
 """
 
 from pathlib import Path
@@ -57,17 +57,17 @@ JOB_KINDS = (
     "qa.watch_drift",
     "qa.weigh_votes",
 )
-"""What `workers.registry` has handlers for, said here where no handler need be imported."""
+"""The kinds with handlers in `workers.registry`, listed here without importing them."""
 
 
 def broker_options(url: str, folder: Path) -> dict[str, Any]:
-    """Return Celery's transport options for a broker; `folder` is one of files."""
+    """Return Celery's transport options; `folder` is for the file-based broker."""
     if url.startswith("filesystem:"):
         return {"data_folder": str(folder), "polling_interval": 0.25}
     if not url.startswith(("redis:", "rediss:")):
         return {}
     return {
-        "visibility_timeout": 300,  # a later delivery of a running job does nothing
+        "visibility_timeout": 300,  # a second delivery of a running job does nothing
         "unacked_restore_interval": 10,
         "unacked_restore_throttle": 1,
         "socket_connect_timeout": 5,

@@ -1,4 +1,4 @@
-"""Which handler does which kind of job: the one place where work is composed."""
+"""The handler of each kind of job: the one place where jobs are wired together."""
 
 from functools import partial
 
@@ -35,9 +35,9 @@ from qa.votes.entry_confidence import weigh_votes
 
 
 def import_and_calibrate(run: JobRun) -> dict[str, object]:
-    """Import, and let a knowledge base that has changed enough calibrate itself.
+    """Import, then enqueue the check whether the base has changed enough to calibrate.
 
-    Whether it has is a job of its own: an import that is done does not fail by it.
+    The check is a job of its own, so that it cannot fail a finished import.
     """
     result = import_in_background(run)
     if result["state"] == Import.State.APPLIED:
@@ -46,7 +46,7 @@ def import_and_calibrate(run: JobRun) -> dict[str, object]:
 
 
 def follow_and_calibrate(run: JobRun) -> dict[str, object]:
-    """The same of a followed source that brought entries."""
+    """Do the same for a followed source that created or changed entries."""
     result = follow_in_background(run)
     if result["entries_created"] or result["entries_changed"]:
         enqueue_check()

@@ -1,8 +1,8 @@
-"""Celery's tasks: thin, for the Job row is the truth and the broker only notifies.
+"""Celery's tasks: thin, as the Job row is authoritative and the broker only notifies.
 
-Child processes learn from one shared byte that the worker is shutting down: a job then
-gives its lease back after the present step. It is no lock that a killed process could
-leave held, and no signal that could break a step off.
+A shared byte tells child processes that the worker is shutting down: a job then gives
+its lease back after the current step. It is neither a lock that a killed process could
+leave held, nor a signal that could interrupt a step.
 """
 
 import ctypes
@@ -59,7 +59,7 @@ def _announce(**_: object) -> None:
 
 @worker_init.connect
 def _begin(**_: object) -> None:
-    # Workers may be forked from one process, and each ends for itself.
+    # Workers may be forked from one process, and each stops separately.
     global _flag
     _flag = mmap.mmap(-1, 1)
 
@@ -74,9 +74,9 @@ def _calling(
     said: str = "",
     reading: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> Task[[], None]:
-    """Return a task that calls a service, and logs by `said` how much it did, if anything.
+    """Return a task that calls a service and logs its count with `said`, unless 0.
 
-    `reading` opens what it may read, where that is all rows.
+    `reading` opens the access to all rows, if the service needs it.
     """
 
     @shared_task(name=f"workers.{name}")
@@ -138,7 +138,7 @@ sweep = _calling("sweep", notify_overdue, said="Notified again of %d jobs.")
 
 @shared_task(name=RUN_TASK)
 def run_job(job_id: str) -> None:
-    """Run a job; its log lines have the id of the request that started it, its span the trace."""
+    """Run a job, tagging its logs with its request's id and its span with the trace."""
     rows = Job.objects.filter(pk=job_id)
     origin: dict[str, str] = rows.values_list("origin", flat=True).first() or {}
     request = origin.get(REQUEST_ID, NONE)
@@ -148,15 +148,18 @@ def run_job(job_id: str) -> None:
 
 
 def give_memory_back() -> None:
-    """Return to the system what glibc keeps of a job's arrays (40 MiB after an hour's gaps)."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # other libraries have none
+    """Return memory that glibc retains after a job to the operating system.
+
+    After an hour of finding gaps, it is 40 MiB.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc only
     if trim is not None:
         trim(0)
 
 
 @shared_task(name="workers.prune")
 def prune() -> None:
-    """Delete finished jobs, unapplied plans, archives, sent events, kept replies of long ago."""
+    """Delete old finished jobs, unapplied plans, archives, events and replies."""
     _log_deleted("old jobs", prune_finished(settings.JOB_KEEP))
     with unrestricted("plans that nobody applied"):
         plans = prune_plans(settings.JOB_KEEP)
@@ -179,7 +182,7 @@ def keep_vector_index() -> None:
 
 @shared_task(name="workers.fail_abandoned_questions")
 def fail_abandoned_questions() -> None:
-    """Let questions be decided again whose process was killed in mid-answer."""
+    """Fail questions whose process was killed in mid-answer, to be decided again."""
     with unrestricted("abandoned questions"):
         failed = fail_abandoned()
     if failed:
@@ -188,12 +191,12 @@ def fail_abandoned_questions() -> None:
 
 @shared_task(name="workers.remind_owners")
 def remind_owners() -> None:
-    """Have owners reminded of what came due, where there is a mail server."""
+    """Enqueue reminding owners of due entries, if there is a mail server."""
     if settings.MAIL_URL:
         enqueue(reminders.KIND, {}, idempotency_key=reminders.KIND)
 
 
 @worker_ready.connect
 def _sweep_at_start(**_: object) -> None:
-    # What the last worker left behind need not wait for beat.
+    # Work left over from the last worker need not wait for beat.
     sweep.delay()
