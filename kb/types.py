@@ -1,4 +1,4 @@
-"""What a search returns: plain frozen values, no rows."""
+"""The results of a search: plain frozen values, without database rows."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ class Route(StrEnum):
 
 
 class Exclusion(StrEnum):
-    """Why an entry that is near the question may not be evidence."""
+    """Why an entry close to the question may not be evidence."""
 
     EXPIRED = "expired"
     UNVERIFIED = "unverified"
@@ -21,10 +21,10 @@ class Exclusion(StrEnum):
 
 
 class Past(StrEnum):
-    """Whose knowledge of a moment gone by is looked through.
+    """Whose view of a past moment is searched.
 
-    ALLOWED_NOW leaves out what the asker may not see today: as of another moment nobody
-    sees more. AS_THEN is for one who sees everything: an answer is decided again.
+    ALLOWED_NOW leaves out what the asker may not see today: asking about the past shows
+    nobody more. AS_THEN is for a user who sees everything, to decide an answer again.
     """
 
     ALLOWED_NOW = "allowed_now"
@@ -48,11 +48,11 @@ class Scope:
 
     Attributes:
         unverified_floor: Least confidence in (0, 1] of an unverified entry; 1 admits
-            verified entries alone.
-        enriched_floor: Least confidence in (0, 1) of what a language model proposed and
-            nobody reviewed; None admits none.
-        at: The moment against which expiry is judged.
-        past: Set where knowledge counts as it was at that moment, not as it is.
+            only verified entries.
+        enriched_floor: Least confidence in (0, 1) of an unreviewed entry proposed by a
+            language model; None admits none of them.
+        at: The moment at which expiry is checked.
+        past: Set if the knowledge is that of the moment `at` rather than of today.
     """
 
     knowledge_base_id: int
@@ -68,16 +68,16 @@ class Evidence:
     """An entry that matched, from which a question may be answered.
 
     Attributes:
-        distance: Euclidean L2 between the unit-length full-precision vectors of
-            question and entry, in [0, 2]; lower is nearer. The least of all vectors of
-            what the entry says.
-        vector_rank: 1-based rank by the least distance of all vectors, that of its place
-            among them; None if it is not among the nearest.
+        distance: Euclidean (L2) distance between the unit-length full-precision vectors
+            of question and entry, in [0, 2]; lower is closer. The least over all the
+            vectors of the entry's content.
+        vector_rank: 1-based rank by the least distance of all vectors, including that
+            of its place; None if it is not among the nearest.
         text_rank: 1-based rank by full text; None if only the vector matched.
-        wordings: Questions in other words that it answers, as an expert confirmed.
-        denied: Questions that it does not answer, as an expert said.
-        score: Nearness and words, each in standard deviations from the mean of what was
-            fused, in a weighted sum; orders within one search, never decides.
+        wordings: Alternative questions that it answers, confirmed by an expert.
+        denied: Questions that it does not answer, according to an expert.
+        score: Weighted sum of closeness and words, each in standard deviations from the
+            mean of the fused entries; ranks within one search, never decides.
     """
 
     entry_id: int
@@ -99,30 +99,30 @@ class Evidence:
 
     @property
     def questions(self) -> tuple[str, ...]:
-        """Return all questions that it is known to answer, its own first."""
+        """All questions that it is known to answer, its own first."""
         return (self.question, *self.wordings) if self.question else self.wordings
 
     @property
     def ratio(self) -> float:
-        """Distance over confidence, what hard refusal compares with alpha."""
+        """Distance over confidence, which hard refusal compares with alpha."""
         return self.distance / self.confidence
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    hits: tuple[Evidence, ...]  # best first by `score`; every one is inside the scope
-    visible: int  # how many entries the scope holds, exact up to the routing limit
+    hits: tuple[Evidence, ...]  # best first by `score`; all within the scope
+    visible: int  # number of entries in the scope, exact up to the routing limit
     route: Route
     embedder: str  # fingerprint of the embedding model that measured the distances
-    deep: bool  # whether this was the second, deeper look
-    vector: QuestionVector  # embedded again where the model was switched since
+    deep: bool  # whether this was the second, deeper search
+    vector: QuestionVector  # embedded again if the model was switched since
     embed_milliseconds: float
     sql_milliseconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """The nearest entry outside the scope for one cause; never shown, only reasoned with."""
+    """The nearest entry outside the scope for one cause; a reason, but never shown."""
 
     cause: Exclusion
     distance: float
@@ -135,7 +135,7 @@ class Excluded:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Two entries that contradict each other, unresolved, and what each says of it."""
+    """Two entries in an open contradiction, and the clashing sentence of each."""
 
     conflict_id: int
     entries: tuple[int, int]

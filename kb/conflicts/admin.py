@@ -129,7 +129,7 @@ class ConflictAdmin(InBaseAdmin, OpenFirstAdmin, FixedRowsAdmin):
         return redirect("admin:kb_conflict_changelist")
 
     def _resolve(self, request: HttpRequest, conflict: Conflict) -> None:
-        # "merge 12": what the pressed button does and which entry stays.
+        # "merge 12": the action of the button that was pressed and the entry to keep.
         action, _, keep = request.POST.get("resolution", "").partition(" ")
         by = caller(request)
         resolved, before = undoable(
@@ -162,7 +162,7 @@ class ConflictAdmin(InBaseAdmin, OpenFirstAdmin, FixedRowsAdmin):
 
 
 def being_compared(request: HttpRequest, job: Job) -> str:
-    """Say that a job compares, with a link for who may see it."""
+    """Return a message about a comparing job, with a link if the user may see it."""
     begun = "The comparison has begun; what it finds is listed under Conflicts."
     if not Job.objects.visible_to(request.user).filter(pk=job.pk).exists():
         return begun
@@ -175,7 +175,7 @@ def being_compared(request: HttpRequest, job: Job) -> str:
 def marked(
     text: str, reasons: Sequence[Mapping[str, Any]], side: str
 ) -> tuple[MarkedText, ...]:
-    """Split a text at the places that clash; overlapping ones are one."""
+    """Split a text at the places that clash; overlapping places are merged."""
     places = sorted(
         (place["start"], place["end"])
         for reason in reasons

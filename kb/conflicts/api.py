@@ -30,7 +30,7 @@ class ConflictEntrySerializer(rest.ShownSerializer[Entry]):
 
 
 class ConflictReasonSerializer(serializers.Serializer[dict[str, Any]]):
-    """Why both cannot be right; places are characters of the texts, end excluded."""
+    """Why the entries contradict each other, with character offsets, end excluded."""
 
     signal = serializers.CharField()
     why = serializers.CharField()
@@ -43,7 +43,7 @@ class ConflictReasonSerializer(serializers.Serializer[dict[str, Any]]):
 
 
 class ConflictSerializer(rest.ShownSerializer[Conflict]):
-    """Two entries that say the same, or contradict each other."""
+    """Two entries that duplicate or contradict each other."""
 
     first = ConflictEntrySerializer()
     second = ConflictEntrySerializer()
@@ -78,7 +78,7 @@ class ConflictSerializer(rest.ShownSerializer[Conflict]):
 
 
 class ResolutionSerializer(rest.StrictSerializer):
-    """What is made of a conflict."""
+    """How a conflict is resolved."""
 
     action = serializers.ChoiceField(
         choices=[(action, action) for action in ACTIONS],
@@ -98,20 +98,20 @@ class ResolutionSerializer(rest.StrictSerializer):
         allow_blank=True,
         required=False,
         default="",
-        help_text="Needed for all but merge.",
+        help_text="Required except for merge.",
     )
     text = rest.StrictCharField(
         allow_blank=True,
         required=False,
         default="",
-        help_text="Of a merge: what the entry that stays says from now on; empty leaves "
-        "it as it is.",
+        help_text="For merge: the new text of the entry that stays; empty leaves it "
+        "unchanged.",
     )
 
 
 @extend_schema_view(list=extend_schema(summary="List duplicates and contradictions"))
 class ConflictViewSet(rest.RowViewSet[Conflict]):
-    """Conflicts of which the caller may see both entries, newest first."""
+    """Conflicts whose entries the caller may both see, newest first."""
 
     permission_classes = [IsCuratorSomewhere]
     serializer_class = ConflictSerializer
@@ -134,7 +134,7 @@ class ConflictViewSet(rest.RowViewSet[Conflict]):
     @extend_schema(summary="Resolve a conflict", request=ResolutionSerializer)
     @action(detail=True, methods=["post"])
     def resolve(self, request: Request, conflict_id: int) -> Response:
-        """Merge, keep both, or say which one is right; 409 where it is open no more."""
+        """Merge, keep both, or choose the one that is right; 409 if no longer open."""
         given = {"keep": None, **self.validated(ResolutionSerializer)}
         resolve_conflict(conflict_id=conflict_id, by=caller(request), **given)
         return self.row_response()

@@ -1,10 +1,11 @@
-"""The search for conflicts in the background, nightly, after imports and when wanted.
+"""The background search for conflicts: nightly, after imports, and on request.
 
-A model that reads both texts is the judge of unsure pairs: the verifier's cross-encoder, or a
-language model where one is wanted.
+Unsure pairs go to a judge, a model that reads both texts: the verifier's cross-encoder,
+or a language model if one is configured.
 
-The judge is called between transactions, so that no lock waits for a model. Entries with a
-pair that it was not asked about (`MAX_PAIRS`) are judged again by the next run.
+The judge is called between transactions, so that no lock waits for a model. Entries
+with a pair that it was not asked about (see `MAX_PAIRS`) are judged again by the next
+run.
 """
 
 import logging
@@ -34,15 +35,15 @@ from kb.conflicts.values import Judge, Opinion, Opinions
 logger = logging.getLogger(__name__)
 
 KIND = "kb.find_conflicts"
-MAX_PAIRS = 1000  # a run; the bundled models take minutes for them
+MAX_PAIRS = 1000  # per run; the bundled models take minutes for them
 
 
 @dataclass(slots=True)
 class JudgeSession:
     judge: Judge | None
-    asked: int = 0  # pairs so far, those of earlier attempts included
-    unreadable: int = 0  # of these, how many it said nothing readable of
-    failure: str = ""  # why the run went on without the judge, "" if it did not
+    asked: int = 0  # pairs so far, including earlier attempts
+    unreadable: int = 0  # how many of these got an unreadable reply
+    failure: str = ""  # why the run continued without the judge; "" if it did not
     _said: dict[str, Opinion | None] = field(default_factory=dict)
 
     @classmethod
@@ -61,7 +62,7 @@ class JudgeSession:
         return self.judge.fingerprint if self.judge else ""
 
     def hear(self, entry_ids: Sequence[int]) -> Opinions:
-        """Ask about the entries' unsure pairs, each once a run."""
+        """Ask the judge about the entries' unsure pairs, each only once per run."""
         if self.judge is None:
             return Opinions()
         pairs = {
@@ -93,7 +94,7 @@ class JudgeSession:
         return result | ({"without_judge": self.failure} if self.failure else {})
 
     def _go_on_without(self, error: NescioError) -> None:
-        logger.warning("Conflicts are looked for without a judge: %s", error)
+        logger.warning("Searching for conflicts without a judge: %s", error)
         self.judge, self.failure = None, str(error)
 
 
@@ -102,17 +103,17 @@ class LoadJudge(Protocol):
 
 
 def no_judge(*, asks_language_model: bool = False) -> None:
-    """Return no judge: the signals alone."""
+    """Return no judge, so that only the signals decide."""
 
 
 def find_conflicts(
     run: JobRun, *, load_judge: LoadJudge = no_judge
 ) -> dict[str, object]:
-    """Judge every entry that changed since it was last judged; the handler of the job.
+    """Judge every entry that changed since it was last judged; the job's handler.
 
-    Any number of attempts come to the same end: an entry is marked as judged in the
-    step that writes its conflicts. What changes behind the place that it has come to is
-    judged at the end, by the signals alone.
+    Any number of attempts give the same result: an entry is marked as judged in the
+    step that writes its conflicts. Entries that change after the run has passed them
+    are judged at the end, by the signals alone.
     """
     entry_ids = run.parameters.get("entries")
     if entry_ids is not None:
@@ -140,7 +141,7 @@ def find_conflicts(
 
 
 def _find_of(run: JobRun, entry_ids: Sequence[int]) -> dict[str, object]:
-    """Judge these entries as `find_conflicts` does all, an entry a step."""
+    """Judge the given entries as `find_conflicts` judges all, one entry per step."""
     for done, entry_id in enumerate(entry_ids[run.done :], run.done + 1):
         with run.step() as step:
             find_entry_conflicts(entry_id)
@@ -150,10 +151,10 @@ def _find_of(run: JobRun, entry_ids: Sequence[int]) -> dict[str, object]:
 
 
 def enqueue_comparison(after: str = "", *, by: AbstractBaseUser | None = None) -> Job:
-    """Let a worker compare all that changed, once for the event that `after` names.
+    """Enqueue a comparison of all changed entries, once per event named by `after`.
 
-    Without one it is the nightly search, begun now. The job tells how many entries there
-    are, so it is `by`'s own only where `by` sees all of them.
+    Without `after` it is the nightly search, started now. The job reveals how many
+    entries there are, so `by` only becomes its owner if `by` may see all of them.
     """
     sees_all = by is not None and Audience.objects.all().are_all_visible_to(by)
     return enqueue(
@@ -165,14 +166,14 @@ def enqueue_comparison(after: str = "", *, by: AbstractBaseUser | None = None) -
 
 
 def enqueue_entries(entry_ids: Collection[int]) -> Job:
-    """Let a worker compare some entries with all others, of every audience."""
+    """Enqueue a comparison of some entries with all others, of every audience."""
     return enqueue(KIND, {"entries": sorted(entry_ids)}, total=len(entry_ids))
 
 
 def judged_batches(
     judging: JudgeSession, after: int = 0
 ) -> Iterator[tuple[Sequence[int], Opinions]]:
-    """Yield pending entries above `after` in batches, with what the judge said of them."""
+    """Yield batches of pending entries above `after`, with the judge's opinions."""
     while entry_ids := pending_entries(after, judge_fingerprint=judging.fingerprint):
         yield entry_ids, judging.hear(entry_ids)
         after = entry_ids[-1]

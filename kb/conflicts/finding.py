@@ -1,6 +1,6 @@
-"""Finding duplicates and contradictions: nearest entries first, then the judgement.
+"""Finding duplicates and contradictions among the nearest entries.
 
-A decision by a person holds until one of the texts changes.
+A person's decision holds until one of the texts changes.
 """
 
 import hashlib
@@ -24,12 +24,12 @@ from kb.search.evidence import prepare_index_scan
 from kb.search.sql import Parameter
 from kb.text.terms import same_numbers_and_denial
 
-APART: Final = (Entry.State.DRAFT, Entry.State.RETIRED)  # compared with nothing
-NEIGHBOURS = 8  # nearest entries that one is compared with
-MAX_DISTANCE = 1.0  # no labelled pair of one matter lies farther apart
+APART: Final = (Entry.State.DRAFT, Entry.State.RETIRED)  # never compared
+NEIGHBOURS = 8  # nearest entries that each entry is compared with
+MAX_DISTANCE = 1.0  # no labelled pair on the same subject is farther apart
 _STEP_ENTRIES = 50
 
-# The cast is that of the model's index, which is used where there is one.
+# The cast matches that of the model's index, which is used if there is one.
 _NEIGHBOURS = """
 WITH own AS MATERIALIZED (
     SELECT v.vector FROM kb_entryembedding v
@@ -87,7 +87,7 @@ class JudgedPair:
 
 
 def texts_digest(first: Entry, second: Entry) -> str:
-    """Return what names the words of a pair, the entry with the lower id first."""
+    """Return a digest of both entries' words, the entry with the lower id first."""
     said = chain.from_iterable((e.question, e.text) for e in (first, second))
     return hashlib.sha256("\0".join(said).encode()).hexdigest()
 
@@ -103,13 +103,15 @@ def find_entry_conflicts(
 ) -> tuple[Conflict, ...]:
     """Judge an entry against its nearest ones and bring its conflicts up to date.
 
-    What is new is opened, what an edit settled becomes outdated, what a person decided
-    stays while the texts do. Returns the open conflicts, contradictions first.
+    New conflicts are opened, those settled by an edit become outdated, and those a
+    person decided stay while the texts do. Returns the open conflicts, contradictions
+    first.
 
     Args:
-        is_complete: Whether all entries are seen, and this one need not be judged again.
-        opinions: Used where the signals are unsure; an opinion stored with a conflict of
-            the same texts is used again.
+        is_complete: Whether all entries are visible; only then is this one marked as
+            judged.
+        opinions: Used where the signals are unsure; an opinion stored with a conflict
+            between the same texts is reused.
     """
     model = active_model(for_share=True)
     entry = Entry.objects.with_revision_number().locked().filter(pk=entry_id).first()
@@ -121,7 +123,7 @@ def find_entry_conflicts(
         if _is_comparable(entry)
         else []
     )
-    # Where a pair was not put to the judge, the entry is pending for it.
+    # An entry with a pair that the judge was not asked about stays pending for it.
     is_judged_by = all(each.is_judged_by(opinions) for each in judged)
     version = judge_version(model, opinions.fingerprint if is_judged_by else "")
     _write(entry, judged, known, version)
@@ -136,7 +138,7 @@ def find_entry_conflicts(
 
 
 def refresh_conflicts(entry_id: int) -> None:
-    """Judge an entry again if it is in an open conflict, for its text has changed."""
+    """Judge an entry whose text has changed again, if it is in an open conflict."""
     if Conflict.objects.open().of_entry(entry_id).exists():
         find_entry_conflicts(entry_id, is_complete=False)
 
@@ -147,7 +149,7 @@ def outdate_conflicts(*entry_ids: int) -> None:
 
 
 def pending_entries(after: int = 0, *, judge_fingerprint: str = "") -> list[int]:
-    """Return ids, ascending and above `after`, of entries that are to be judged."""
+    """Return ids above `after`, ascending, of entries that have yet to be judged."""
     rows = execute(
         f"SELECT e.id {_IS_PENDING} ORDER BY e.id LIMIT %(limit)s",
         {**_pending_of(after, judge_fingerprint), "limit": _STEP_ENTRIES},
@@ -188,7 +190,7 @@ def _judge_neighbours(
     known: Sequence[Conflict],
     opinions: values.Opinions,
 ) -> list[JudgedPair]:
-    """Judge the entry against its nearest and against what it was in conflict with."""
+    """Judge the entry against its nearest ones and those it was in conflict with."""
     statement = _NEIGHBOURS.format(
         dimensions=model.dimensions, neighbours=NEIGHBOURS, farthest=MAX_DISTANCE
     )
@@ -237,7 +239,7 @@ def other_entry(conflict: Conflict, entry_id: int) -> int:
 
 
 def contradicted(entry_id: int, conflict: Conflict) -> ConflictOpenError:
-    """Return why an entry is not verified: this open contradiction."""
+    """Return the error for verifying an entry with this open contradiction."""
     return ConflictOpenError(
         f"Entry {entry_id} contradicts entry {other_entry(conflict, entry_id)}; decide "
         f"conflict {conflict.pk} first."
@@ -248,7 +250,7 @@ def _write(
     entry: Entry, judged: Sequence[JudgedPair], known: Sequence[Conflict], version: str
 ) -> None:
     by_pair = {(conflict.first_id, conflict.second_id): conflict for conflict in known}
-    # What could not be compared, for the writer may not see it, stays as it is.
+    # A conflict the writer may not see could not be compared and stays as it is.
     settled = []
     for each in judged:
         before = by_pair.get((each.first.pk, each.second.pk))
@@ -297,8 +299,8 @@ def _revision(entry: Entry) -> int:
     return int(getattr(entry, "revision_number", None) or 0)
 
 
-# So near, two texts are the same in other words, if they have the same numbers and deny
-# the same.
+# Two texts this close are the same in other words, if they have the same numbers and
+# both or neither contain a negation.
 _SAME_WORDS: Final = 0.2
 
 _DISTANCES = """
@@ -311,10 +313,10 @@ WHERE own.entry_id = %(entry)s AND own.model_id = %(model)s AND own.part = 1
 
 
 def duplicates_among(entry: Entry, among: Collection[int]) -> frozenset[int]:
-    """Return which entries of these ids say what `entry` does now; writes nothing down.
+    """Return which of these entries duplicate the current `entry`; nothing is stored.
 
-    They have its text, or are near enough and judged to be its duplicates. An entry that
-    contradicts it is none.
+    They have its text, or are close enough and judged to be duplicates. An entry that
+    contradicts it is not one.
     """
     others = [other for other in among if other != entry.pk]
     parameters = {"entry": entry.pk, "model": active_model().pk, "among": others}

@@ -1,4 +1,4 @@
-"""Whether two entries are duplicates or contradict each other, from their sentence pairs."""
+"""Judging by sentence pairs whether two entries are duplicates or contradictions."""
 
 import json
 import math
@@ -17,20 +17,21 @@ from .signals import Measured, measure
 from .table_rows import are_of_other_things
 from .values import Clash, Judgement, Kind, Statement, likely_kind
 
-# What tells whether two questions ask the same, where both entries answer one.
+# The measurements that show whether two questions ask the same, if both entries have
+# one.
 _OF_QUESTIONS = (
     "overlap", "containment", "slots", "names", "subjects", "fronts", "scopes", "length",
     "exchanged",
 )  # fmt: skip
 _OTHER_ANSWER = 0.5  # share of the shorter answer's words that the other lacks
-_CHARACTERS = 4_000  # that are read; what a curator sees at once
-_SENTENCES = 12  # of an entry that are compared; it is one fact
+_CHARACTERS = 4_000  # read of each text; what a curator sees at a glance
+_SENTENCES = 12  # compared per entry; an entry is one fact
 
 
 def measure_pair(first: Statement, second: Statement) -> tuple[Measured, ...]:
-    """Measure the sentences of the shorter statement, each beside its nearest one.
+    """Measure each sentence of the shorter statement against its nearest in the other.
 
-    Of two questions with answers, the questions tell whether both are of the same matter.
+    If both statements have questions, these decide whether the subject is the same.
     """
     ours, theirs = _sentences(first), _sentences(second)
     if not ours or not theirs:
@@ -56,9 +57,9 @@ def measure_pair(first: Statement, second: Statement) -> tuple[Measured, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Heads:
-    """In what two entries are headed apart: "MRI (R55)" from "MRI (R56)"."""
+    """How the headings of two entries differ, such as "MRI (R55)" and "MRI (R56)"."""
 
-    marks: bool  # by their codes, or one is without what the other is with
+    marks: bool  # in their codes, or by "with" against "without"
     subjects: bool
 
 
@@ -90,7 +91,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _leans(sentence: Sentence, text: str) -> bool:
-    """Tell whether its subject stands before it: "Length: 30 min", "It takes 30 min"."""
+    """Return whether its subject precedes it: "Length: 30 min", "It takes 30 min"."""
     if not sentence.span.start:
         return False
     label = _FIELD.match(text, sentence.span.start)
@@ -204,7 +205,7 @@ class Logistic:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """Both logistic models; `ignored_signals` count for nothing, in an ablation."""
+    """The two logistic models, and the signals ignored in an ablation."""
 
     version: str
     same_matter: Logistic
@@ -244,11 +245,11 @@ def measure_signals(
 def judge(
     first: Statement, second: Statement, *, distance: float, model: Model = MODEL
 ) -> Judgement:
-    """Judge what two entries are to each other; the same whichever comes first.
+    """Judge how two entries relate; symmetric in its arguments.
 
-    Of several sentences the pair that contradicts most decides on a contradiction; all
-    of them have to agree for a duplicate, and none may say another thing in the words of
-    the other ("no yearly fee", "no travel insurance"). `distance` is Euclidean, in [0, 2].
+    The sentence pair that contradicts most decides on a contradiction. A duplicate
+    needs all pairs to agree, and none may mean another thing in otherwise the same
+    words ("no yearly fee", "no travel insurance"). `distance` is Euclidean, in [0, 2].
     """
     if (second.text, second.question) < (first.text, first.question):
         found = judge(second, first, distance=distance, model=model)
@@ -285,12 +286,12 @@ def judge(
     )
 
 
-# The squared distance of two sentences grows with the share of words that are exchanged,
-# and with how far those are from each other. By this one can tell "fee" and "insurance"
-# from "fee" and "charge", whatever else the sentences say: of the labelled duplicates that
-# are found all have less.
+# The squared distance of two sentences grows with the share of words exchanged and with
+# how different those words are. Their ratio separates "fee" against "insurance" from
+# "fee" against "charge", whatever else the sentences say: all labelled duplicates that
+# are found lie below this value.
 _OTHER_WORDS: Final = 0.6
-_DOUBTED: Final = 0.5  # a language model may still hold it a duplicate
+_DOUBTED: Final = 0.5  # a language model may still consider it a duplicate
 
 
 def _says_another_thing(numbers: Mapping[str, float]) -> bool:
@@ -300,13 +301,14 @@ def _says_another_thing(numbers: Mapping[str, float]) -> bool:
     return exchanged > 0 and numbers["distance"] ** 2 > _OTHER_WORDS * exchanged
 
 
-_SHARED: Final = 0.5  # more of the content words of the shorter sentence are both's
+_SHARED: Final = 0.5  # a higher share of the shorter sentence's content words is needed
 
 
 def _are_rows(measured: Measured) -> bool:
-    """Tell whether both are rows of one table: of entries that are headed apart.
+    """Return whether both are rows of one table.
 
-    Or alike but for all their plain numbers.
+    They are if their headings differ, or if all their plain numbers do and nothing
+    else.
     """
     numbers, signals = measured.numbers, {clash.signal for clash in measured.clashes}
     if numbers["rows"]:
@@ -315,10 +317,10 @@ def _are_rows(measured: Measured) -> bool:
 
 
 def _is_in_passing(measured: Measured) -> bool:
-    """Tell whether one only denies, or says the opposite, of something else.
+    """Return whether one only denies, or states the opposite of, something else.
 
-    "Claims by e-mail are not accepted" denies nothing of "Later claims are paid only if
-    you could not act", though both are about claims.
+    "Claims by e-mail are not accepted" does not deny "Later claims are paid only if you
+    could not act", although both are about claims.
     """
     signals = {clash.signal for clash in measured.clashes}
     words = signals <= {"negation", "axis", "only"}
@@ -329,6 +331,6 @@ def _chances(measured: Measured, model: Model) -> tuple[float, float]:
     if _are_rows(measured) or _is_in_passing(measured):
         return 0.0, 0.0
     same_matter = model.same_matter.probability(measured.numbers)
-    if not measured.clashes:  # nothing could be shown to a curator
+    if not measured.clashes:  # there would be nothing to show a curator
         return same_matter, 0.0
     return same_matter, same_matter * model.says_otherwise.probability(measured.numbers)

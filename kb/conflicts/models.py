@@ -38,10 +38,10 @@ class ConflictQuerySet(models.QuerySet["Conflict"]):
 
 
 class Conflict(models.Model):
-    """Two entries that were judged to say the same, or to contradict each other.
+    """Two entries judged to duplicate or contradict each other.
 
-    One row a pair, the entry with the lower id first. It stays when it is resolved, so
-    that what a person decided is not asked again until one of the texts changes.
+    One row per pair, the entry with the lower id first. A resolved conflict is kept, so
+    that a person's decision is not asked for again until one of the texts changes.
     """
 
     class Kind(models.TextChoices):
@@ -121,7 +121,7 @@ class Conflict(models.Model):
 
 
 class JudgedEntry(models.Model):
-    """That an entry was compared with its neighbours as it stood at a revision."""
+    """A record that an entry was compared with its neighbours at a revision."""
 
     entry = models.OneToOneField(
         Entry, primary_key=True, on_delete=models.CASCADE, related_name="judged"

@@ -1,4 +1,4 @@
-"""What can be measured of a pair of sentences, as numbers with the places that clash."""
+"""Signals measured on a pair of sentences: numbers, and the places that clash."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -35,10 +35,10 @@ class Measured:
 def measure(first: Sentence, second: Sentence) -> Measured:
     """Measure a pair of sentences.
 
-    The numbers `overlap`, `containment`, `slots`, `names`, `subjects`, `fronts`, `scopes`,
-    `shared_dimension`, `lone_dimension` and `length` tell whether both speak of the same
-    matter; `value`, `count`, `agreeing`, `negation`, `axis` and `antonym` whether they
-    say the same of it.
+    The numbers `overlap`, `containment`, `slots`, `names`, `subjects`, `fronts`,
+    `scopes`, `shared_dimension`, `lone_dimension` and `length` show whether both have
+    the same subject; `value`, `count`, `agreeing`, `negation`, `axis` and `antonym`
+    whether they say the same about it.
     """
     ours, theirs = first.stems, second.stems
     only_ours = [at for at in first.content if first.words[at].stem not in theirs]
@@ -87,7 +87,7 @@ def measure(first: Sentence, second: Sentence) -> Measured:
 def _compared(
     ours: Sequence[Quantity], theirs: Sequence[Quantity]
 ) -> tuple[list[tuple[Quantity, Quantity]], int]:
-    """Return pairs of one dimension that clash, and how many agree."""
+    """Return the clashing pairs of quantities, and how many quantities agree."""
     left, right = list(ours), list(theirs)
     agreeing = 0
     for one in ours:
@@ -116,7 +116,7 @@ def _comparable(one: Quantity, other: Quantity) -> bool:
 
 
 def _axes(first: Sentence, second: Sentence) -> tuple[list[tuple[int, int]], int]:
-    """Return the positions of poles that clash, and how many axes agree."""
+    """Return the positions of the poles that clash, and how many axes agree."""
     both = first.poles.keys() & second.poles.keys()
     apart = [a for a in both if first.poles[a][0] != second.poles[a][0]]
     places = sorted((first.poles[a][1], second.poles[a][1]) for a in apart)
@@ -126,7 +126,7 @@ def _axes(first: Sentence, second: Sentence) -> tuple[list[tuple[int, int]], int
 def _antonyms(
     first: Sentence, second: Sentence, ours: Sequence[int], theirs: Sequence[int]
 ) -> Iterator[tuple[int, int]]:
-    """Yield positions of opposite words, "before meals" and "after meals" among them."""
+    """Yield positions of opposite words, including "before meals" and "after meals"."""
     for a in ours:
         for b in theirs:
             if _opposite(first.words[a], second.words[b]):
@@ -148,7 +148,7 @@ def _opposite(one: Word, other: Word) -> bool:
 
 
 def _prepositions(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
-    """Yield differing prepositions before the same word, not at a sentence's front."""
+    """Yield positions of differing prepositions before a shared word, except fronts."""
     if [word.said for word in first.words] == [word.said for word in second.words]:
         return  # "before meals or after meals" does not contradict itself
     for a, b in _neighbours(first, second):
@@ -163,7 +163,7 @@ _DIRECTING: Final = FRONTING | {"without"}
 
 
 def _neighbours(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
-    """Yield positions of content words that both have, articles before them skipped."""
+    """Yield positions of shared content words, or of the articles before them."""
     for a in first.content:
         for b in second.content:
             if first.words[a].stem == second.words[b].stem:
@@ -186,7 +186,7 @@ def _overlaps(ours: frozenset[str], theirs: frozenset[str]) -> tuple[float, floa
 def _is_exchange(
     first: Sentence, second: Sentence, ours: Sequence[int], theirs: Sequence[int]
 ) -> bool:
-    """Tell whether each has a word that the other has no form of.
+    """Return whether each has a word of which the other has no form.
 
     "repay" and "repaid" are forms of one word, and so are "lend" and "lent".
     """
@@ -202,7 +202,7 @@ def _is_exchange(
     )
 
 
-_ROOT: Final = 4  # letters that the forms of a word have in common
+_ROOT: Final = 4  # letters that all forms of a word share
 
 
 def _slots(
@@ -212,7 +212,7 @@ def _slots(
     theirs: Sequence[int],
     turned: set[int],
 ) -> int:
-    """Count other words at the same place: "Gold card" and "Silver card", "plan A"."""
+    """Count different words in the same place: "Gold card" and "Silver card"."""
     left = {
         _slot(first, at, step) for at in ours if at not in turned for step in (-1, 1)
     }
@@ -233,12 +233,12 @@ def _names(sentence: Sentence, positions: Sequence[int]) -> bool:
 
 
 def _limits(sentence: Sentence, others: Sequence[int]) -> bool:
-    """Tell whether it speaks of "only" what it names, and the other names more."""
+    """Return whether one limits itself with "only" while the other names more."""
     return bool(others) and any(word.said in LIMITING for word in sentence.words)
 
 
 def _is_one_name_apart(first: Sentence, second: Sentence) -> bool:
-    """Tell whether one name alone is another, of sentences in the same words: "hall A"."""
+    """Return whether the same words differ in exactly one name: "hall A", "hall B"."""
     if len(first.words) != len(second.words):
         return False
     both = zip(first.words, second.words, strict=True)
@@ -247,7 +247,7 @@ def _is_one_name_apart(first: Sentence, second: Sentence) -> bool:
 
 
 def _other_subject(first: Sentence, second: Sentence) -> bool:
-    """Tell whether the first thing that each names is unknown to the other."""
+    """Return whether the first thing that each names does not occur in the other."""
     one, other = _subject(first), _subject(second)
     return bool(one and other) and one not in second.stems and other not in first.stems
 
@@ -258,7 +258,7 @@ def _subject(sentence: Sentence) -> str:
 
 
 def _other_front(one: Sentence, other: Sentence) -> bool:
-    """Tell whether it is fronted by a condition that the other does not name."""
+    """Return whether it begins with a condition that the other does not mention."""
     said = {other.words[at].stem for at in range(len(other.words))}
     values = [q for q in one.quantities if q.words[0] in one.front]
     words = [one.words[at] for at in one.front if at in one.content]
@@ -272,7 +272,7 @@ def _other_front(one: Sentence, other: Sentence) -> bool:
 
 
 def _scopes(first: Sentence, second: Sentence) -> int:
-    """Count words that name another group, season, way or bound."""
+    """Count words that name a different group, season, way or limit."""
     ours = {word.said for word in first.words}
     theirs = {word.said for word in second.words}
     pairs = sum(

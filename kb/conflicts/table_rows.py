@@ -1,4 +1,4 @@
-"""Whether two entries are rows of tables, or tables, that tell of different things."""
+"""Whether two entries are rows of tables, or tables, about different things."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from kb.text.words import Span
 
 from .values import Statement
 
-_ONE_ROW: Final = 2  # lines, with the headings
+_ONE_ROW: Final = 2  # lines, including the headings
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A table's only row: what introduces the table, its headings and its cells."""
+    """The only row of a table: the table's introduction, its headings and its cells."""
 
     lead: str
     headings: Sequence[str]
@@ -23,15 +23,15 @@ class _Row:
 
 
 def are_of_other_things(first: Statement, second: Statement) -> bool:
-    """Tell whether both are rows or tables that say something of different things."""
+    """Return whether both are rows or tables about different things."""
     return _are_other_rows(first, second) or _are_other_tables(first, second)
 
 
 def _are_other_tables(first: Statement, second: Statement) -> bool:
-    """Tell whether both are tables of one document with mostly the same rows.
+    """Return whether both are tables of one document with mostly the same rows.
 
-    Who writes the opening hours of the same places twice below each other means two times
-    of the year; what they are stands in the headings above.
+    A document that lists the opening hours of the same places twice has them for two
+    times of the year; which ones is stated in the headings above.
     """
     if first.document is None or first.document != second.document:
         return False
@@ -40,7 +40,7 @@ def _are_other_tables(first: Statement, second: Statement) -> bool:
 
 
 def _labels(text: str) -> frozenset[str]:
-    """Return the first cells of a table's rows, none where there is but one."""
+    """Return the first cells of a table's rows; empty if there is only one row."""
     lines = _only_table(text)
     if len(lines) <= _ONE_ROW:
         return frozenset()
@@ -48,11 +48,12 @@ def _labels(text: str) -> frozenset[str]:
 
 
 def _are_other_rows(first: Statement, second: Statement) -> bool:
-    """Tell whether both are rows below the same headings, and not of the same thing.
+    """Return whether both are rows below the same headings, but about different things.
 
-    Rows of one document are if what leads them or their first unlike cell is in words:
-    "Pest control | Mice | £45" and "Pest control | Rats | £60" are kept apart by their
-    second column. Of two documents, which may be versions of one, the first cell decides.
+    Rows of one document are if their introductions differ, or if their first differing
+    cell contains words: "Pest control | Mice | £45" and "Pest control | Rats | £60"
+    differ in their second column. For two documents, which may be versions of one, only
+    the first cell counts.
     """
     one, other = _row(first.text), _row(second.text)
     if one is None or other is None or one.headings != other.headings:
@@ -80,9 +81,9 @@ def _row(text: str) -> _Row | None:
     return _Row(text[: lines[0].start].strip(), headings, cells)
 
 
-@lru_cache(maxsize=4096)  # an entry is held against one neighbour after another
+@lru_cache(maxsize=4096)  # an entry is compared with one neighbour after another
 def _only_table(text: str) -> Sequence[Span]:
-    """Return the lines of a text's table, none where it has no or several ones."""
+    """Return the lines of a text's table; empty if it has none or several."""
     tables = [lines for kind, lines in blocks_of(text) if kind is Kind.TABLE]
     return tables[0] if len(tables) == 1 else ()
 

@@ -1,4 +1,4 @@
-"""What is judged and what the judgement says, and what a model that reads both adds to it."""
+"""The input and output of a judgement, and a judging model's opinion on it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -8,12 +8,12 @@ from typing import Any, Final, Protocol
 from kb.text.words import Span
 
 LIKELY: Final = 0.8
-"""Least probability of a duplicate or a contradiction that anybody is shown.
+"""Least probability of a duplicate or a contradiction that is shown to anyone.
 
-Among an entry's neighbours most are neither, far more than among the labelled pairs, and
-a contradiction keeps answers back.
+Most neighbours of an entry are neither, far more than among the labelled pairs, and a
+contradiction holds back answers.
 """
-_OPINION: Final = "opinion"  # names its reason
+_OPINION: Final = "opinion"  # the name of its reason
 
 
 class Kind(StrEnum):
@@ -24,9 +24,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What an entry says: its text, and the question that it answers, "" for none.
+    """The content of an entry: its text, and the question it answers, "" for none.
 
-    `document` is the id of the one that it stands in.
+    `document` is the id of the document it belongs to.
     """
 
     text: str
@@ -47,9 +47,9 @@ class Clash:
 
 @dataclass(frozen=True, slots=True)
 class Opinion:
-    """What a model that read two statements holds of them: probabilities that sum to 1.
+    """A model's opinion on two statements it read: probabilities that sum to 1.
 
-    `fingerprint` is 64 hex digits of the model and how it is asked.
+    `fingerprint` is 64 hex digits that identify the model and how it is asked.
     """
 
     duplicate: float
@@ -64,11 +64,11 @@ class Opinion:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What two statements are to each other."""
+    """How two statements relate."""
 
     kind: Kind
     score: float  # probability of `kind` in [0, 1]
-    same_matter: float  # probability in [0, 1] that both speak of the same matter
+    same_matter: float  # probability in [0, 1] that both are about the same subject
     clashes: tuple[Clash, ...]  # strongest first, whatever the kind
     signals: Mapping[str, float]
     probabilities: Mapping[Kind, float]  # of each kind in [0, 1]; they sum to 1
@@ -76,19 +76,20 @@ class Judgement:
 
 
 def likely_kind(probabilities: Mapping[Kind, float]) -> Kind:
-    """Return the likeliest kind, different where another is not likely enough."""
+    """Return the likeliest kind, or different if no other is likely enough."""
     kind = max(probabilities, key=lambda each: probabilities[each])
     return kind if probabilities[kind] >= LIKELY else Kind.DIFFERENT
 
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """Between which probabilities of the likelier conflict, both included, a judge is asked.
+    """The range of a conflict's probability, ends included, in which a judge is asked.
 
-    By a language model conflicts are added only, so none that the signals are sure of is for it.
+    A language model only adds conflicts, so it is never asked about those that the
+    signals are sure of.
     """
 
-    least: float = 0.3  # 20 of 20 missed ones of the first development half have it
+    least: float = 0.3  # reached by all 20 misses of the first development half
     most: float = LIKELY - 1e-9
 
     def holds(self, judgement: Judgement) -> bool:
@@ -100,24 +101,24 @@ class Unsure:
 
 
 class Judge(Protocol):
-    """A model that reads two statements together and tells what they are to each other."""
+    """A model that reads two statements together and judges how they relate."""
 
     @property
     def name(self) -> str:
-        """As people know the model."""
+        """The model's display name."""
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits that tell it from every other model and way of asking."""
+        """64 hex digits that identify the model and how it is asked."""
 
     @property
     def asked_about(self) -> Unsure:
-        """Which pairs it is asked about."""
+        """The pairs that it is asked about."""
 
     def weigh(
         self, pairs: Sequence[tuple[Statement, Statement]]
     ) -> Sequence[Opinion | None]:
-        """Return what it holds of each pair, None for an unreadable reply.
+        """Return its opinion on each pair, None for an unreadable reply.
 
         Raises:
             UnavailableError: The model is not available now.
@@ -126,21 +127,21 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opinions:
-    """What one judge said of pairs, by the digest of their texts."""
+    """The opinions of one judge, by the digest of the pair's texts."""
 
     fingerprint: str = ""
     by_digest: Mapping[str, Opinion | None] = field(default_factory=dict)
     asked_about: Unsure = Unsure()
 
 
-# Fitted are the signals and the cross-encoder's head, each by itself, on the same pairs: so
-# the signals count by half, and what they hold impossible is only unlikely.
+# The signals and the cross-encoder's head were each fitted on the same pairs. So the
+# signals count only half, and what they consider impossible is only unlikely.
 _SHARE: Final = 0.5
 _UNLIKELY: Final = 0.05
 
 
 def with_opinion(judgement: Judgement, opinion: Opinion) -> Judgement:
-    """Return the judgement by both: the product of their probabilities, summing to 1."""
+    """Combine both judgements: the product of their probabilities, normalized to 1."""
     products = {
         kind: max(chance, _UNLIKELY) ** _SHARE * opinion.of(kind)
         for kind, chance in judgement.probabilities.items()
@@ -160,7 +161,7 @@ def with_opinion(judgement: Judgement, opinion: Opinion) -> Judgement:
 
 
 def reasons_as_json(judgement: Judgement) -> list[dict[str, Any]]:
-    """Return a judgement's reasons as JSON: what clashes, and what a model said."""
+    """Return a judgement's reasons as JSON: the clashes, and a model's opinion."""
     reasons: list[dict[str, Any]] = [asdict(clash) for clash in judgement.clashes]
     opinion = judgement.opinion
     if opinion is not None:

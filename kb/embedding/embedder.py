@@ -1,8 +1,9 @@
-"""Texts into unit vectors: the one module that loads an embedding model, or asks for one.
+"""Turning texts into unit vectors, by a local embedding model or a server's.
 
-An embedder is known by its fingerprint, never by its name alone: vectors and thresholds
-of different fingerprints must not meet. Any sentence-transformers model with safetensors
-weights will do; pickled weights and code that comes with a model are refused.
+An embedder is identified by its fingerprint, never by its name alone: vectors and
+thresholds of different fingerprints must not be mixed. Any sentence-transformers model
+with safetensors weights will do; pickled weights and code that comes with a model are
+refused.
 
 Reimers, Gurevych: Sentence-BERT (EMNLP 2019).
 """
@@ -33,20 +34,20 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BUNDLED = "bundled"
-ON_SERVER = "server:"  # before what NESCIO_EMBEDDING_SERVER_URL calls its model
+ON_SERVER = "server:"  # prefix of the model's name on NESCIO_EMBEDDING_SERVER_URL
 # all-MiniLM-L6-v2 as its authors published it.
 BUNDLED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-BATCH = 32  # texts; larger ones gain nothing on a CPU and make a question wait longer
+BATCH = 32  # texts; larger batches gain nothing on a CPU but delay questions
 
 _BACKEND = "sentence-transformers/torch"
 _DTYPE = "float32"
 _IDENTITY_FILES = ("*.safetensors", "*.json", "vocab.txt", "merges.txt", "*.model")
-# Kept beside a model without being read when it is loaded.
+# Stored beside a model but not read when it is loaded.
 _IGNORED_FILES = frozenset({"data_config.json", "model_card.json"})
 
 
 class Embedder(Protocol):
-    """What makes vectors of texts, all of unit length, wherever it computes."""
+    """A source of vectors for texts, all of unit length, wherever they are computed."""
 
     name: str
     fingerprint: str
@@ -54,21 +55,21 @@ class Embedder(Protocol):
 
     @property
     def sample(self) -> np.ndarray | None:
-        """What tells the model of a server from another; None where its files do."""
+        """What tells a server's models apart; None if the model's files do."""
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed what entries say: float32 of shape (n, dimensions)."""
+        """Embed entries: float32 of shape (n, dimensions)."""
 
     def encode_question(self, text: str) -> np.ndarray:
         """Embed a question: (dimensions,)."""
 
 
 class LocalEmbedder:
-    """One loaded embedding model; safe to use from several threads.
+    """A loaded embedding model; safe to use from several threads.
 
-    `fingerprint` is 64 hex digits over the files of weights, configuration and tokenizer,
-    the backend and the dtype. The device is left out: in float32 it moves a distance by
-    about 1e-6, far less than a threshold is known to.
+    `fingerprint` is 64 hex digits over the files of weights, configuration and
+    tokenizer, the backend and the dtype. The device is left out: in float32 it changes
+    a distance by about 1e-6, far less than the precision of any threshold.
     """
 
     sample: np.ndarray | None = None
@@ -79,9 +80,9 @@ class LocalEmbedder:
         self.name = name
         self.fingerprint = fingerprint
         self._model = model
-        # The tokenizer's padding state may not be changed by two threads at once.
+        # The tokenizer's padding state must not be changed by two threads at once.
         self._lock = FairLock()
-        # Its module loads torch, which most commands need not pay.
+        # The module imports torch, a cost that most commands do not need.
         from kb.embedding.short_texts import question_encoder  # noqa: PLC0415
 
         self._is_plain = model.truncate_dim is None and model.device.type == "cpu"
@@ -94,16 +95,17 @@ class LocalEmbedder:
 
     @property
     def network(self) -> "torch.nn.Module":
-        """Its transformer, for what else reads by its last layer; not to be changed."""
+        """Its transformer, for other users of its last layer; not to be changed."""
         first: Any = self._model[0]
         network: torch.nn.Module = first.auto_model
         return network
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed what entries say: float32 of shape (n, dimensions), every row of unit length.
+        """Embed entries: float32 of shape (n, dimensions), every row of unit length.
 
-        Texts are embedded in batches of like length, so that little is padded, and a
-        question may slip in between two batches. What exceeds the model's window is cut off.
+        Texts are embedded in batches of similar length, so that there is little
+        padding, and a question can be embedded between two batches. Text beyond the
+        model's window is cut off.
         """
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         by_length = sorted(range(len(texts)), key=lambda at: len(texts[at]))
@@ -125,7 +127,7 @@ class LocalEmbedder:
         return vector
 
     def encode_questions(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed questions at once where that is faster: (n, dimensions), unit length."""
+        """Embed questions: (n, dimensions), unit length; batched if that is faster."""
         with self._lock:
             vectors = self._encode_questions(texts)
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -140,10 +142,10 @@ class LocalEmbedder:
         return np.asarray(vectors, dtype=np.float32)
 
     def _encode_plain(self, text: str) -> np.ndarray:
-        """Do what the library's `encode_query` does for one text.
+        """Do what the library's `encode_query` does, for one text.
 
-        It looks at every one of the model's tensors and modules first, which takes a
-        millisecond; only a model that shortens its vectors, or that is not on the CPU, is
+        The library first walks all of the model's tensors and modules, which takes a
+        millisecond. Only a model that shortens its vectors, or is not on the CPU, is
         left to it.
         """
         import torch  # noqa: PLC0415  # see _pin_threads
@@ -165,7 +167,7 @@ class LocalEmbedder:
 
 
 def _embed_one(model: "SentenceTransformer", text: str) -> "torch.Tensor":
-    """Return the vector, of any length, of one text on the CPU, with its prompt."""
+    """Embed one text with its prompt on the CPU; the vector may have any length."""
     name = "query" if "query" in model.prompts else model.default_prompt_name
     prompt = None if name is None else model.prompts.get(name)
     tokens = model.preprocess([text], prompt=prompt, task="query")
@@ -183,7 +185,7 @@ def load_embedder(name: str, *, reload: bool = False) -> Embedder:
 
     Args:
         name: "bundled", a directory, a name that sentence-transformers knows, or
-            "server:" and what the configured server calls its model.
+            "server:" followed by the configured server's name for its model.
         reload: Read its files again: they may have changed.
     """
     if reload:
@@ -193,7 +195,7 @@ def load_embedder(name: str, *, reload: bool = False) -> Embedder:
 
 
 def load_bundled() -> LocalEmbedder:
-    """Return the bundled embedder in this process, by whose network the verifier reads."""
+    """Return the bundled embedder in this process; the verifier uses its network."""
     return load_local(BUNDLED)
 
 
@@ -201,12 +203,12 @@ def get_embedder(model: EmbeddingModel) -> Embedder:
     """Load the embedder of a registered model.
 
     Raises:
-        EmbedderUnavailableError: It cannot be loaded, or its files changed since it was
-            registered, so that its vectors would not fit those that are stored.
+        EmbedderUnavailableError: It cannot be loaded, or its files have changed since
+            it was registered, so that its vectors would not match the stored ones.
     """
     embedder = _by_fingerprint.get(model.fingerprint)
     if embedder is None:
-        # The name may have meant other files when it was loaded.
+        # The files behind the name may have changed since it was loaded.
         is_loaded = _by_name.find(model.name) is not None
         embedder = load_embedder(model.name)
         if is_loaded and embedder.fingerprint != model.fingerprint:
@@ -249,13 +251,13 @@ def _load_elsewhere(name: str) -> Embedder | None:
     from kb.embedding.remote import find_remote  # noqa: PLC0415  # its client
 
     found = find_remote(name)
-    if found is None:  # while another one is switched to
+    if found is None:  # while the service switches to another one
         logger.warning("The model service has no %r; it is loaded here.", name)
     return found
 
 
 def load_local(name: str) -> LocalEmbedder:
-    """Return a model in this process, loaded once, wherever the settings say that it is."""
+    """Return a model in this process, loaded once, whatever the settings say."""
     return _local.get(
         name,
         lambda: LocalEmbedder(
@@ -282,7 +284,8 @@ def _load_model(name: str) -> "SentenceTransformer":
             trust_remote_code=False,
             model_kwargs={"use_safetensors": True, "dtype": _DTYPE},
         )
-    # The library lets every layer below it (files, network, JSON, shapes) speak.
+    # The library lets errors of every layer below it (files, network, JSON, shapes)
+    # through.
     except (OSError, ValueError, TypeError, KeyError, RuntimeError, ImportError) as err:
         raise EmbedderUnavailableError(
             f"The embedding model {name!r} could not be loaded: {err} "
@@ -298,7 +301,7 @@ def _load_model(name: str) -> "SentenceTransformer":
 
 @cache
 def _pin_threads() -> None:
-    """Set torch's threads once, and keep its companions quiet, before they are loaded."""
+    """Set torch's thread count and silence its libraries before they are loaded."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -317,7 +320,7 @@ def _device() -> str:
 
 
 def _directory(name: str) -> Path:
-    """Return where the model's files are, if need be in the hub's cache."""
+    """Return the directory of the model's files, possibly in the hub's cache."""
     if name == BUNDLED:
         return bundled_directory()
     if Path(name).is_dir():

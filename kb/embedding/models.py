@@ -6,9 +6,10 @@ from kb.entries.models import Entry
 
 
 class EmbeddingModel(models.Model):
-    """An embedder by its fingerprint; exactly one is active and answers questions.
+    """An embedder identified by its fingerprint; exactly one is active.
 
-    Vectors and thresholds of different fingerprints never meet.
+    The active one embeds questions. Vectors and thresholds of different fingerprints
+    are never mixed.
     """
 
     class State(models.TextChoices):
@@ -49,17 +50,17 @@ class EmbeddingModel(models.Model):
 
 
 class EntryEmbedding(models.Model):
-    """One of an entry's vectors under one embedding model: unit length, full precision.
+    """One of an entry's vectors by one embedding model: unit length, full precision.
 
-    The least distance of what an entry says decides. Its place (title and heading, with
-    all that it says) only puts evidence in order: what stands near a question is not yet
-    what answers it.
+    The least distance among the parts of the entry's own content decides. Its place
+    (title and heading, with the content) only ranks evidence: an entry close to a
+    question does not necessarily answer it.
     """
 
     class Part(models.IntegerChoices):
         PLACE = 0, "title, heading and all that it says"
         FIRST = 1, "its question, or else its text"
-        # Behind the first stands its text, piece by piece.
+        # The pieces of its text follow the first part.
         WORDINGS = 1_000, "the first of the questions in other words that it answers"
 
     entry = models.ForeignKey(
@@ -89,16 +90,16 @@ class EntryEmbedding(models.Model):
 
 
 class HalfVector(models.Model):
-    """An entry's vector rounded to half precision, in rows that are quick to read through.
+    """An entry's vector in half precision, in rows that are fast to scan.
 
-    Never what decides: search picks by it which full-precision vectors to measure, with
-    room for the rounding. A trigger on EntryEmbedding keeps it.
+    It never decides: search uses it to preselect full-precision vectors, with a margin
+    for the rounding. A trigger on EntryEmbedding keeps it up to date.
     """
 
     embedding = models.OneToOneField(
         EntryEmbedding,
         primary_key=True,
-        on_delete=models.DO_NOTHING,  # the database's constraint deletes it along
+        on_delete=models.DO_NOTHING,  # the database's constraint deletes it too
         db_constraint=False,
         related_name="+",
     )
@@ -111,16 +112,17 @@ class HalfVector(models.Model):
 
 
 class FormerVector(models.Model):
-    """A vector of what an entry said once, for questions as of a moment.
+    """A vector of an entry's former content, for questions as of a past moment.
 
-    Written by a trigger when it is replaced, and by `kb.search.past` where none was kept.
+    Written by a trigger when the vector is replaced, and by `kb.search.past` where none
+    was kept.
     """
 
     entry = models.ForeignKey(
         Entry,
-        on_delete=models.DO_NOTHING,  # the database's constraint deletes it along
+        on_delete=models.DO_NOTHING,  # the database's constraint deletes it too
         db_constraint=False,
-        db_index=False,  # `former_vector_unique` serves it
+        db_index=False,  # covered by `former_vector_unique`
         related_name="+",
     )
     model = models.ForeignKey(

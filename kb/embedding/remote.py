@@ -1,4 +1,4 @@
-"""An embedder in the model service, known by the same fingerprint as in this process."""
+"""An embedder in the model service, with the same fingerprint as in this process."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from accounts.model_service import ModelServiceError, compute, describe, rows_of
 from kb.exceptions import EmbedderUnavailableError
 
 EMBED: Final = "/v1/embed"
-MAX_TEXTS: Final = 32  # of one request, so that questions come between them
+MAX_TEXTS: Final = 32  # per request, so that questions are embedded in between
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the service says of its embedder."""
+    """The service's description of its embedder."""
 
     name: str
     fingerprint: str
@@ -34,7 +34,7 @@ class RemoteEmbedder:
         self.dimensions = described.dimensions
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed what entries say: float32 of shape (n, dimensions)."""
+        """Embed entries: float32 of shape (n, dimensions)."""
         made = [
             self._embed(texts[start : start + MAX_TEXTS], are_questions=False)
             for start in range(0, len(texts), MAX_TEXTS)
@@ -57,7 +57,7 @@ class RemoteEmbedder:
 
 
 def find_remote(name: str) -> RemoteEmbedder | None:
-    """Return this embedder where the service has it; None where it has another one.
+    """Return the embedder called `name`, or None if the service has another one.
 
     Raises:
         EmbedderUnavailableError: The service cannot be used.
@@ -66,7 +66,7 @@ def find_remote(name: str) -> RemoteEmbedder | None:
         found = TypeAdapter(Described).validate_python(describe().get("embedder"))
     except ValidationError as error:
         raise EmbedderUnavailableError(
-            f"The model service is of another version, by its embedder: {error}"
+            f"The model service has another version; its embedder is not valid: {error}"
         ) from error
     except ModelServiceError as error:
         raise EmbedderUnavailableError(str(error)) from error

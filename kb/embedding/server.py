@@ -1,9 +1,9 @@
-"""Texts into unit vectors by a server that speaks OpenAI's protocol of embeddings.
+"""Embedding by a server that implements OpenAI's embeddings API.
 
-Such servers are vLLM, Text Embeddings Inference, llama.cpp's, Ollama and OpenAI itself. A
-server names its model and shows no files to take a fingerprint of; so the model is known
-by what it makes of one text: a server that embeds that otherwise has another model, and
-its vectors must not meet those that are stored.
+Such servers are vLLM, Text Embeddings Inference, llama.cpp's, Ollama and OpenAI itself.
+A server names its model but has no files to take a fingerprint of, so the model is
+identified by its vector of one sample text: a server that embeds it differently has
+another model, whose vectors must not be mixed with the stored ones.
 """
 
 import hashlib
@@ -19,9 +19,10 @@ from kb.embedding.embedder import ON_SERVER
 from kb.embedding.models import EmbeddingModel
 from kb.exceptions import EmbedderUnavailableError
 
-_BATCH: Final = 32  # texts in one request, as many as every server takes
+_BATCH: Final = 32  # texts per request; every server accepts this many
 _SAMPLE: Final = "How do I change the address to which my card is sent?"
-# Servers compute in half precision and in batches: the same text moves by less than that.
+# Servers compute in half precision and in batches: the vector of a text varies by less
+# than this.
 _SAME: Final = 0.999  # cosine
 _RETRIES: Final = 2
 
@@ -33,27 +34,27 @@ class ServerEmbedder:
         """Ask the server for a first vector.
 
         Args:
-            name: `ON_SERVER`, and what the server calls the model.
+            name: `ON_SERVER` followed by the server's name for the model.
 
         Raises:
-            EmbedderUnavailableError: No server is configured, or it gives no vector.
+            EmbedderUnavailableError: No server is configured, or it returns no vector.
         """
         if not settings.EMBEDDING_SERVER_URL:
             raise EmbedderUnavailableError(
-                f"The embedding model {name!r} is on a server, and which is not said: set "
+                f"The embedding model {name!r} needs an embedding server: set "
                 "NESCIO_EMBEDDING_SERVER_URL."
             )
         self.name = name
         self._model = name.removeprefix(ON_SERVER)
         self._clients: dict[int, openai.OpenAI] = {}  # by process
-        # Both, so that another prompt of either makes another model.
+        # Both are included, so that changing either prompt makes it another model.
         said = self.encode_question(_SAMPLE) + self._entries([_SAMPLE])[0]
         self.sample = np.asarray(said / np.linalg.norm(said))
         self.dimensions = len(self.sample)
         self.fingerprint = self._known_fingerprint() or self._new_fingerprint()
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """Embed what entries say: float32 of shape (n, dimensions), every row of unit length."""
+        """Embed entries: float32 of shape (n, dimensions), every row of unit length."""
         made = [
             self._entries(texts[start : start + _BATCH])
             for start in range(0, len(texts), _BATCH)
@@ -77,22 +78,22 @@ class ServerEmbedder:
             rows = sorted(reply.data, key=lambda row: row.index)
             vectors = np.array([row.embedding for row in rows], dtype=np.float32)
             norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-        # A reply of another form shows where it is read.
+        # A malformed reply shows up when it is read.
         except (openai.OpenAIError, AttributeError, TypeError, ValueError) as error:
             raise EmbedderUnavailableError(
-                f"The embedding server gave no vectors of {self._model!r}: {error} Check "
-                "NESCIO_EMBEDDING_SERVER_URL and NESCIO_EMBEDDING_MODEL."
+                f"The embedding server sent no vectors of {self._model!r}: {error} "
+                "Check NESCIO_EMBEDDING_SERVER_URL and NESCIO_EMBEDDING_MODEL."
             ) from error
         is_whole = len(vectors) == len(texts)
         if not is_whole or not np.all(np.isfinite(norms) & (norms > 0)):
             raise EmbedderUnavailableError(
-                f"The embedding server gave {len(vectors)} vectors of {self._model!r} for "
-                f"{len(texts)} texts, or some that are no direction."
+                f"The embedding server sent {len(vectors)} vectors of {self._model!r} "
+                f"for {len(texts)} texts, or vectors that are zero or not finite."
             )
         return np.asarray(vectors / norms)
 
     def _client(self) -> openai.OpenAI:
-        """Return this process's client: connections can't be shared with a fork."""
+        """Return this process's client: connections cannot be shared with a fork."""
         own = os.getpid()
         if own not in self._clients:
             self._clients[own] = openai.OpenAI(
@@ -104,7 +105,7 @@ class ServerEmbedder:
         return self._clients[own]
 
     def _known_fingerprint(self) -> str | None:
-        """Return that of the registered model of this name that embeds the sample so."""
+        """Return the fingerprint of a registered model with this name and sample."""
         rows = EmbeddingModel.objects.filter(name=self.name, sample__isnull=False)
         for row in rows.order_by("-activated_at", "-pk"):
             known = np.asarray(row.sample)

@@ -1,8 +1,8 @@
-"""Which model embeds, and what: one is active for questions and entries alike.
+"""The active embedding model, and the parts of an entry that are embedded.
 
-An embedder cuts off what exceeds its window, and one vector of many sentences is near to
-none of them; so a text of several pieces has a vector of each. Title and heading say what
-a sentence is about that doesn't name it.
+An embedder cuts off text beyond its window, and the vector of many sentences is close
+to none of them; so a longer text gets a vector for each piece. Title and heading supply
+the subject of a sentence that does not name it.
 """
 
 import hashlib
@@ -26,11 +26,11 @@ from kb.text.words import sentences
 from kb.types import QuestionVector
 
 _Part = EntryEmbedding.Part
-_PIECE_LETTERS = 200  # short sentences are put together up to so many
-_MAX_PIECES = 64  # of longer texts the rest goes with the last
+_PIECE_LETTERS = 200  # short sentences are joined up to this length
+_MAX_PIECES = 64  # of a longer text, the rest goes into the last piece
 
-# For an entry `e`: `Embedded.digest`, and the tables that it wants. The title of a
-# document that another audience reads is left out: who sees an entry may not see it.
+# For an entry `e`: `Embedded.digest`, and the tables it needs. The title of a document
+# of another audience is left out: readers of the entry may not see it.
 PLACE_SQL = """
     LEFT JOIN kb_document d ON d.id = e.document_id AND d.audience_id = e.audience_id
     LEFT JOIN kb_section s ON s.id = e.section_id AND s.document_id = d.id
@@ -41,9 +41,9 @@ DIGEST_SQL = """encode(sha256(convert_to(concat_ws(E'\\n',
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What is embedded of an entry; all but the text may be empty.
+    """The content of an entry that is embedded; all but the text may be empty.
 
-    Wordings, questions in other words, may change without the rest.
+    Wordings, the alternative questions, are not part of the digest.
     """
 
     title: str
@@ -54,13 +54,13 @@ class Embedded:
 
     @property
     def digest(self) -> str:
-        """Return 64 hex digits of all but wordings; `DIGEST_SQL` says the same in SQL."""
+        """Return 64 hex digits over all but the wordings, as `DIGEST_SQL` does."""
         said = "\n".join((self.title, self.heading, self.question, self.text))
         return hashlib.sha256(said.encode()).hexdigest()
 
     @property
     def parts(self) -> Mapping[int, str]:
-        """Return the texts that are embedded, by part; none twice."""
+        """Return the texts to embed, by part, each only once."""
         first = self.question or self.text
         pieces = list(_pieces(self.text))
         if not self.question and len(pieces) == 1:
@@ -74,9 +74,9 @@ class Embedded:
 
 
 def embedded(entries: Sequence[Entry]) -> list[Embedded]:
-    """Return what is embedded of each entry, with three queries at most."""
+    """Return what is embedded of each entry, in at most three queries."""
     prefetch_related_objects(list(entries), "document", "section")
-    wordings = defaultdict[int, list[str]](list)  # read here: a row may be older
+    wordings = defaultdict[int, list[str]](list)  # read anew: the rows may be outdated
     rows = Entry.objects.filter(pk__in=[entry.pk for entry in entries])
     said = rows.filter(wordings__answers=True).order_by("wordings__pk")
     for pk, text in said.values_list("pk", "wordings__text"):
@@ -109,14 +109,14 @@ _last_active: dict[Literal["model"], EmbeddingModel] = {}
 
 
 def active_model(*, for_share: bool = False) -> EmbeddingModel:
-    """Return the model that answers questions, registering the configured one if none does.
+    """Return the active model, registering the configured one if there is none.
 
     Args:
         for_share: Lock the row FOR SHARE until the caller's transaction ends, so that
-            no switch of models can slip between reading it and writing a vector.
+            the model cannot be switched between reading it and writing a vector.
     """
     # A statement that waited for the lock while another model became active finds
-    # nothing, and the next one finds the new one.
+    # nothing; the next one finds the new model.
     model = _find_active(for_share) or _find_active(for_share)
     if model is None:
         register_configured_model()
@@ -132,7 +132,7 @@ def _find_active(for_share: bool) -> EmbeddingModel | None:
     rows = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
     if not for_share:
         return rows.first()
-    # Django knows FOR UPDATE only, which would make writers wait for each other.
+    # Django only supports FOR UPDATE, which would make writers wait for each other.
     locked = EmbeddingModel.objects.raw(
         "SELECT * FROM kb_embeddingmodel WHERE state = 'active' FOR SHARE"
     )
@@ -140,18 +140,18 @@ def _find_active(for_share: bool) -> EmbeddingModel | None:
 
 
 def reads(language: str) -> bool:
-    """Tell whether the active model reads a knowledge base's language.
+    """Return whether the active model supports a knowledge base's language.
 
-    The bundled one reads English; another was chosen by somebody who knows.
+    The bundled one supports English; any other was chosen deliberately.
     """
     return language == "en" or active_model().name != BUNDLED
 
 
 def register_configured_model() -> EmbeddingModel:
-    """Make the configured model the active one where there is none yet.
+    """Make the configured model the active one if there is none yet.
 
-    Two processes may both find none: the second one's insert fails at the constraint
-    that allows one active model, and it takes the first one's.
+    If two processes both find none, the second one's insert fails at the constraint
+    that allows only one active model, and it uses the first one's.
     """
     embedder = load_embedder(settings.EMBEDDING_MODEL)
     try:
@@ -178,8 +178,8 @@ def register_configured_model() -> EmbeddingModel:
 def embed_question(text: str, *, reload: bool = False) -> QuestionVector:
     """Embed a question with the active model.
 
-    Which model is active is remembered from the question before: a search under a model
-    that is active no longer finds no model, and embeds the question again.
+    The active model is cached from the previous question. If it is no longer active,
+    the search finds no such model and embeds the question again.
     """
     model = None if reload else _last_active.get("model")
     if model is None:
@@ -198,7 +198,7 @@ def embed_question(text: str, *, reload: bool = False) -> QuestionVector:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedVectors:
-    """Vectors made before the transaction that writes them, by embedded text."""
+    """Vectors by text, computed before the transaction that writes them."""
 
     fingerprint: str
     by_text: Mapping[str, np.ndarray]
@@ -216,9 +216,10 @@ def write_vectors(
     model: EmbeddingModel,
     prepared: PreparedVectors | None = None,
 ) -> None:
-    """Embed all parts of `entries` under `model`, and drop parts that are no longer.
+    """Embed all parts of `entries` with `model`, and delete parts that no longer exist.
 
-    What other models made of an older text stays; its digest tells that it is stale.
+    Vectors of an older text by other models stay; their digest shows that they are
+    stale.
     """
     said = embedded(entries)
     texts = [text for each in said for text in each.parts.values()]

@@ -1,12 +1,12 @@
-"""What makes one short text fast to embed: packed linear layers, and a BERT without masks.
+"""Fast embedding of one short text: packed linear layers, and a BERT without masks.
 
-For the dozen rows of a question, torch's own product spends much of its time bringing
-the weights into the order in which it reads them. Here that is done once. Measured on
-two cores of an EPYC, all of MiniLM's layers: 14 rows 7.3 -> 4.5 ms, 640 rows 160 -> 125 ms.
-The result moves by float32's rounding (1e-7 in a vector), as from one processor to another.
+For the dozen rows of a question, torch's own matrix product spends much of its time
+reordering the weights. Here that is done once. Measured on two cores of an EPYC, all of
+MiniLM's layers: 14 rows 7.3 -> 4.5 ms, 640 rows 160 -> 125 ms. The result differs by
+float32 rounding (1e-7 in a vector), as between two processors.
 
-A library that embeds one text masks, checks and copies as for any batch. Without that,
-and with query, key and value in one product, a question takes 4.22 ms instead of 5.46
+A library masks, checks and copies a single text as it does any batch. Without that, and
+with query, key and value in one product, a question takes 4.22 ms instead of 5.46
 (`benchmarks/embedder_engines.py`).
 """
 
@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 
 _MACHINES = ("x86_64", "AMD64")
 _INPUTS = ("query", "key", "value")
-_TOLERANCE = 1e-5  # a hundred times what the order of additions moves
+_TOLERANCE = 1e-5  # a hundred times the effect of the order of additions
 _PROBES = ("Fee?", "What does it cost to have the card replaced while I'm abroad?")
 
 
 def can_pack() -> bool:
-    """Tell whether this build of torch has what packing needs, on this machine.
+    """Return whether this build of torch supports packing on this machine.
 
     The two operations are those that torch's own compiler emits for a linear layer.
     """
@@ -48,9 +48,10 @@ def can_pack() -> bool:
 
 
 class PackedLinear(torch.nn.Module):
-    """Computes what a `torch.nn.Linear` in float32 on a CPU does; cannot be trained.
+    """A replacement for a float32 `torch.nn.Linear` on a CPU; cannot be trained.
 
-    `weight` is packed and no parameter: moving or casting the module leaves it.
+    `weight` is packed and not a parameter: moving or casting the module does not affect
+    it.
     """
 
     def __init__(self, layer: torch.nn.Linear) -> None:
@@ -59,7 +60,7 @@ class PackedLinear(torch.nn.Module):
         self.out_features = layer.out_features
         weight = layer.weight.detach().contiguous()
         self.weight = torch.ops.mkldnn._reorder_linear_weight(weight)
-        bias: torch.Tensor | None = layer.bias  # the library's hint forgets None
+        bias: torch.Tensor | None = layer.bias  # the library's type hint omits None
         self.bias = None if bias is None else bias.detach()
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -72,7 +73,7 @@ class PackedLinear(torch.nn.Module):
 def pack(model: torch.nn.Module) -> None:
     """Replace the plain float32 linear layers inside `model` by packed ones.
 
-    Layers of a class of their own stay: they may do more than multiply.
+    Layers of a subclass stay: they may do more than multiply.
     """
     for parent in list(model.modules()):
         plain = {
@@ -87,7 +88,7 @@ def pack(model: torch.nn.Module) -> None:
 
 
 def _joined(parts: Sequence[torch.nn.Linear]) -> torch.nn.Linear:
-    """Return several layers of one input as one layer: one product instead of several."""
+    """Merge layers with the same input into one, to compute a single product."""
     width = sum(part.out_features for part in parts)
     joined = torch.nn.Linear(parts[0].in_features, width)
     joined.weight.data = torch.cat([part.weight.data for part in parts])
@@ -96,7 +97,7 @@ def _joined(parts: Sequence[torch.nn.Linear]) -> torch.nn.Linear:
 
 
 def _pass(layer: Any, x: torch.Tensor, heads: int) -> torch.Tensor:
-    """Return what a BERT layer makes of one text's states, of shape (n, width)."""
+    """Apply a BERT layer to the states of one text, of shape (n, width)."""
     split = layer.attention.self.joint(x).view(1, len(x), 3, heads, -1)
     query, key, value = split.permute(2, 0, 3, 1, 4)
     seen = functional.scaled_dot_product_attention(query, key, value)
@@ -110,11 +111,11 @@ def _pass(layer: Any, x: torch.Tensor, heads: int) -> torch.Tensor:
 def question_encoder(
     model: SentenceTransformer, embed: Callable[[str], torch.Tensor]
 ) -> Callable[[str], torch.Tensor | None] | None:
-    """Return what embeds one text as `embed`, the library's way, does, up to its length.
+    """Return a faster equivalent of `embed` for single texts, up to vector length.
 
-    It returns None for a text that is longer than the model's window. None instead of an
-    encoder: the model is no plain BERT whose tokens are averaged, or two texts come out
-    otherwise. The model is on the CPU.
+    The encoder returns None for a text beyond the model's window. There is no encoder
+    (None) if the model is not a plain BERT with mean pooling, or if its vectors of two
+    sample texts differ. The model must be on the CPU.
     """
     kinds = [type(part) for part in model]
     if kinds not in ([Transformer, Pooling], [Transformer, Pooling, Normalize]):
@@ -141,7 +142,8 @@ def question_encoder(
 
     with torch.inference_mode():
         for text in _PROBES:
-            # First the library, which sets how its tokenizer pads and cuts.
+            # The library first, because it sets padding and truncation of its
+            # tokenizer.
             expected = functional.normalize(embed(text), dim=0)
             found = encode(text)
             if found is None:
@@ -149,8 +151,8 @@ def question_encoder(
             apart = (functional.normalize(found, dim=0) - expected).abs().max()
             if not apart < _TOLERANCE:
                 logger.warning(
-                    "Questions are embedded the library's way, some milliseconds "
-                    "slower: the short one differs by %.2g.",
+                    "Questions are embedded by the library, some milliseconds "
+                    "slower: the fast encoder's vector differs by %.2g.",
                     apart,
                 )
                 return None

@@ -1,6 +1,6 @@
-"""Another embedding model, or the same one again: in the background and without a gap.
+"""Switching the embedding model or embedding again, in the background without a gap.
 
-The old vectors answer until one transaction finds nothing left to embed while it keeps
+The old vectors serve until one transaction finds nothing left to embed while it keeps
 writers out: they hold the active model's row for share.
 """
 
@@ -33,9 +33,9 @@ from kb.exceptions import InvalidKnowledgeError
 KIND = "kb.embed"
 TIDY_KIND = "kb.tidy_vectors"
 _REFRESHES = "refreshes"
-_STEP_ENTRIES = 64  # a fifth of a second on one core: what a killed worker does again
+_STEP_ENTRIES = 64  # 0.2 s on one core: the work a killed worker repeats
 _TIDY_ROWS = 2_000
-# No worker is away for longer while documents are edited.
+# No worker is down for longer than this while documents are edited.
 _LOOKED_BACK = timedelta(days=7)
 
 _BATCH = f"""
@@ -53,21 +53,21 @@ ORDER BY e.id LIMIT %(limit)s
 
 @dataclass(frozen=True, slots=True)
 class _Cursor:
-    """How far the work is; kept with the job between attempts."""
+    """The progress of the work, kept with the job between attempts."""
 
     model: int
     after: int = 0  # entries up to this id are done in this pass
-    everything: bool = False  # whether this pass embeds what is up to date as well
-    found: bool = False  # whether this pass found any; the last finds none
+    everything: bool = False  # whether this pass embeds up-to-date entries too
+    found: bool = False  # whether this pass found any; the last one finds none
 
 
 def embed_and_switch(run: JobRun) -> dict[str, object]:
-    """Embed every entry with the model `name` and let it answer from then on.
+    """Embed every entry with the model `name`, then make it the active one.
 
-    The job's parameter `again` embeds also what is up to date. Under the model that is
-    active already, missing and outdated vectors are made and nothing is switched. With
-    `refreshes`, a model's fingerprint, that is all that is done, and only while that
-    model is active. Any number of attempts come to the same end.
+    With the job's parameter `again`, up-to-date entries are embedded too. If the model
+    is already active, missing and outdated vectors are made and nothing is switched.
+    With `refreshes`, a model's fingerprint, nothing else is done, and only while that
+    model is active. Any number of attempts give the same result.
     """
     model = _refreshed(run) if _REFRESHES in run.parameters else _candidate(run)
     switched: bool | None = None
@@ -83,34 +83,36 @@ def embed_and_switch(run: JobRun) -> dict[str, object]:
 
 
 def enqueue_where_stale() -> None:
-    """Embed again, in the background, entries whose title, heading or parts have changed.
+    """Enqueue embedding of entries whose title, heading or parts have changed.
 
-    What an edit of the entry itself changes was embedded with it. Only what was written
-    lately is read, with its documents; the job then looks through everything.
+    Edits of an entry itself embed it at once. Only recent changes are looked at here,
+    with their documents; the job then looks through everything.
     """
     model = active_model()
     since = timezone.now() - _LOOKED_BACK
     with unrestricted("outdated vectors"):
         if not _pending(model, after=0, everything=False, since=since):
             return
-    get_embedder(model)  # by its name others may be found now, to which nobody switched
+    get_embedder(model)  # the name may now stand for files nobody switched to
     parameters = {"name": model.name, _REFRESHES: model.fingerprint}
-    # Not the key of a switch: one back to this model must not be taken for this job.
+    # Not the key of a switch: a switch back to this model must not be taken for this
+    # job.
     enqueue(KIND, parameters, idempotency_key=f"{KIND}:{model.fingerprint}:refresh")
 
 
 def tidy_vectors(run: JobRun) -> dict[str, object]:
-    """Delete the vectors and the indexes of retired models, piece by piece.
+    """Delete the vectors and indexes of retired models, piece by piece.
 
-    Nothing searches them any more; they are kept until now so that switching back
-    needs no embedding.
+    Nothing searches them any more; they were kept so that switching back needs no
+    embedding.
     """
     deleted = run.done
     for model in EmbeddingModel.objects.filter(state=EmbeddingModel.State.RETIRED):
         vector_index.drop(model)
         while True:
             with run.step() as step:
-                # A job that makes it a candidate again waits, and embeds what is gone.
+                # A job that makes it a candidate again waits, then embeds what was
+                # deleted.
                 still = EmbeddingModel.objects.select_for_update(no_key=True).filter(
                     pk=model.pk, state=EmbeddingModel.State.RETIRED
                 )
@@ -134,7 +136,7 @@ def _refreshed(run: JobRun) -> EmbeddingModel:
 
 
 def _is_over(run: JobRun, model: EmbeddingModel) -> bool:
-    """Whether what a refresh is for answers no more: somebody switched meanwhile."""
+    """Return whether the model that a refresh is for is no longer active."""
     active = EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE)
     return _REFRESHES in run.parameters and not active.filter(pk=model.pk).exists()
 
@@ -144,7 +146,7 @@ def _candidate(run: JobRun) -> EmbeddingModel:
         return EmbeddingModel.objects.get(pk=_cursor(run).model)
     name = run.parameters.get("name")
     if not isinstance(name, str) or not name:
-        raise InvalidKnowledgeError("name", f"{name!r} names no embedding model.")
+        raise InvalidKnowledgeError("name", f"{name!r} is not an embedding model.")
     embedder = load_embedder(name, reload=True)
     with run.step() as step:
         model, is_new = EmbeddingModel.objects.select_for_update(
@@ -172,9 +174,9 @@ def _candidate(run: JobRun) -> EmbeddingModel:
 
 
 def _embed_pending(run: JobRun, model: EmbeddingModel) -> bool:
-    """Go over the entries until a whole pass finds none that wants embedding.
+    """Go over the entries until a whole pass finds none left to embed.
 
-    False, at once, where a refresh is of a model that is no longer active.
+    Returns False, at once, if a refresh is for a model that is no longer active.
     """
     while not _is_over(run, model):
         at = _cursor(run)
@@ -199,9 +201,10 @@ def _embed_pending(run: JobRun, model: EmbeddingModel) -> bool:
 
 
 def _switch(run: JobRun, model: EmbeddingModel) -> bool | None:
-    """Let `model` answer, if nothing is left to embed while writers are kept out.
+    """Activate `model` if nothing is left to embed while writers are kept out.
 
-    Returns whether it was another one before; None if too much was written meanwhile.
+    Returns whether another model was active before; None if too much was written
+    meanwhile.
     """
     with run.step() as step:
         locked = EmbeddingModel.objects.select_for_update(no_key=True).order_by("pk")
@@ -240,7 +243,7 @@ def _pending(
 
 
 def count_pending(model: EmbeddingModel) -> int:
-    """Return how many entries have no vectors of `model`, or of an earlier text."""
+    """Return how many entries lack vectors by `model` of their current text."""
     every = {"after": 0, "everything": False, "since": None, "limit": None}
     statement = f"SELECT count(*) FROM ({_BATCH}) pending"  # noqa: S608  # own constants
     return int(execute(statement, {"model": model.pk, **every})[0][0])
@@ -253,10 +256,10 @@ def _entries(ids: Sequence[int]) -> list[Entry]:
 def _write(
     ids: Sequence[int], prepared: PreparedVectors | None, *, model: EmbeddingModel
 ) -> int:
-    """Write the vectors of those entries that still say what was embedded.
+    """Write the vectors of those entries that still have the content that was embedded.
 
-    The entries are locked against edits until the step commits; one that changed since
-    is found by the next pass.
+    The entries are locked against edits until the step commits; one that has changed
+    since is found by the next pass.
     """
     execute(
         "SELECT id FROM kb_entry WHERE id = ANY(%s) ORDER BY id FOR SHARE", [list(ids)]

@@ -1,11 +1,12 @@
-"""The HNSW index of each embedding model: a partial one over that model's vectors.
+"""The HNSW index of each embedding model: a partial index over that model's vectors.
 
 Every model has its own width, so the column has none and each index casts to its
 model's. Whatever it finds, the distance that decides is computed on the full-precision
-vectors. It holds full-precision ones itself: among 100,000 vectors of 384 dimensions a
-half-precision index found the same (recall@4 1.000 at ef_search 100 to 400) in 111
-instead of 195 MiB, but was no faster to search and took 35 s instead of 22 s to build.
-With pgvector's default ef_construction of 64, recall@4 was 0.996 at ef_search 200.
+vectors. The index holds full-precision vectors too: among 100,000 vectors of 384
+dimensions a half-precision index found the same (recall@4 1.000 at ef_search 100 to
+400) in 111 instead of 195 MiB, but was no faster to search and took 35 s instead of 22
+s to build. With pgvector's default ef_construction of 64, recall@4 was 0.996 at
+ef_search 200.
 
 Malkov, Yashunin: Efficient and robust approximate nearest neighbor search using
 hierarchical navigable small world graphs (2016).
@@ -22,16 +23,16 @@ from kb.embedding.models import EmbeddingModel, EntryEmbedding
 
 logger = logging.getLogger(__name__)
 
-# For a SELECT list; `to_regclass` gives NULL where there is no such index.
+# For a SELECT list; `to_regclass` gives NULL if there is no such index.
 INDEX_IS_READY = """coalesce((SELECT i.indisvalid FROM pg_index i
     WHERE i.indexrelid = to_regclass(%(index)s)), false)"""
 
-# Up to so many visible rows each one is compared: that takes as long as a filtered HNSW
-# scan that reaches the same recall (benchmarks/recall.py prints both).
+# Up to this many visible rows all are compared: that takes as long as a filtered HNSW
+# scan with the same recall (benchmarks/recall.py prints both).
 EXACT_LIMIT = 20_000
-# pgvector's HNSW takes no wider vectors.
+# pgvector's HNSW does not support wider vectors.
 _MAX_DIMENSIONS = 2_000
-_LOCK = 0x6E657363  # this product's first key of advisory locks on embedding models
+_LOCK = 0x6E657363  # this product's first key for advisory locks on embedding models
 
 
 def index_name(model_id: int) -> str:
@@ -39,9 +40,9 @@ def index_name(model_id: int) -> str:
 
 
 def build_where_it_pays(model: EmbeddingModel) -> bool:
-    """Build the model's index if its vectors are many; tell whether it has one then.
+    """Build the model's index if it has many vectors; return whether it has one then.
 
-    Nobody is kept from reading or writing meanwhile. What a killed build left behind is
+    Reads and writes are not blocked meanwhile. What a killed build left behind is
     dropped and built again. Must not run inside a transaction.
     """
     if not pays(model):
@@ -53,7 +54,7 @@ def build_where_it_pays(model: EmbeddingModel) -> bool:
 
 
 def pays(model: EmbeddingModel) -> bool:
-    """Tell whether the model's vectors are many enough for an index, and it can have one."""
+    """Return whether the model has enough vectors for an index, and can have one."""
     some = EntryEmbedding.objects.filter(model=model)[: EXACT_LIMIT + 1]
     return some.count() > EXACT_LIMIT and model.dimensions <= _MAX_DIMENSIONS
 
@@ -61,8 +62,8 @@ def pays(model: EmbeddingModel) -> bool:
 @contextmanager
 def _only_builder(model: EmbeddingModel) -> Iterator[None]:
     key = [_LOCK, model.pk]
-    # Asked again and again: the build waits for every statement that is under way, so
-    # one that waited for the build would never end.
+    # Polled, because the build waits for every running statement, so one that waited
+    # for the build would never end.
     while not execute("SELECT pg_try_advisory_lock(%s, %s)", key)[0][0]:
         time.sleep(1)
     try:

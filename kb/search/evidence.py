@@ -1,7 +1,7 @@
-"""One search for evidence: exact or by HNSW, by distance and by words, fused into one order.
+"""The search for evidence: exact or by HNSW, fusing distance and words into one order.
 
-PostgreSQL keeps the most frequent words of every full-text column for its planner, and
-renews them with each ANALYZE; so no table of counts need be kept here.
+PostgreSQL stores the most frequent words of every full-text column for its planner and
+updates them with each ANALYZE; so no table of counts is needed here.
 """
 
 import threading
@@ -34,10 +34,10 @@ from .sql import (
     vector_parameters,
 )
 
-# A word that more entries contain tells little and costs much: an OR of five words, two
+# A word that more entries contain says little and costs much: an OR of five words, two
 # of them very common, took 0.9 s among a million entries.
 FREQUENCY_CUT = 0.02
-# Among so few entries a lookup is cheap whatever the word, and every match may count.
+# Among this few entries a lookup is cheap whatever the word, and every match may count.
 _UNCUT_ENTRIES = 5_000
 _KEPT_SECONDS = 300
 
@@ -62,7 +62,7 @@ _kept = _Kept((), 0.0)
 
 
 def common_words() -> tuple[str, ...]:
-    """Return the lexemes above the document-frequency cut, read every five minutes."""
+    """Return the lexemes above the document-frequency cut, cached for five minutes."""
     global _kept  # one value per process
     with _lock:
         if _kept.until < time.monotonic():
@@ -76,8 +76,7 @@ def _read_common_words() -> tuple[str, ...]:
     for entries, words, frequencies in rows:
         if entries < _UNCUT_ENTRIES or words is None:
             break
-        # Behind the frequencies of the words stand the least, the greatest and that of
-        # NULL.
+        # The frequencies are followed by the least, the greatest and that of NULL.
         return tuple(
             word
             for word, frequency in zip(words, frequencies, strict=False)
@@ -86,22 +85,20 @@ def _read_common_words() -> tuple[str, ...]:
     return ()
 
 
-# What a standard deviation of words counts beside one of nearness.
+# The weight of a standard deviation of words against one of closeness.
 _WORDS_WEIGHT = 0.5
-# How much of nearness, in the order, is that of the place, where an entry has one.
+# The share of the place in the closeness that ranks an entry, if it has a place.
 _PLACE_WEIGHT = 0.7
-_ALIKE = (
-    1e-6  # a lesser standard deviation is none: what rounding leaves of equal values
-)
+_ALIKE = 1e-6  # a smaller standard deviation is the rounding of equal values
 _EF_SEARCH = 200
 _DEEP_EF_SEARCH = 800
-_DEEP_POOL = 100  # nearest entries among which the deeper look finds the least ratio
-_DEEP_SCAN_TUPLES = 200_000  # pgvector gives up after 20,000 that the filters discard
-_DEEP_SCAN_MEMORY = 8  # times work_mem, for the scan's memory of what it has visited
-_POOL = 20  # ranks of each kind that are fused, at least
-_VECTORS_OF_ONE = 4  # that are read from the index for each entry of the pool
-# A word that more of the visible entries contain tells nothing, and an entry found by
-# such words alone would take a place from one that is near.
+_DEEP_POOL = 100  # nearest entries among which the deep search finds the least ratio
+_DEEP_SCAN_TUPLES = 200_000  # pgvector stops after 20,000 that the filters discard
+_DEEP_SCAN_MEMORY = 8  # times work_mem, for the scan's record of what it has visited
+_POOL = 20  # least number of ranks of each kind that are fused
+_VECTORS_OF_ONE = 4  # read from the index for each entry of the pool
+# A word in a larger share of the visible entries says nothing, and an entry found only
+# by such words would displace one that is close.
 _WORD_SHARE = 0.1
 _WORD_MATCHES_ALWAYS = 3
 _UNBOUNDED = 2**31 - 1
@@ -235,29 +232,28 @@ def search(
     deep: bool = False,
     exact_limit: int = EXACT_LIMIT,
 ) -> SearchResult:
-    """Find the entries inside `scope` that speak to a question.
+    """Find the entries inside `scope` that are relevant to a question.
 
-    Nearness and words are fused by a weighted sum of their standardised values (Bruch,
-    Gai, Ingber: An analysis of fusion functions for hybrid retrieval, ACM TOIS 42, 2023),
-    which keeps by how much one entry is nearer than another. The entry with the least
-    distance / confidence is always part of the result, and so is the nearest where
-    `top_k` is at least 2, in the last places if fusion put them behind `top_k`: fusing
-    must not make a refusal, nor a wrong reason for one. On the exact route that is the
-    least of all visible entries, through an index that of those that it looked at. Where
-    `top_k` is at least 3, the best match by words is part too: the one entry that has a
-    name or a number of the question may be far from it in all else.
+    Closeness and words are fused by a weighted sum of their standardized values (Bruch,
+    Gai, Ingber: An analysis of fusion functions for hybrid retrieval, ACM TOIS 42,
+    2023), which preserves how much closer one entry is than another. The entry with the
+    least distance / confidence is always part of the result, and so is the nearest if
+    `top_k` is at least 2; if fusion ranks them below `top_k`, they get the last places.
+    Fusion must not cause a refusal, nor a wrong reason for one. On the exact route this
+    is the least of all visible entries, through an index the least of those examined.
+    If `top_k` is at least 3, the best match by words is included too: the only entry
+    with a name or a number in the question may be far from it otherwise.
 
-    Where `scope.past` is set all entries are compared as they were at that moment.
-
-    If the active model changed since the question was embedded, it is embedded again.
+    If `scope.past` is set, all entries are compared as they were at that moment. If the
+    active model has changed since the question was embedded, it is embedded again.
 
     Args:
         vector: The embedded question.
         question_text: The words to look up; empty searches by distance alone.
-        top_k: At most so many hits, at least 1.
-        deep: Look wider in the index. Where the route is exact there is nothing more to
+        top_k: Most hits, at least 1.
+        deep: Search the index more widely. On the exact route there is nothing more to
             find and the result is the same.
-        exact_limit: Up to so many visible entries each one is compared.
+        exact_limit: Up to this many visible entries all are compared.
     """
     begun = time.perf_counter()
     parameters = look_parameters(
@@ -276,9 +272,9 @@ def search(
                     pool = max(_DEEP_POOL, top_k)
                     parameters["indexed"] = pool * _VECTORS_OF_ONE
                 rows = execute(_LOOK.format(rows=near), parameters)
-        else:  # slower, and complete
+        else:  # slower, but complete
             rows = execute(_COMPARING_LOOK, {**parameters, "bound": _UNBOUNDED})
-    if not rows:  # not even a head: another model became active meanwhile
+    if not rows:  # no head row: another model became active meanwhile
         return search(
             embed_question(vector.text, reload=True),
             question_text,
@@ -305,7 +301,7 @@ def search(
 
 
 def _best(hits: Sequence[Evidence], top_k: int) -> tuple[Evidence, ...]:
-    """Return at most `top_k` hits in order, with those that must be among them."""
+    """Return at most `top_k` hits in order, including those that must be among them."""
     if len(hits) <= top_k:
         return tuple(hits)
     deciding = min(hits, key=lambda hit: hit.distance / hit.confidence)
@@ -343,11 +339,11 @@ def look_parameters(
 
 
 def prepare_index_scan(*, deep: bool = False, may_sort: bool = False) -> None:
-    """Set how wide the index is searched, until the current transaction ends.
+    """Set how widely the index is searched, until the current transaction ends.
 
-    The scan goes on while the filters discard what it finds; `deep` also where entries
-    outside the scope crowd around the question. The planner would rather sort all rows
-    where it expects the filters to discard many, and does if it `may_sort`.
+    The scan continues while the filters discard what it finds; with `deep` even if
+    entries outside the scope crowd around the question. The planner would rather sort
+    all rows if it expects the filters to discard many, and does so with `may_sort`.
     """
     settings = {
         "hnsw.iterative_scan": "relaxed_order",

@@ -1,4 +1,4 @@
-"""Rows as they were before they changed: what revisions don't say of the past."""
+"""Former states of rows: the parts of the past that revisions do not record."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -11,9 +11,9 @@ class FormerRowQuerySet(models.QuerySet["FormerRow"]):
     def at(
         self, moment: datetime, table: str, ids: Iterable[int] | None = None
     ) -> Mapping[int, Mapping[str, Any] | None]:
-        """Return {id: the row at `moment`} of rows that changed since; None: not there yet.
+        """Return {id: row at `moment`} for rows changed since; None: not yet created.
 
-        A row that is not named is as it was.
+        Rows that are missing in the result have not changed.
         """
         rows = self.filter(source=table, until__gt=moment)
         if ids is not None:
@@ -23,9 +23,9 @@ class FormerRowQuerySet(models.QuerySet["FormerRow"]):
 
 
 class FormerRow(models.Model):
-    """A row of another table until a moment; written by triggers (`kb/migrations/past.sql`).
+    """A former state of a row, written by triggers (`kb/migrations/past.sql`).
 
-    Only who sees all there is may read it.
+    Readable only in an unrestricted context, not as a single user.
     """
 
     source = models.CharField(max_length=40, help_text="The table.")

@@ -1,4 +1,4 @@
-"""What questions as of a moment need beside the search: vectors, conflicts, and since when."""
+"""Vectors and conflicts as of a past moment, and since when the past is recorded."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from kb.types import Contradiction
 from .models import FormerRow
 from .related import find_quote
 
-# Of what could be evidence, or the reason why there was none.
+# Entries that may be evidence, or the reason why there was none.
 _WITHOUT_VECTORS = """
 SELECT p.id, p.revision_id, p.digest,
        CASE WHEN p.document_audience = p.audience_id THEN p.title ELSE '' END,
@@ -47,15 +47,15 @@ _places = threading.BoundedSemaphore(_AT_ONCE)
 
 @contextmanager
 def one_of_few() -> Iterator[None]:
-    """Hold one of this process's few places for what looks at a moment gone by.
+    """Hold one of this process's few slots for looking at a past moment.
 
     Raises:
-        UnavailableError: All are taken.
+        UnavailableError: All slots are taken.
     """
     if not _places.acquire(blocking=False):
         raise UnavailableError(
-            f"{_AT_ONCE} requests as of a moment are being answered, as many as may at "
-            "once (an eighth of NESCIO_WEB_THREADS); try again in a moment."
+            f"{_AT_ONCE} requests as of a past moment are in progress, the most "
+            "allowed at once (an eighth of NESCIO_WEB_THREADS); try again in a moment."
         )
     try:
         yield
@@ -64,14 +64,14 @@ def one_of_few() -> Iterator[None]:
 
 
 def exact_since() -> datetime | None:
-    """Return since when everything is kept that an answer as of a moment rests on."""
-    # One of those that kb.0001_initial replaces: recorded with it in a new database too.
+    """Return since when everything is recorded that answers about the past need."""
+    # One of the migrations replaced by kb.0001_initial; new databases record it too.
     rows = MigrationRecorder.Migration.objects.filter(app="kb", name="0009_past")
     return rows.values_list("applied", flat=True).first()
 
 
 def first_moment(knowledge_base_id: int) -> datetime | None:
-    """Return when the first entry that the reader sees was written; None without any."""
+    """Return when the first entry visible to the reader was written, or None."""
     rows = Revision.objects.filter(entry__knowledge_base=knowledge_base_id)
     first: datetime | None = rows.aggregate(first=Min("created_at"))["first"]
     return first
@@ -80,12 +80,12 @@ def first_moment(knowledge_base_id: int) -> datetime | None:
 def make_past_vectors(
     knowledge_base_id: int, at: datetime, *, limit: int | None = None
 ) -> int:
-    """Embed what entries said then and no vector is kept of; return how many entries.
+    """Embed entries' content at `at` that has no stored vector; return how many.
 
-    Their words are embedded for everybody at once, in batches, and kept.
+    The vectors are shared by all readers, made in batches, and kept.
 
     Raises:
-        PastNotReadyError: More than `limit` entries; nothing was made.
+        PastNotReadyError: More than `limit` entries; nothing was embedded.
     """
     model = active_model()
     parameters = {"knowledge_base": knowledge_base_id, "at": at, "model": model.pk}
@@ -93,7 +93,7 @@ def make_past_vectors(
         missing = execute(_WITHOUT_VECTORS, parameters)
         if limit is not None and len(missing) > limit:
             raise PastNotReadyError(
-                f"More than {limit:,} entries said something else at that moment and have "
+                f"More than {limit:,} entries were different at that moment and have "
                 "to be embedded first, too many for one request; ask once with manage.py "
                 "ask --as-of, which embeds them."
             )
@@ -105,7 +105,7 @@ def make_past_vectors(
 
 @transaction.atomic
 def _make(rows: Sequence[tuple[Any, ...]], model: EmbeddingModel) -> int:
-    """Embed those of a batch that nobody embedded meanwhile; return how many."""
+    """Embed those of a batch that were not embedded meanwhile; return how many."""
     lock_until_commit("kb_formervector")
     there = FormerVector.objects.filter(model=model, entry__in=[pk for pk, *_ in rows])
     made = set(there.values_list("entry_id", "text_sha256"))
@@ -148,7 +148,7 @@ def contradictions_then(
         ).values("id", "first_id", "second_id", "kind", "state", "score", "reasons")
     }
     with unrestricted("conflicts as they were"):
-        rows |= FormerRow.objects.at(at, "kb_conflict", rows)  # type: ignore[arg-type]  # conflicts are updated, and so never None
+        rows |= FormerRow.objects.at(at, "kb_conflict", rows)  # type: ignore[arg-type]  # conflicts are updated, so never None
     newest = Revision.objects.filter(entry__in=entry_ids, created_at__lte=at)
     newest = newest.order_by("entry", "-number").distinct("entry")
     texts = dict(newest.values_list("entry", "text"))

@@ -1,8 +1,9 @@
-"""The knowledge of a moment gone by, under the statements that search the present.
+"""Searching the knowledge of a past moment with the statements that search the present.
 
-In front of a statement of `evidence` or `related` stand tables of the same names, as they
-were: PostgreSQL takes the name of a WITH query for the table's. So the search of then is
-that of today, word by word; it is always exact, for no index holds what was.
+A statement of `evidence` or `related` is preceded by tables of the same names with
+their former rows: PostgreSQL prefers the name of a WITH query to a table's. So the
+search of the past is exactly today's. It is always exact, because no index holds former
+rows.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,9 @@ from kb.types import Past, Scope
 
 from .sql import Parameter
 
-# OFFSET 0 keeps the vectors from being joined as tables: they are fetched entry by entry.
-# With the revision itself row-level security holds beneath, for whoever reads. An entry
-# that the asker may not see now counts as one that they might not see then.
+# OFFSET 0 keeps the vectors from being joined as tables: they are fetched entry by
+# entry. Joining the revision itself applies row-level security to every reader. An
+# entry that the asker may not see now counts as one that they could not see then.
 _TABLES = """
 WITH past AS MATERIALIZED (
     SELECT p.*, coalesce(CASE WHEN %(as_then)s OR p.audience_now = ANY(%(audiences)s)
@@ -78,7 +79,7 @@ _UNBOUNDED = 2**31 - 1
 def rows_of(
     statement: str, parameters: Mapping[str, Parameter], scope: Scope
 ) -> Sequence[tuple[Any, ...]]:
-    """Run a search's statement, as of `scope.at` where that is past."""
+    """Run a search's statement, as of `scope.at` if the scope is past."""
     if not scope.past:
         return execute_prepared(statement, parameters)
     return execute(_as_of(statement), {**parameters, **_past_parameters(scope)})
@@ -91,7 +92,7 @@ def _as_of(statement: str) -> str:
 
 
 def _past_parameters(scope: Scope) -> dict[str, Parameter]:
-    """Return what such a statement takes beside its own: all are compared, by one join."""
+    """Return the additional parameters: all entries are compared, in one join."""
     return {
         "as_then": scope.past is Past.AS_THEN,
         "wordings": int(EntryEmbedding.Part.WORDINGS),

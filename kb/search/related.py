@@ -1,4 +1,4 @@
-"""What a search knows beside its evidence: contradictions, and what was excluded and why."""
+"""What a search returns beside evidence: contradictions, and exclusions by cause."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,7 +31,7 @@ from .sql import (
 
 
 def contradictions_between(entry_ids: Sequence[int]) -> tuple[Contradiction, ...]:
-    """Return the open contradictions of which both entries are among these.
+    """Return the open contradictions between any two of these entries.
 
     One indexed statement over a few ids that the caller may see.
     """
@@ -67,7 +67,7 @@ def not_compared_among(entry_ids: Sequence[int]) -> frozenset[int]:
 
 
 def find_quote(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> str:
-    """Return the sentence that clashes; all of a text where none is marked."""
+    """Return the sentence that clashes; the whole text if none is marked."""
     places = [reason[side] for reason in reasons if reason[side]]
     for sentence in sentence_spans(text, clauses=True):
         if places and sentence.start <= places[0]["start"] < sentence.end:
@@ -75,12 +75,14 @@ def find_quote(text: str, reasons: Sequence[Mapping[str, Any]], side: str) -> st
     return text
 
 
-# The nearest entries outside a scope: why nothing could be said, never what.
+# The nearest entries outside a scope: they explain why there is no evidence, and are
+# never shown
 
 
-# First come, first counted: causes that an asker may not see are not distinguished further,
-# and what has expired would not become evidence by being verified. Each is written so that
-# an index finds its entries: where nearly everything is visible they are few.
+# The first matching cause counts: among entries that an asker may not see, causes are
+# not distinguished further, and verifying an expired entry would not make it evidence.
+# Each condition is written so that an index finds its entries: if nearly everything is
+# visible, they are few.
 _OUTSIDE = {
     Exclusion.NOT_ENTITLED: """
         e.audience_id = ANY(ARRAY(
@@ -91,9 +93,10 @@ _OUTSIDE = {
         e.state = ANY(%(unverified)s) AND {ENTITLED} AND {CURRENT} AND NOT {TRUSTED}
     """,
 }
-# Of a cause that has more, the nearest are found by the model's index, where there is one.
+# Beyond this many entries of a cause, the nearest are found by the model's index, if
+# there is one.
 _COMPARED = 4_000
-_VECTORS = 200  # nearest ones, among whose entries the least ratio is looked for
+_VECTORS = 200  # nearest vectors, among whose entries the least ratio is sought
 
 _KEY = """
     CASE cause WHEN 'unverified' THEN distance ELSE distance / confidence END, distance
@@ -150,15 +153,15 @@ WHERE distance IS NOT NULL ORDER BY {_KEY} LIMIT 1
 
 
 def nearest_excluded(vector: QuestionVector, *, scope: Scope) -> tuple[Excluded, ...]:
-    """Return the entry outside `scope` that each cause weighs most on, nearest first.
+    """Return the closest entry outside `scope` for each cause, nearest first.
 
     That is the one with the least distance / confidence, which hard refusal would have
-    measured but for the cause; of the unverified the nearest, since verifying one
-    would make its confidence 1.
+    measured but for the cause; for unverified entries it is the nearest, since
+    verifying one would make its confidence 1.
 
-    An entry that is excluded for several causes counts under one: not entitled before
-    expired before unverified. Drafts and retired entries are as if they did not exist.
-    Exact, but where a cause has thousands of entries and the model has an index.
+    An entry excluded for several causes counts under one: not entitled before expired
+    before unverified. Drafts and retired entries count as nonexistent. Exact, except
+    for a cause with thousands of entries if the model has an index.
     """
     parameters = {
         **scope_parameters(scope),

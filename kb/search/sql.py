@@ -1,4 +1,4 @@
-"""SQL of a search: the conditions of its scope, and the distances inside it."""
+"""The SQL of a search: the conditions of its scope, and the distances within it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,12 +8,12 @@ from kb.types import QuestionVector, Scope
 Parameter = str | int | float | datetime | list[int] | list[str]
 Parameters = Mapping[str, Parameter]
 
-# As far as its state goes, an entry may be evidence; drafts and retired entries never.
-# What a model proposed is like a draft too, unless the scope says otherwise.
+# States in which an entry may be evidence; never draft or retired. An entry proposed by
+# a model counts like a draft too, unless the scope says otherwise.
 SERVABLE = "e.state = ANY(%(states)s)"
 ENTITLED = "e.audience_id = ANY(%(audiences)s)"
 CURRENT = "(e.valid_until IS NULL OR e.valid_until > %(at)s)"
-# Which states may be trusted is said twice, once so that an index finds them.
+# The trusted states are also in `VISIBLE`, so that an index finds them.
 TRUSTED = """
     (e.state = 'verified' OR e.confidence >=
      CASE e.state WHEN 'proposed' THEN %(enriched_floor)s::float8
@@ -30,7 +30,7 @@ VISIBLE = " AND ".join(
 def scope_parameters(scope: Scope) -> dict[str, Parameter]:
     enriched = scope.enriched_floor
     unverified = _UNVERIFIED if enriched is None else (*_UNVERIFIED, "proposed")
-    # Confidences of what is not verified are below 1.
+    # Unverified entries have a confidence below 1.
     is_verified_alone = scope.unverified_floor >= 1 and enriched is None
     return {
         "knowledge_base": scope.knowledge_base_id,
@@ -45,7 +45,7 @@ def scope_parameters(scope: Scope) -> dict[str, Parameter]:
 
 
 def vector_parameters(vector: QuestionVector) -> dict[str, Parameter]:
-    """Return the question's vector as pgvector reads it, exact to the last bit."""
+    """Return the question's vector in pgvector's text format, exact to the last bit."""
     values = ",".join(["%.9g"] * len(vector.values)) % tuple(vector.values.tolist())
     return {
         "vector": f"[{values}]",
@@ -55,10 +55,12 @@ def vector_parameters(vector: QuestionVector) -> dict[str, Parameter]:
     }
 
 
-# How near the entries inside a scope are: the parts `head` and `near` of a look.
+# Distances of the entries in a scope: the parts `head` and `near` of the search
+# statement
 
-# An entry's distances, over the rows `v` of its vectors: the least of what it says, which
-# decides, and that of its place (kb.embedding.models.EntryEmbedding), if it has one.
+# An entry's distances, over the rows `v` of its vectors: the least of its content,
+# which decides, and that of its place (kb.embedding.models.EntryEmbedding), if it has
+# one.
 MEASURED = """
     min(v.vector <-> (SELECT vector FROM question)) FILTER (WHERE v.part > 0) AS distance,
     min(v.vector <-> (SELECT vector FROM question)) FILTER (WHERE v.part = 0) AS place
@@ -66,21 +68,23 @@ MEASURED = """
 MEASURED_ONE = f"""
     SELECT {MEASURED} FROM kb_entryembedding v
     WHERE v.model_id = %(model)s AND v.entry_id =
-"""  # noqa: S608  # own constants; the caller says whose
+"""  # noqa: S608  # own constants; the caller appends the id
 
-# The vectors of so many entries are fetched one by one, and of as many as are a small share
-# of all; for more, reading all of the model's is faster. Fetching one entry's took 8 µs
-# among a million, reading past one 1.5 µs.
+# The vectors of up to this many entries, or of a small share of all, are fetched one by
+# one; beyond that, reading all of the model's vectors is faster. Fetching one entry's
+# vectors took 8 µs among a million, scanning past one 1.5 µs.
 _LOOKED_UP = 4_000
 _LOOKED_UP_SHARE = 1 / 8
-# The crowd around the question is looked at first, so many times the pool if everything
-# is visible. It pays where more are visible than that, and they are no small share of all.
+# The crowd around the question is examined first: this many times the pool if
+# everything is visible. It pays if more entries are visible than that, and they are not
+# a small share of all.
 CROWD = 3
 FEW = 10
 _CROWD_SHARE = 0.2
-# By how much a distance in half precision may be off. Rounding moves a vector of about
-# unit length by at most 2^-11 of it (numbers below 2^-14 by 2^-25 each), the question's
-# likewise, so a distance by less than 0.001; twice that leaves room for the sums.
+# The largest error of a distance in half precision. Rounding moves a vector of about
+# unit length by at most 2^-11 of it (numbers below 2^-14 by 2^-25 each), and the
+# question's likewise, so a distance by less than 0.001; twice that leaves room for the
+# sums.
 _ROUNDING = 0.002
 
 _VECTORS = """
@@ -95,12 +99,13 @@ _IN_CROWD = (
 )
 
 # Every visible entry is compared, though not every one measured to the last bit: none
-# outside the crowd is nearer than the farthest inside, give or take the rounding, nor is
-# any surer than the surest visible one. So if the crowd holds a pool of visible entries
-# nearer than that, and one of them has a ratio below the least that an outsider may have,
-# both the pool and the deciding entry are found. If not, all are measured.
+# outside the crowd is nearer than the farthest inside, give or take the rounding, and
+# none has more confidence than the surest visible one. So if the crowd holds a pool of
+# visible entries nearer than that, and one of them has a ratio below the least possible
+# for an outsider, both the pool and the deciding entry are found. If not, all are
+# measured.
 #
-# OFFSET 0 keeps what is meant for a few rows from being planned as a join of all.
+# OFFSET 0 keeps the lookup of a few rows from being planned as a join of all.
 COMPARED = f"""
 head AS MATERIALIZED (
     SELECT count(*) AS visible, count(*) < %(bound)s AS is_within,
@@ -153,7 +158,7 @@ near AS MATERIALIZED (
 )
 """  # noqa: S608  # own constants
 
-# The order in which the model's index finds vectors `v`.
+# The order in which the model's index returns vectors `v`.
 NEAR_BY_INDEX = "v.vector::vector({dimensions}) <-> (SELECT vector FROM question)::vector({dimensions})"
 INDEXED = f"""
 head AS MATERIALIZED (SELECT %(exact_limit)s AS visible, true AS is_within),
@@ -174,19 +179,19 @@ near AS MATERIALIZED (
 """  # noqa: S608  # own constants
 
 
-# Words with a slip of the pen: the part `respelt` of a look.
+# Misspelt words: the part `respelt` of the search statement
 
 
-# Matches of a word are not counted further, which bounds the statement's cost.
+# Matches of a word beyond this are not counted, which bounds the statement's cost.
 WORD_MATCHES_LIMIT = 200
 QUOTED = """('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')"""
-_SLIP_LENGTH = 5  # shorter words are one letter from too many others
-_SLIP_WORDS = 2  # the longest that are unknown; each takes some 500 looks at an index
+_SLIP_LENGTH = 5  # a shorter word differs by one letter from too many others
+_SLIP_WORDS = 2  # the longest unknown ones; each takes some 500 index lookups
 _LETTERS = "abcdefghijklmnopqrstuvwxyzäöüß"
 
-# For a word of the question that no visible entry has, all words that are one letter
-# changed, lost, added or swapped away from it are looked up at once, but for the common
-# ones, which rank nothing. The first letter is taken as right.
+# For a word of the question that no visible entry has, all words with one letter
+# changed, lost, added or swapped are looked up at once, except for common ones, which
+# do not affect the ranking. The first letter is assumed to be right.
 RESPELT = f"""
 slip AS MATERIALIZED (
     SELECT said.word

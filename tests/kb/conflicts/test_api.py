@@ -91,7 +91,7 @@ def test_a_conflict_is_resolved_once(api, conflict):
     [
         ({"action": "override", "reason": "New list."}, "keep is missing"),
         ({"action": "keep_both"}, "reason is empty"),
-        ({"action": "merge", "keep": 1_000_000}, "is no entry of conflict"),
+        ({"action": "merge", "keep": 1_000_000}, "is not an entry of conflict"),
         ({"action": "guess"}, "not a valid choice"),
     ],
 )

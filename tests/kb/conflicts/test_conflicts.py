@@ -202,14 +202,14 @@ def test_an_override_needs_a_reason(pair, conflict):
 
 
 def test_an_entry_of_another_conflict_can_not_be_kept(pair, conflict):
-    with pytest.raises(InvalidKnowledgeError, match="no entry of conflict"):
+    with pytest.raises(InvalidKnowledgeError, match="not an entry of conflict"):
         merge_conflict(conflict_id=conflict.pk, keep=0, by=make_curator())
 
 
 def test_a_conflict_is_resolved_once(conflict):
     keep_both(conflict_id=conflict.pk, by=make_curator(), reason="Two tariffs.")
 
-    with pytest.raises(ConflictResolvedError, match="both kept already"):
+    with pytest.raises(ConflictResolvedError, match="already both kept"):
         keep_both(conflict_id=conflict.pk, by=make_curator(), reason="Again.")
 
 

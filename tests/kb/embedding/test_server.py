@@ -144,19 +144,19 @@ def test_a_server_that_has_another_model_by_now_is_not_believed(place):
     [
         pytest.param(401, as_published, "Check NESCIO_EMBEDDING_SERVER_URL", id="key"),
         pytest.param(404, as_published, "'cards'", id="model"),
-        pytest.param(200, lambda _: "text", "gave no vectors", id="no JSON"),
-        pytest.param(200, lambda _: {"is": 1}, "gave no vectors", id="another reply"),
+        pytest.param(200, lambda _: "text", "sent no vectors", id="no JSON"),
+        pytest.param(200, lambda _: {"is": 1}, "sent no vectors", id="another reply"),
         pytest.param(200, lambda v: as_published(v[:-1]), "0 vectors", id="too few"),
         pytest.param(
             200,
             lambda v: as_published([[0.0] * 384 for _ in v]),
-            "no direction",
+            "zero or not finite",
             id="zero",
         ),
         pytest.param(
             200,
             lambda v: as_published([[math.nan] * 384 for _ in v]),
-            "no direction",
+            "zero or not finite",
             id="nan",
         ),
     ],

@@ -398,12 +398,12 @@ def test_few_vectors_get_no_index():
 
 def test_a_job_without_a_model_fails_with_its_reason():
     job = enqueue(embedding.KIND, {})
-    with pytest.raises(Exception, match="names no embedding model"):
+    with pytest.raises(Exception, match="is not an embedding model"):
         run_job(job.pk, HANDLERS)
 
     job.refresh_from_db()
     assert job.state == Job.State.FAILED
-    assert "names no embedding model" in job.error
+    assert "is not an embedding model" in job.error
 
 
 def test_the_command_enqueues_one_job_for_one_model(tiny: str, capsys):

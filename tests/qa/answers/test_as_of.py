@@ -160,7 +160,7 @@ def test_the_past_is_looked_at_by_few_at_a_time(client, before, address):
         refused = post()
 
     assert (refused.status_code, int(refused["Retry-After"]) > 0) == (503, True)
-    assert "as many as may at once" in refused.json()["error"]["message"]
+    assert "the most allowed at once" in refused.json()["error"]["message"]
     assert post().status_code == 200
     assert ask(client)["as_of"] is None
 
