@@ -62,7 +62,7 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
     list_filter: ClassVar = ["state", "knowledge_base"]
     list_select_related: ClassVar = ["entry"]
     paginator = EstimatingPaginator
-    # Which models there are would be asked of all proposals, to list most often one.
+    # A filter by model would scan all proposals, usually to list a single model.
     search_fields: ClassVar = ["question", "sentence", "=model_name"]
     search_help_text = "Words of the question or the sentence, or a model's whole name"
     ordering: ClassVar[list[Any]] = [
@@ -129,7 +129,7 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
         )
 
     def log_change(self, request: HttpRequest, obj: Proposal, message: object) -> None:
-        """What was decided stands in the proposal."""
+        """Log nothing: the proposal itself records the decision."""
 
     @action(description="Let the model propose", permissions=["propose"])
     def propose(self, request: HttpRequest) -> HttpResponse:

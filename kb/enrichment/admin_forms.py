@@ -42,14 +42,14 @@ DECISIONS: Mapping[Decision, tuple[str, str]] = {
     "verify": ("Verify now", "verified"),
     "reject": ("Reject", "rejected"),
 }
-"""What each is called before and after."""
+"""The label of each decision before and after it is made."""
 
 
 class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
     text = forms.CharField(
         max_length=TEXT_LIMIT,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="What the entry is to say; the model's words are kept beside it.",
+        help_text="The text of the entry; the model's words are kept beside it.",
     )
     decision = forms.ChoiceField(
         choices=[(name, menu) for name, (menu, _) in DECISIONS.items()],
@@ -89,11 +89,11 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
 class EnrichmentForm(StyledForm):
     knowledge_base = forms.ModelChoiceField(KnowledgeBase.objects.order_by("name"))
     audience = forms.ModelChoiceField(
-        Audience.objects.none(), help_text="Who may see what is proposed."
+        Audience.objects.none(), help_text="Who may see the proposals."
     )
     seeds = forms.CharField(
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 10}),
-        help_text="Questions or subjects, one a line.",
+        help_text="Questions or subjects, one per line.",
     )
     per_seed = forms.IntegerField(
         label="Questions from each seed",
@@ -103,7 +103,7 @@ class EnrichmentForm(StyledForm):
         help_text="0 answers the seeds themselves.",
     )
     count = forms.IntegerField(
-        label="At most so many proposals",
+        label="Maximum number of proposals",
         min_value=1,
         max_value=MAX_PROPOSALS,
         initial=100,

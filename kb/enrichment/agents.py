@@ -1,7 +1,8 @@
-"""The three agents of enrichment at work, and how far their answers may be believed.
+"""The three agents of enrichment, and how much their answers can be trusted.
 
-Embeddings put "in 1945" next to "in 1946" and "is" next to "is not"; these tell them
-apart. English and German; in another language only numbers and words are compared.
+Embeddings put "in 1945" next to "in 1946" and "is" next to "is not"; the comparisons
+here tell them apart. English and German; in other languages only numbers and words
+count.
 """
 
 import math
@@ -23,11 +24,11 @@ def normalised(text: str) -> str:
 
 
 def is_faithful(sentence: str, question: str, answer: str) -> bool:
-    """Tell whether a sentence says what the answer does and no more.
+    """Return whether a sentence states what the answer does, and no more.
 
-    Its numbers are the answer's and maybe the question's, it denies where the answer
-    does (or the question itself), a quarter of its content at most is new, and it holds
-    at least half of what the answer adds.
+    Its numbers are those of the answer and possibly of the question. It is negated if
+    and only if the answer is, unless the question is. At most a quarter of its content
+    words are new, and it has at least half of the words that the answer adds.
     """
     said, before, found = terms(sentence), terms(question), terms(answer)
     if not found.numbers <= said.numbers <= found.numbers | before.numbers:
@@ -42,13 +43,13 @@ def is_faithful(sentence: str, question: str, answer: str) -> bool:
 
 
 MAX_UNREVIEWED_CONFIDENCE: Final = 0.6
-"""Confidence of an answer that all signals are sure of, before anybody reviewed any."""
+"""Confidence of an answer with perfect signals, before any was reviewed."""
 MIN_CONFIDENCE: Final = 0.02  # no entry has less: the hard gate divides by it
 
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The three signals of one answer, in [0, 1]; a model may not state likelihoods."""
+    """The signals of one answer, in [0, 1]; not every model reports likelihoods."""
 
     stated: float
     agreement: float
@@ -56,18 +57,18 @@ class Signals:
 
 
 def token_likelihood(log_probability: float | None) -> float | None:
-    """Return the geometric mean probability of a token from the mean of its logs."""
+    """Return a token's geometric mean probability from the mean log-probability."""
     return None if log_probability is None else math.exp(min(0.0, log_probability))
 
 
 def measure_agreement(
     answer: str, samples: Sequence[str | None], vectors: Sequence[np.ndarray]
 ) -> float:
-    """Return how far the samples say what the answer does, in [0, 1].
+    """Return how far the samples agree with the answer, in [0, 1].
 
-    A sample in the same words counts 1; one in others counts the cosine of their
-    meanings; other numbers, a denial, or what can't be read count 0. `vectors` are unit
-    vectors of the answer and then of each sample.
+    A sample in the same words counts 1, one in other words counts the cosine
+    similarity, and one with other numbers or negation, or an unreadable one, counts 0.
+    `vectors` are unit vectors, of the answer and then of each sample.
     """
     if not samples:
         return 0.0
@@ -83,7 +84,7 @@ def measure_agreement(
 
 
 def unreviewed_confidence(signals: Signals) -> float:
-    """Return the confidence before anybody reviewed any: the least signal, held down."""
+    """Return the confidence before any review: the least signal, scaled down."""
     known = [signals.stated, signals.agreement]
     if signals.likelihood is not None:
         known.append(signals.likelihood)
@@ -92,11 +93,11 @@ def unreviewed_confidence(signals: Signals) -> float:
 
 TEMPERATURE: Final = 0.7
 MAX_TURNS: Final = 4
-_APART: Final = 1_000_003  # between the random seeds of turns
+_APART: Final = 1_000_003  # offset between the random seeds of turns
 SAMPLES: Final = 5
 
 Encode = Callable[[Sequence[str]], np.ndarray]
-"""Texts to unit vectors, float32 of shape (texts, dimensions)."""
+"""Maps texts to unit vectors, float32 of shape (texts, dimensions)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,7 @@ class SeededQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is proposed; without a faithful `sentence` it is a question with its answer."""
+    """A drafted proposal; without a faithful `sentence`, a question and its answer."""
 
     seed: str
     question: str
@@ -117,13 +118,13 @@ class Draft:
 
     @property
     def said(self) -> str:
-        """All that it says, as one text."""
+        """Its whole content as one text."""
         return self.sentence or f"{self.question} {self.answer}"
 
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """Drafts of one batch, and counts of what was left out or repaired, by cause."""
+    """The drafts of one batch, and counts of those left out or repaired, by cause."""
 
     made: tuple[Draft, ...]
     counts: Counter[str] = field(default_factory=Counter)
@@ -134,9 +135,9 @@ def generate_questions(
 ) -> tuple[tuple[SeededQuestion, ...], Counter[str]]:
     """Let the first agent write `per_seed` distinct questions like each seed.
 
-    It is asked again for those that it repeated, until there are so many, it has nothing
-    new, or it had `MAX_TURNS`. Counts "unreadable_question" and "repeated". With
-    `per_seed` 0 the seeds are the questions.
+    The agent is asked again for those it repeated, until there are enough, it has
+    nothing new, or `MAX_TURNS` is reached. Counts "unreadable_question" and "repeated".
+    With `per_seed` 0 the seeds are the questions.
     """
     counts: Counter[str] = Counter()
     if per_seed == 0:
@@ -164,7 +165,7 @@ def generate_questions(
             known.add(key)
             missing[about["seed"]] -= 1
             questions.append(SeededQuestion(about["seed"], question))
-        # A model that had nothing new to ask has no more.
+        # A model that produced nothing new will not produce more.
         if len(questions) == before or not any(missing.values()):
             break
     return tuple(questions), counts
@@ -178,10 +179,10 @@ def answer(
     samples: int = SAMPLES,
     seed: int,
 ) -> Drafts:
-    """Let the second agent answer, and the third make a sentence of it.
+    """Let the second agent answer, and the third make a sentence of each answer.
 
-    Each question is answered once for good and `samples` times at a temperature, to see
-    whether the model says the same again. A sentence that says less or more than the
+    Each question is answered once for use and `samples` times at a temperature, to see
+    whether the model repeats itself. A sentence that states less or more than the
     answer is not used: the draft is then a question with its answer.
     """
     counts: Counter[str] = Counter()

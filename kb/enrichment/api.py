@@ -32,14 +32,14 @@ _MAX_AT_ONCE = 100
 
 
 class NearestSerializer(serializers.Serializer[Any]):
-    """An entry that was near the proposal when it was made, and that you may see."""
+    """A visible entry that was close to the proposal when it was made."""
 
     entry = serializers.IntegerField()
     distance = serializers.FloatField(help_text="Euclidean, of unit vectors, 0 to 2.")
 
 
 class ProposalSerializer(rest.ShownSerializer[Proposal]):
-    """What a language model proposed, and what became of it."""
+    """A language model's proposal, and the decision on it."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     audience = serializers.CharField(source="entry.audience.slug")
@@ -67,10 +67,10 @@ class ProposalSerializer(rest.ShownSerializer[Proposal]):
 
 
 class NewEnrichmentSerializer(rest.StrictSerializer):
-    """What a model is to make proposals of."""
+    """A request for a model to make proposals."""
 
     knowledge_base = KnowledgeBaseField()
-    audience = AudienceField(help_text="Who may see what is proposed.")
+    audience = AudienceField(help_text="Who may see the proposals.")
     seeds = rest.StrictListField(
         child=rest.StrictCharField(max_length=SEED_LIMIT),
         min_length=1,
@@ -83,7 +83,7 @@ class NewEnrichmentSerializer(rest.StrictSerializer):
         help_text="Questions made from each seed; 0 answers the seeds themselves.",
     )
     count = rest.StrictIntegerField(
-        min_value=1, max_value=MAX_PROPOSALS, default=100, help_text="At most so many."
+        min_value=1, max_value=MAX_PROPOSALS, default=100, help_text="Maximum number."
     )
     samples = rest.StrictIntegerField(
         min_value=1,
@@ -94,7 +94,7 @@ class NewEnrichmentSerializer(rest.StrictSerializer):
 
 
 class DecisionSerializer(rest.StrictSerializer):
-    """What a curator makes of some proposals."""
+    """A curator's decision on some proposals."""
 
     ids = rest.StrictListField(
         child=rest.StrictIntegerField(min_value=1),
@@ -103,12 +103,12 @@ class DecisionSerializer(rest.StrictSerializer):
     )
     decision = serializers.ChoiceField(
         choices=[(name, name) for name in get_args(Decision)],
-        help_text="approve lets it in, in review; verify also verifies it in your name.",
+        help_text="approve accepts it in review; verify also verifies it in your name.",
     )
     text = rest.StrictCharField(
         max_length=TEXT_LIMIT,
         required=False,
-        help_text="What the entry is to say instead; for one proposal alone.",
+        help_text="The text of the entry instead; for a single proposal only.",
     )
     reason = rest.StrictCharField(max_length=REASON_LIMIT, default="", allow_blank=True)
 
@@ -121,13 +121,13 @@ class DecisionSerializer(rest.StrictSerializer):
 
 
 class DecidedSerializer(serializers.Serializer[Any]):
-    """What became of the proposals."""
+    """The proposals that were decided."""
 
     decided = serializers.ListField(child=serializers.IntegerField())
 
 
 class ProposalFilter(rest.StrictFilterSet):
-    """What a list of proposals may be narrowed by."""
+    """The filters of a list of proposals."""
 
     knowledge_base = KnowledgeBaseFilter()
     state = ChoicesFilter(Proposal.State)
@@ -138,7 +138,7 @@ class ProposalFilter(rest.StrictFilterSet):
     retrieve=extend_schema(summary="Read a proposal"),
 )
 class ProposalViewSet(RetrieveModelMixin, rest.RowViewSet[Proposal]):
-    """What language models proposed to know, newest first; for curators."""
+    """The proposals of language models, newest first; for curators."""
 
     permission_classes = [IsCuratorSomewhere]
     serializer_class = ProposalSerializer
@@ -152,7 +152,7 @@ class ProposalViewSet(RetrieveModelMixin, rest.RowViewSet[Proposal]):
         )
 
     def get_serializer(self, *rows: Any, **options: Any) -> BaseSerializer[Any]:
-        if not rows:  # the schema's
+        if not rows:  # for the schema
             return super().get_serializer(**options)
         shown = rows[0] if options.get("many") else rows
         near = {entry for proposal in shown for entry, _ in proposal.nearest}
@@ -179,13 +179,13 @@ class ProposalViewSet(RetrieveModelMixin, rest.RowViewSet[Proposal]):
         request=DecisionSerializer,
         responses={
             200: DecidedSerializer,
-            404: "One is not there, or not yours to see.",
-            409: "One was decided on before.",
+            404: "One does not exist, or you may not see it.",
+            409: "One is already decided.",
         },
     )
     @action(detail=False, methods=["post"])
     def decide(self, request: Request) -> Response:
-        """Decide on proposals, on all of them or on none."""
+        """Decide on all of the given proposals, or on none if one fails."""
         given = self.validated(DecisionSerializer)
         ids = sorted(set(given.pop("ids")))
         visible = self.get_queryset().filter(pk__in=ids).values_list("pk", flat=True)

@@ -1,4 +1,4 @@
-"""Enriching as a background job of the kind "kb.enrich"."""
+"""Enrichment as a background job of the kind "kb.enrich"."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -23,11 +23,11 @@ from .proposals import Plan
 
 KIND: Final = "kb.enrich"
 SEED_LIMIT: Final = 1_000
-"""Most characters of a seed; one is a question, a heading or a subject."""
+"""Most characters of a seed, which is a question, a heading or a subject."""
 
 
 def checked(plan: Plan) -> Plan:
-    """Return a plan whose numbers are within their bounds; empty seeds are left out.
+    """Return the plan with its limits checked and empty seeds removed.
 
     Raises:
         InvalidKnowledgeError: There is no seed, or a number or a seed is out of bounds.
@@ -38,7 +38,7 @@ def checked(plan: Plan) -> Plan:
         if text.strip()
     )
     if not lines:
-        raise InvalidKnowledgeError("seeds", "seeds are missing; give one a line.")
+        raise InvalidKnowledgeError("seeds", "seeds are missing; enter one per line.")
     for field, value, lowest, highest in (
         ("seeds", len(lines), 1, services.MAX_SEEDS),
         ("per_seed", plan.per_seed, 0, services.MAX_PER_SEED),
@@ -68,17 +68,17 @@ def start_enrichment(plan: Plan, *, by: User | None) -> Job:
 def enrich_in_background(
     run: JobRun, *, load_writer: Callable[[], Writer]
 ) -> dict[str, object]:
-    """Propose entries as the job's parameters say; see `start_enrichment`.
+    """Propose entries as the job's parameters request; see `start_enrichment`.
 
-    A batch's proposals and the job's progress are written in one step: whatever happens,
-    the job goes on behind the last of them, and nothing is proposed twice.
+    A batch's proposals and the job's progress are written in one step, so whatever
+    happens the job continues after the last of them, and nothing is proposed twice.
     """
     plan = _plan(run)
     base = plan.knowledge_base
     owner = User.objects.filter(pk=run.owner_id or 0).first()
     if owner is not None and not has_role_in(owner, Role.CURATOR, base.pk):
         raise InvalidKnowledgeError(
-            "owner", f"{owner}, whose job it is, is no curator of {base} any more."
+            "owner", f"{owner}, the owner of the job, is no longer a curator of {base}."
         )
     progress = _progress(run.cursor)
 

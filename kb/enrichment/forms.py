@@ -1,7 +1,7 @@
-"""The forms that the three agents fill in: tasks, reading what was written, the writer's protocol.
+"""The forms that the three agents fill in, reading them, and the protocol of a writer.
 
-A form says nothing of how it is filled in. A small model gets its frame written for it and
-fills one line after the other; a server gets the same fields as a JSON schema.
+A form does not determine how it is filled in. For a small model the frame is written
+and it fills one line after the other; a server gets the same fields as a JSON schema.
 """
 
 import json
@@ -18,7 +18,7 @@ import jsonschema
 from pydantic import TypeAdapter
 
 PROMPT_VERSION: Final = "enrich-1"
-"""Changes when a form does; stored with every proposal."""
+"""Changes with the forms; stored with every proposal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Slot:
     """One field to fill in: a line of text, or a choice among anchored words."""
 
     name: str
-    label: str  # what precedes it where the frame is written
+    label: str  # what precedes it when the frame is written
     description: str
     limit: int = 0  # most characters of a text
     anchors: tuple[tuple[str, float], ...] = ()  # words with numbers in [0, 1]
@@ -38,8 +38,8 @@ class Form:
     instructions: str
     given: tuple[tuple[str, str], ...]  # names and labels, in order
     slots: tuple[Slot, ...]
-    examples: tuple[tuple[str, ...], ...]  # of no data set that is measured on
-    last: str = ""  # name of the last slot that is filled in; "" for all of them
+    examples: tuple[tuple[str, ...], ...]  # from none of the evaluation data sets
+    last: str = ""  # name of the last slot to fill in; "" for all of them
 
     @property
     def wanted(self) -> tuple[Slot, ...]:
@@ -47,7 +47,7 @@ class Form:
         return self.slots[: names.index(self.last) + 1] if self.last else self.slots
 
     def schema(self) -> Mapping[str, object]:
-        """Return what is wanted as a JSON schema; a confidence is a number in [0, 1]."""
+        """Return a JSON schema of the slots to fill in; a confidence is in [0, 1]."""
         return {
             "type": "object",
             "properties": {slot.name: _property(slot) for slot in self.wanted},
@@ -77,20 +77,20 @@ _FORMS: Final = TypeAdapter(dict[str, Form]).validate_python(
 )
 QUESTIONS: Final = _FORMS["question"]
 ANSWERS: Final = _FORMS["answer"]
-# The same form again, to see whether the answer is the same: nobody asks how sure it is.
+# The same form without the confidence, to see whether the answer stays the same.
 ANSWERS_AGAIN: Final = replace(ANSWERS, name="answer again", last="answer")
 SENTENCES: Final = _FORMS["sentence"]
 QUESTION_LIMIT: Final = QUESTIONS.slots[0].limit
 
 _MAX_REPLY = 20_000
-# Control and format characters, halves of surrogate pairs, private use, unassigned.
+# Control and format characters, surrogates, private use, unassigned.
 _NO_TEXT = frozenset(("Cc", "Cf", "Cs", "Co", "Cn"))
-# A model that has run away says the same over and over.
+# A model caught in a loop repeats the same text over and over.
 _RUNAWAY = re.compile(r"(.{1,40}?)\1{7,}")
 
 
 def read_reply(form: Form, reply: str) -> dict[str, str | float] | None:
-    """Return the values of a JSON object that fills the form in exactly, else None."""
+    """Return the values of a JSON object that matches the form exactly, else None."""
     if len(reply) > _MAX_REPLY:
         return None
     try:
@@ -124,7 +124,7 @@ def read_values(
 
 
 def tidy(text: str) -> str:
-    """Return a text on one line, in NFC, without what is no text."""
+    """Return a text on one line, in NFC, without characters that are not text."""
     shown = "".join(
         " " if c.isspace() else c
         for c in text
@@ -144,10 +144,10 @@ def _refuse(name: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A form filled in: checked values by slot, a confidence in [0, 1].
+    """A completed form: checked values by slot, a confidence in [0, 1].
 
-    `log_probability` is the mean natural log-probability of the tokens of the first text
-    slot; None where the model does not tell.
+    `log_probability` is the mean natural log-probability of the tokens of the first
+    text slot; None if the model does not report it.
     """
 
     values: Mapping[str, str | float]
@@ -162,11 +162,11 @@ class Writer(Protocol):
 
     @property
     def name(self) -> str:
-        """As people know the model."""
+        """The model's display name."""
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits that tell it from every other model and way of asking."""
+        """64 hex digits that identify the model and how it is asked."""
 
     def fill_in(
         self,
@@ -179,7 +179,7 @@ class Writer(Protocol):
         """Fill the form in once for each of `given`, in their order.
 
         Returns:
-            None in the place of a reply that can't be read.
+            The completions, with None for an unreadable reply.
 
         Raises:
             UnavailableError: The model is not available now.

@@ -26,10 +26,10 @@ class ProposalQuerySet(models.QuerySet["Proposal"]):
 
 
 class Proposal(models.Model):
-    """What a language model proposed to know, how sure it was, and what became of it.
+    """An entry that a language model proposed, its confidence, and the decision on it.
 
-    Its entry says the same in the state "proposed" until a curator decides. Written only
-    through `kb.enrichment.proposals`.
+    The entry has the same content in the state "proposed" until a curator decides.
+    Written only through `kb.enrichment.proposals`.
     """
 
     class State(models.TextChoices):
@@ -90,7 +90,7 @@ class Proposal(models.Model):
             models.Index(
                 fields=["knowledge_base", "state", "-created_at"], name="proposal_queue"
             ),
-            # The order of the list, where the first page need not look at all.
+            # The default order of the list, so that the first page needs no sorting.
             models.Index(
                 models.F("decided_at").desc(nulls_first=True),
                 models.F("confidence").desc(),

@@ -1,4 +1,4 @@
-"""What a model proposes, written with its entry; and what a curator makes of it."""
+"""A model's proposals, written with their entries, and the curators' decisions."""
 
 import hashlib
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ class Plan:
     knowledge_base: KnowledgeBase
     audience: Audience
     seeds: Sequence[str]
-    per_seed: int = 3  # so many questions are made from each seed; 0 answers the seeds
-    count: int = 100  # at most so many proposals in all
-    samples: int = SAMPLES  # further answers, to see whether they agree
+    per_seed: int = 3  # questions made from each seed; 0 answers the seeds
+    count: int = 100  # most proposals in all
+    samples: int = SAMPLES  # further answers, to measure agreement
     seed: int = 0
-    most_seconds: float = 6 * 3600  # no batch begins later than so long after the first
+    most_seconds: float = 6 * 3600  # time after which no batch begins
     job_id: UUID | None = None
 
 
@@ -44,7 +44,7 @@ class NewProposal:
 
 
 def question_key(question: str) -> str:
-    """Return the digest by which a question is known again: of its words alone."""
+    """Return the digest of the question's words alone, to recognize repetitions."""
     return hashlib.sha256(normalised(question).encode()).hexdigest()
 
 
@@ -60,9 +60,9 @@ def proposed_keys(knowledge_base: KnowledgeBase, questions: Sequence[str]) -> se
 def create_proposals(
     plan: Plan, writer: Writer, proposals: Sequence[NewProposal]
 ) -> tuple[Proposal, ...]:
-    """Write proposals with their entries; a question that is there already is left out."""
+    """Write proposals with their entries; questions already proposed are left out."""
     knowledge_base = plan.knowledge_base
-    # Two jobs at once may propose the same question.
+    # Two jobs may propose the same question at the same time.
     lock_until_commit(f"proposals {knowledge_base.slug}")
     keyed = {question_key(new.draft.question): new for new in reversed(proposals)}
     known = proposed_keys(knowledge_base, [new.draft.question for new in proposals])
@@ -112,13 +112,13 @@ def decide(
     text: str | None = None,
     reason: str = "",
 ) -> Proposal:
-    """Let a proposed entry into the knowledge base, or retire it.
+    """Accept a proposed entry into the knowledge base, or retire it.
 
     Args:
-        decision: "approve" puts it in review, as confident as what is written by hand;
-            "verify" verifies it in the name of `by`, with confidence 1; "reject" retires
-            it, and its question is not proposed again.
-        text: What an entry that is let in says instead.
+        decision: "approve" puts it in review, with at least the confidence of an
+            unverified manual entry; "verify" verifies it in the name of `by`, with
+            confidence 1; "reject" retires it, and its question is not proposed again.
+        text: Replaces the text of an accepted entry.
     """
     proposal = _lock(proposal_id)
     entry_id = proposal.entry_id
@@ -167,14 +167,14 @@ def _entry(new: NewProposal, plan: Plan, writer: Writer) -> NewEntry:
 
 
 def _lock(proposal_id: int) -> Proposal:
-    # The entry first, as every change of one locks it.
+    # The entry first, because every change locks it first.
     Entry.objects.locked().filter(proposal=proposal_id).first()
     proposal = Proposal.objects.filter(pk=proposal_id).first()
     if proposal is None:
         raise ProposalNotFoundError(f"There is no proposal {proposal_id}.")
     if proposal.state != Proposal.State.PROPOSED:
         raise ProposalDecidedError(
-            f"Proposal {proposal_id} was {proposal.get_state_display()} already; change "
+            f"Proposal {proposal_id} is already {proposal.get_state_display()}; change "
             f"its entry {proposal.entry_id} instead."
         )
     return proposal

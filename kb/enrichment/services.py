@@ -1,7 +1,7 @@
-"""Enriching a knowledge base from seed questions, and the confidence of what is proposed.
+"""Enriching a knowledge base from seed questions, and the confidence of the proposals.
 
-With enough decisions of curators it is a logistic curve over the three signals, else the
-least of them, held down.
+With enough decisions by curators the confidence is a logistic curve over the three
+signals, otherwise the least of them, scaled down.
 """
 
 import time
@@ -28,15 +28,15 @@ from kb.text.terms import same_numbers_and_denial
 from .proposals import NewProposal, Plan, create_proposals, proposed_keys, question_key
 
 MIN_DECISIONS: Final = 50
-"""So many decisions, and of either kind a fifth of that, before they count."""
+"""Decisions needed before they count, with at least a fifth of them of either kind."""
 MAX_FITTED_CONFIDENCE: Final = 0.95
-_MAX_DECISIONS: Final = 5_000  # the latest; a model does not change, people may
+_MAX_DECISIONS: Final = 5_000  # the latest; the model stays the same, people may not
 _MIN_OF_EITHER: Final = MIN_DECISIONS // 5
 
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """How signals become a confidence; without weights, by a fixed rule."""
+    """Maps signals to a confidence; by a fixed rule if there are no weights."""
 
     decisions: int
     weights: tuple[float, ...] | None = None
@@ -50,9 +50,9 @@ class Trust:
 
 
 def fit_trust(model_fingerprint: str) -> Trust:
-    """Return how far a model's proposals may be trusted, from curators' decisions.
+    """Return how far a model's proposals can be trusted, from curators' decisions.
 
-    An edited proposal counts as one that was not right as it stood.
+    An edited proposal counts as one that was wrong.
     """
     decided = (
         Proposal.objects.decided()
@@ -68,7 +68,7 @@ def fit_trust(model_fingerprint: str) -> Trust:
     few = min(int(right.sum()), len(rows) - int(right.sum()))
     if len(rows) < MIN_DECISIONS or few < _MIN_OF_EITHER:
         return Trust(0)
-    # A second to import, which a process without so many decisions never pays.
+    # Importing it takes a second, which is only worth it with enough decisions.
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     fitted = LogisticRegression(C=1.0, max_iter=1_000)
@@ -78,7 +78,7 @@ def fit_trust(model_fingerprint: str) -> Trust:
 
 
 def _features(signals: agents.Signals) -> tuple[float, float, float, float]:
-    """Return the signals; a model that tells no likelihood has its own constant."""
+    """Return the signals; a model without likelihoods gets its own constant."""
     has_likelihood = signals.likelihood is not None
     return (
         signals.stated,
@@ -92,7 +92,7 @@ MAX_SEEDS: Final = 2_000
 MAX_PROPOSALS: Final = 10_000
 MAX_PER_SEED: Final = 20
 MAX_SAMPLES: Final = 20
-# What says the same as an entry lies nearer to it: a cosine above 0.97.
+# A text that says the same as an entry is closer to it: a cosine above 0.97.
 _SAME_DISTANCE: Final = 0.25
 _NEAREST: Final = 3
 _QUESTIONS_AT_ONCE: Final = 16
@@ -100,7 +100,7 @@ _QUESTIONS_AT_ONCE: Final = 16
 
 @dataclass(slots=True)
 class Progress:
-    """How far an enrichment has come; `counts`: what was left out, by cause."""
+    """The progress of an enrichment; `counts` is what was left out, by cause."""
 
     seeds: int = 0
     proposed: int = 0
@@ -113,14 +113,14 @@ Writing = Callable[[], AbstractContextManager[object]]
 def enrich(
     plan: Plan, writer: Writer, *, writing: Writing, after: Progress | None = None
 ) -> Iterator[Progress]:
-    """Propose entries, and tell after every batch how far it is.
+    """Propose entries, yielding the progress after every batch.
 
-    Broken off and run again with the same plan it goes on: no question is proposed
-    twice, and none that was proposed is answered again.
+    An interrupted run continues when it is started again with the same plan: no
+    question is proposed twice, and none that was proposed is answered again.
 
     Args:
-        writing: Makes the transaction that a batch's rows are written in.
-        after: The progress of an earlier attempt; it is advanced in place.
+        writing: Opens the transaction in which a batch's rows are written.
+        after: The progress of an earlier attempt; it is updated in place.
     """
     progress = after or Progress()
     trust = fit_trust(writer.fingerprint)
@@ -170,7 +170,7 @@ def _drafts(
 def _proposals(
     plan: Plan, drafts: Sequence[agents.Draft], trust: Trust, counts: Counter[str]
 ) -> list[NewProposal]:
-    """Leave out what an entry, or an earlier draft of the batch, says already."""
+    """Leave out drafts covered by an entry or by an earlier draft of the batch."""
     if not drafts:
         return []
     model = active_model()
@@ -201,10 +201,10 @@ def _proposals(
 def _nearest(
     plan: Plan, vector: np.ndarray, model_id: int
 ) -> list[tuple[int, str, float]]:
-    """Return the nearest entries that the plan's audience may see: id, text and distance.
+    """Return the nearest entries visible to the plan's audience: id, text, distance.
 
-    What other audiences know must not show. What a curator rejected counts as
-    known, other retired entries do not.
+    The knowledge of other audiences must not leak. Entries that a curator rejected
+    count as known, other retired entries do not.
     """
     seen = Audience.objects.filter(Q(pk=plan.audience.pk) | Q(everyone=True))
     rows = (

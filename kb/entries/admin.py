@@ -99,7 +99,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     ]
 
     def get_fieldsets(self, request: HttpRequest, obj: Entry | None = None) -> Any:
-        """Leave out of a new entry what only one that is saved has."""
+        """Omit from a new entry the fields that only a saved one has."""
         sections = super().get_fieldsets(request, obj)
         return sections if obj else sections[:-1]
 
@@ -110,7 +110,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         return (
             Entry.objects.visible_to(request.user)
             .filter(self.rows_of(request))
-            .filter(upkeep__isnull=False)  # every one has it; lets its indexes sort
+            .filter(upkeep__isnull=False)  # every entry has one; lets its indexes sort
             .defer("search_vector")
             .order_by(*self.ordering)
         )
@@ -128,7 +128,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
             return said, False
         try:
             related = related_to(words, queryset)
-        except EmbedderUnavailableError:  # it logs why
+        except EmbedderUnavailableError:  # the embedder logs why
             return said, False
         if related and request.method == "GET":
             shown = Truncator(words).chars(60)
@@ -210,7 +210,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
         label={"expired": "danger", "due": "danger", "later": "info"},
     )
     def review(self, entry: Entry) -> tuple[str, str] | None:
-        """Show from when on it needs a person, as a badge where it does or has expired."""
+        """Show when a review is due, as a badge if it is or the entry has expired."""
         until = entry.valid_until
         if until is not None and until <= timezone.now():
             return "expired", f"expired {_day(until)}"
@@ -264,7 +264,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
 
     @admin.display(description="compared", boolean=True)
     def is_compared(self, entry: Entry) -> bool:
-        """Tell whether the conflict check has read it with the words it has now."""
+        """Return whether the conflict check has seen its current words."""
         return not Entry.objects.not_compared().filter(pk=entry.pk).exists()
 
 

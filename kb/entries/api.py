@@ -1,6 +1,6 @@
 """Entries and their revisions over REST.
 
-A change is made on the revision that was read: `If-Match` with the entity tag, or
+A change states the revision it is based on: `If-Match` with the entity tag, or
 `revision` in the body.
 """
 
@@ -44,13 +44,13 @@ from .serializers import (
 )
 from .wordings import set_wordings, wordings_of
 
-# A proxy that compresses makes the tag a weak one, which names the same revision.
+# A compressing proxy turns the tag into a weak one, which names the same revision.
 _TAG = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 _IF_MATCH = OpenApiParameter(
     "If-Match",
     {"type": "string", "pattern": rf"^({_TAG.pattern}|\*)$"},
     OpenApiParameter.HEADER,
-    description="The ETag of the entry as it was read; 412 if it changed since.",
+    description="The ETag of the entry as it was read; 412 if it has changed since.",
 )
 _ETAG = OpenApiParameter(
     "ETag",
@@ -67,8 +67,8 @@ _LOCATION = OpenApiParameter(
     description="The address of the new entry.",
 )
 _STALE = {
-    409: "It is retired, or at another revision than `revision`.",
-    412: "It is at another revision than `If-Match`.",
+    409: "It is retired, or its revision is not `revision`.",
+    412: "Its revision is not the one in `If-Match`.",
 }
 
 
@@ -119,7 +119,7 @@ class EntryViewSet(RowViewSet[Entry]):
         responses={201: EntrySerializer},
     )
     def create(self, request: Request) -> Response:
-        """Write an entry; it may be evidence from the moment of the answer on."""
+        """Create an entry; it may serve as evidence as soon as this returns."""
         fields = {"audience": None, **self.validated(NewEntrySerializer)}
         override = fields.pop("override", "")
         with transaction.atomic():
@@ -132,12 +132,12 @@ class EntryViewSet(RowViewSet[Entry]):
 
     @extend_schema(summary="Read an entry", parameters=[_ETAG])
     def retrieve(self, request: Request, entry_id: int) -> Response:
-        """Return an entry; its ETag is what `If-Match` takes."""
+        """Return an entry; send its ETag as `If-Match` with a change."""
         return self._shown()
 
     @extend_schema(summary="Change an entry", request=EntryChangesSerializer, **_CHANGE)
     def partial_update(self, request: Request, entry_id: int) -> Response:
-        """Change what is given; a verified entry is then verified by the caller."""
+        """Change the given fields; a verified entry is then verified by the caller."""
         self.get_object()
         changes = self.validated(EntryChangesSerializer)
         override = changes.pop("override", "")
@@ -160,7 +160,7 @@ class EntryViewSet(RowViewSet[Entry]):
         responses={204: None, 412: _STALE[412]},
     )
     def destroy(self, request: Request, entry_id: int) -> Response:
-        """Take an entry out of every answer; past answers still show what they cite."""
+        """Withdraw an entry from all answers; past ones still show what they cite."""
         self.get_object()
         given = validated(_WhySerializer, request.query_params.dict())
         self._make(
@@ -188,7 +188,7 @@ class EntryViewSet(RowViewSet[Entry]):
     )
     @action(detail=True, methods=["post"])
     def retire(self, request: Request, entry_id: int) -> Response:
-        """Take an entry out of every answer; a retired one stays as it is."""
+        """Withdraw an entry from all answers; a retired one is left unchanged."""
         self.get_object()
         self._act(states.retire_entry, self.validated(ActionSerializer))
         return self._shown()
@@ -198,17 +198,17 @@ class EntryViewSet(RowViewSet[Entry]):
     )
     @action(detail=True, methods=["post"])
     def restore(self, request: Request, entry_id: int) -> Response:
-        """Undo a retirement: the entry is again as it was before."""
+        """Undo a retirement: the entry returns to its previous state."""
         self.get_object()
         self._act(states.restore_entry, self.validated(ActionSerializer))
         return self._shown()
 
     @extend_schema(
-        summary="List what an entry ever said", responses=RevisionSerializer(many=True)
+        summary="List an entry's revisions", responses=RevisionSerializer(many=True)
     )
     @action(detail=True, filter_backends=[], serializer_class=RevisionSerializer)
     def revisions(self, request: Request, entry_id: int) -> Response:
-        """List everything that one entry ever was, newest first."""
+        """List all revisions of an entry, newest first."""
         history = Revision.objects.visible_to(self.request.user)
         rows = history.filter(entry=self.get_object()).select_related(
             "author", "verified_by", "owner", "audience", "document", "section"
@@ -226,10 +226,10 @@ class EntryViewSet(RowViewSet[Entry]):
     def restore_revision(
         self, request: Request, entry_id: int, number: int
     ) -> Response:
-        """Let an entry say again what it said, as its next revision.
+        """Restore an earlier revision's content as the entry's next revision.
 
-        Who may see it and who looks after it stay as they are. A verified entry is then
-        verified by the caller.
+        The audience and the owner stay as they are. A verified entry counts as verified
+        by the caller then.
         """
         self.get_object()
         body = self.validated(ActionSerializer)
@@ -237,23 +237,23 @@ class EntryViewSet(RowViewSet[Entry]):
         return self._shown()
 
     @extend_schema(
-        summary="List the questions that an entry answers too",
+        summary="List the alternative questions of an entry",
         responses=AlsoAskedSerializer,
     )
     @action(detail=True, filter_backends=[], pagination_class=None)
     def also_asked(self, request: Request, entry_id: int) -> Response:
-        """Return the questions beside its own; for experts, as others may have asked them."""
+        """Return its alternative questions; for experts: they may be users' words."""
         return self._also_asked(self.get_object())
 
     @extend_schema(
         operation_id="entries_also_asked_replace",
-        summary="Say which questions an entry answers too",
+        summary="Set the alternative questions of an entry",
         request=AlsoAskedSerializer,
         responses=AlsoAskedSerializer,
     )
     @also_asked.mapping.put
     def replace_also_asked(self, request: Request, entry_id: int) -> Response:
-        """Let the entry answer these beside its own, in these words; it is found by them."""
+        """Replace the alternative questions that the entry answers and is found by."""
         texts = self.validated(AlsoAskedSerializer)["also_asked"]
         entry = self.get_object()
         set_wordings(entry, texts, by=caller(request))
@@ -274,7 +274,7 @@ class EntryViewSet(RowViewSet[Entry]):
         )
 
     def _make(self, change: Callable[..., Entry], **arguments: Any) -> None:
-        """Make a change; 412 where `If-Match` is out of date."""
+        """Make a change; raise a 412 error if `If-Match` is outdated."""
         try:
             change(entry_id=self.kwargs["entry_id"], **arguments)
         except RevisionConflictError as error:
@@ -288,15 +288,15 @@ class EntryViewSet(RowViewSet[Entry]):
         return in_body if in_header is None else in_header
 
     def _revision_in_header(self) -> int | None:
-        """Return the revision that `If-Match` names; None without one, or for `*`."""
+        """Return the revision in `If-Match`; None without the header, or for `*`."""
         header = self.request.headers.get("If-Match", "*").strip()
         if header == "*":
             return None
         tag = _TAG.fullmatch(header)
         if tag is None:
             raise PreconditionFailedError(
-                f"If-Match {header[:60]!r} is no entity tag of an entry; send the ETag "
-                "that reading it gave, quotes included."
+                f"If-Match {header[:60]!r} is not an entry's entity tag; send the ETag "
+                "returned on reading the entry, quotes included."
             )
         return int(tag[1])
 

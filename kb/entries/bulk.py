@@ -1,6 +1,6 @@
-"""One change of many entries: in one transaction, or as a job that survives a killed worker.
+"""One change to many entries: in one transaction, or as a job that can be resumed.
 
-What cannot be changed is reported and does not keep the others from it.
+Entries that cannot be changed are reported and do not keep the others from changing.
 """
 
 from collections import defaultdict
@@ -33,10 +33,10 @@ from kb.tags.models import Tag
 from .revisions import lock_all, mark, record, refuse_retired, restore, retire, verify
 from .values import check_interval, clean_reason
 
-BATCH = 500  # entries of one transaction
+BATCH = 500  # entries per transaction
 
 verified_in_bulk = Signal()
-"""Sent after many entries were verified, once for a change however many batches it has."""
+"""Sent once after a change verified entries, however many batches it had."""
 
 
 class Action(StrEnum):
@@ -63,9 +63,9 @@ _WRITTEN = ("state", "confidence", "verified_by_id", "verified_at", *_FIELDS.val
 
 @dataclass(frozen=True, slots=True)
 class BulkChange:
-    """A change to be made.
+    """A change to many entries.
 
-    `value` is the key of the owner, audience or tag, or the interval in days.
+    `value` is the id of the owner, audience or tag, or the interval in days.
     """
 
     action: Action
@@ -81,7 +81,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BulkReport:
-    """The result of a batch; `unchanged` entries were so already."""
+    """The result of a batch; `unchanged` entries were already as requested."""
 
     changed: int = 0
     unchanged_ids: tuple[int, ...] = ()
@@ -93,7 +93,7 @@ class BulkReport:
 
 
 def check_change(change: BulkChange, *, may_verify: bool) -> None:
-    """Refuse what would fail for every entry."""
+    """Raise an error that would occur for every entry."""
     clean_reason(change.reason)
     if change.action == Action.VERIFY and not may_verify:
         raise InvalidKnowledgeError(
@@ -114,7 +114,7 @@ def check_change(change: BulkChange, *, may_verify: bool) -> None:
 def change_entries(
     entry_ids: Collection[int], change: BulkChange, *, by: User | None, may_verify: bool
 ) -> BulkReport:
-    """Make one change of at most `BATCH` entries that `by` may see."""
+    """Make one change to at most `BATCH` entries that `by` may see."""
     check_change(change, may_verify=may_verify and by is not None)
     model = active_model(for_share=True)
     locked, reach = lock_all(entry_ids), reach_of(by, Role.CURATOR)
@@ -162,7 +162,7 @@ class _Turn:
     contradictions: Mapping[int, Conflict]
 
     def apply(self, entry: Entry) -> str:
-        """Change the entry, not saved; return what that is called, "" for nothing."""
+        """Change the entry without saving; return the change's name, "" for none."""
         action = self.change.action
         if action == Action.VERIFY and self.by is not None:
             if found := self.contradictions.get(entry.pk):
@@ -185,7 +185,7 @@ class _Turn:
 def _contradictions(
     change: BulkChange, entry_ids: Collection[int], by: User | None
 ) -> dict[int, Conflict]:
-    """Return an open contradiction of each entry that is in one, if it is to be verified."""
+    """Return an open contradiction of each entry that has one, before verifying."""
     if change.action != Action.VERIFY or by is None:
         return {}
     rows = Conflict.objects.open().contradictions().of_entry(*entry_ids).visible_to(by)
@@ -197,7 +197,7 @@ def _contradictions(
 
 
 def _let_compare(changed: Collection[Entry]) -> None:
-    """Let a worker compare what was a draft or retired until now."""
+    """Enqueue a comparison of entries that were drafts or retired until now."""
     rows = Entry.objects.not_compared().filter(pk__in=[entry.pk for entry in changed])
     if entry_ids := list(rows.values_list("pk", flat=True)):
         enqueue_entries(entry_ids)
@@ -220,7 +220,7 @@ def _states_before(change: BulkChange, locked: Collection[Entry]) -> dict[int, s
 
 
 def _save(entries: Collection[Entry], *, at: datetime) -> None:
-    """Write what `_WRITTEN` names: one statement for all that get the same values."""
+    """Write the fields in `_WRITTEN`, one statement per set of equal values."""
     alike = defaultdict(list)
     for entry in entries:
         alike[tuple(getattr(entry, name) for name in _WRITTEN)].append(entry.pk)
@@ -230,7 +230,7 @@ def _save(entries: Collection[Entry], *, at: datetime) -> None:
 
 
 KIND = "kb.change_entries"
-MAX_ENTRIES = 100_000  # entries of one change; their ids are kept with the job
+MAX_ENTRIES = 100_000  # entries per change; their ids are stored with the job
 
 _KEPT_FAILURES = 100
 
@@ -238,9 +238,9 @@ _KEPT_FAILURES = 100
 def change_visible(
     entry_ids: Collection[int], change: BulkChange, *, by: User
 ) -> BulkReport:
-    """Change those of at most `BATCH` entries that `by` may see, as `change_entries` does.
+    """Change at most `BATCH` entries, those that `by` may see, by `change_entries`.
 
-    What `by` may not see is reported like what does not exist.
+    Entries that `by` may not see are reported like those that do not exist.
     """
     report = _change_visible(entry_ids, change, by=by)
     _tell(change, report.changed)
@@ -256,7 +256,7 @@ def _change_visible(
     entry_ids: Collection[int], change: BulkChange, *, by: User
 ) -> BulkReport:
     visible = Entry.objects.visible_to(by).filter(pk__in=entry_ids)
-    # In which knowledge bases, is asked of each entry.
+    # The knowledge base of each entry is checked later.
     may_verify = has_role_somewhere(by, Role.CURATOR)
     seen = set(visible.values_list("pk", flat=True))
     report = change_entries(seen, change, by=by, may_verify=may_verify)
@@ -271,7 +271,7 @@ def enqueue_change(entry_ids: Collection[int], change: BulkChange, *, by: User) 
     if len(entry_ids) > MAX_ENTRIES:
         raise InvalidKnowledgeError(
             "entries",
-            f"{len(entry_ids)} entries are more than {MAX_ENTRIES} at a time; narrow the list.",
+            f"{len(entry_ids)} entries exceed the limit {MAX_ENTRIES}; narrow the list.",
         )
     parameters = {
         "action": change.action.value,
@@ -283,9 +283,9 @@ def enqueue_change(entry_ids: Collection[int], change: BulkChange, *, by: User) 
 
 
 def change_in_background(run: JobRun) -> dict[str, object]:
-    """Change the entries of a job made by `enqueue_change`, a batch a step.
+    """Change the entries of a job made by `enqueue_change`, one batch per step.
 
-    Whether its owner may see and verify is checked again for each batch.
+    Its owner's right to see and verify is checked again for each batch.
     """
     parameters = run.parameters
     change = BulkChange(
@@ -319,7 +319,7 @@ def _owner(run: JobRun) -> User:
     if owner is None or not has_role_somewhere(owner, Role.CURATOR):
         raise InvalidKnowledgeError(
             "owner",
-            f"User {run.owner_id}, whose change it is, is gone, not active, or has the "
-            "role curator no more.",
+            f"User {run.owner_id}, who requested it, was deleted, is not active, or no "
+            "longer has the role curator.",
         )
     return owner

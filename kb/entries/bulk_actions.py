@@ -1,4 +1,4 @@
-"""Actions on many entries of the list: a confirmation page, then the bulk services."""
+"""Bulk actions on the list of entries: a confirmation page, then the bulk services."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -30,7 +30,7 @@ from kb.tags.models import Tag
 
 _ON_A_PAGE = 25
 _SHOWN_FAILURES = 5
-_SHOWN_LETTERS = 60  # of an entry in a message
+_SHOWN_LETTERS = 60  # characters of an entry in a message
 
 
 class _Words(NamedTuple):
@@ -91,7 +91,7 @@ class BulkForm(forms.Form):
     def __init__(
         self, action: bulk.Action, user: User, data: QueryDict, *, is_confirmed: bool
     ) -> None:
-        # What was typed stays while the chosen entries are looked through page by page.
+        # Input is kept while the user pages through the chosen entries.
         super().__init__(data if is_confirmed else None, initial=data.dict())
         field = _value_field(action, user)
         if field is not None:
@@ -129,14 +129,14 @@ def _choice(rows: QuerySet[Any], label: str, *, empty: str = "") -> forms.Field:
 
 
 class BulkActionsAdmin(BaseAdmin):
-    # How entries are taken back lies above them.
+    # Set by a subclass: undoing belongs to a higher layer.
     undo_kind: ClassVar[str]
     undoable: ClassVar[Callable[..., tuple[bulk.BulkReport, Mapping[str, Any]]]]
 
     def change_chosen(
         self, request: HttpRequest, chosen: QuerySet[Entry], action: bulk.Action
     ) -> HttpResponse | None:
-        """Ask, or once confirmed change the entries: few at once, many as a job."""
+        """Ask for confirmation, then change the entries: few at once, many as a job."""
         by = caller(request)
         is_confirmed = request.method == "POST" and "confirm" in request.POST
         form = BulkForm(action, by, request.POST, is_confirmed=is_confirmed)
@@ -224,7 +224,7 @@ class BulkActionsAdmin(BaseAdmin):
     def _left_out(
         self, request: HttpRequest, action: bulk.Action, report: bulk.BulkReport
     ) -> set[int]:
-        """Name what is not verified for it is contradicted; return the ids of all."""
+        """Report contradicted entries, which were not verified; return their ids."""
         if action != bulk.Action.VERIFY or not report.failures:
             return set()
         ids = [failure.entry_id for failure in report.failures]
@@ -270,7 +270,7 @@ def _contradictions(request: HttpRequest) -> ConflictQuerySet:
 
 
 def _contradicted(request: HttpRequest, entries: QuerySet[Entry]) -> QuerySet[Entry]:
-    """Return those of the entries that an open conflict says to be contradicted."""
+    """Return those of the entries that have an open contradiction."""
     return _contradictions(request).entries_among(entries).order_by()
 
 

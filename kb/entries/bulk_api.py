@@ -1,4 +1,4 @@
-"""Verifying or retiring many entries by one request."""
+"""Verifying or retiring many entries in one request."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ _GREATEST_ID = 2**63 - 1
 
 
 class BulkChangeSerializer(rest.StrictSerializer):
-    """What is done to which entries, and why."""
+    """A bulk change: which entries, what to do, and why."""
 
     ids = rest.StrictListField(
         child=rest.StrictIntegerField(min_value=1, max_value=_GREATEST_ID),
@@ -40,19 +40,19 @@ class BulkChangeSerializer(rest.StrictSerializer):
 
 
 class _OutcomeSerializer(serializers.Serializer[Any]):
-    """What came of one entry."""
+    """The outcome for one entry."""
 
     id = serializers.IntegerField()
     result = serializers.ChoiceField(choices=_RESULTS)
-    code = serializers.CharField(help_text="Of the error that it failed by, or empty.")
+    code = serializers.CharField(help_text="Code of the error, or empty.")
     message = serializers.CharField(help_text="Why it failed, or empty.")
 
 
 class BulkReportSerializer(serializers.Serializer[Any]):
-    """What came of each entry, in the order of the ids."""
+    """The outcome for each entry, in the order of the ids."""
 
     changed = serializers.IntegerField()
-    unchanged = serializers.IntegerField(help_text="They were so already.")
+    unchanged = serializers.IntegerField(help_text="Already as requested.")
     failed = serializers.IntegerField()
     entries = _OutcomeSerializer(many=True)
 
@@ -70,10 +70,10 @@ class BulkEntryViewSet(rest.ResourceViewSet[Entry]):
     )
     @action(detail=False, methods=["post"])
     def bulk(self, request: Request) -> Response:
-        """Verify or retire up to 500 entries; what can't be keeps none of the others from it.
+        """Verify or retire up to 500 entries; failures do not affect the others.
 
-        One that an open conflict says to be contradicted is not verified: decide the conflict,
-        or verify it alone with `override`.
+        An entry with an open contradiction is not verified: resolve the conflict, or
+        verify it alone with `override`.
         """
         given = self.validated(BulkChangeSerializer)
         ids = list(dict.fromkeys(given["ids"]))

@@ -1,4 +1,4 @@
-"""What readers of an entry say about it to each other; it is never evidence."""
+"""Readers' comments on entries; never evidence."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -20,10 +20,10 @@ UNDO: Final = "kb.comment"
 
 
 class Comment(models.Model):
-    """Plain text below an entry, for all who may see the entry.
+    """Plain text below an entry, for everyone who may see the entry.
 
-    A policy of the database shows it with the entry alone; a trigger writes into the audit
-    who deleted whose, without the words.
+    A row-level policy ties its visibility to the entry's; a trigger records in the
+    audit log who deleted whose comment, without the words.
     """
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="comments")
@@ -60,7 +60,7 @@ def _readable(user: User, entry_id: int) -> Entry | None:
 
 @transaction.atomic
 def delete_comment(*, comment_id: int, by: User) -> dict[str, Any]:
-    """Delete a comment of one's own, or as a curator any; return what `UNDO` takes."""
+    """Delete one's own comment, or any as a curator; return the data for `UNDO`."""
     entries = Entry.objects.readable_by(by).values("pk")
     rows = Comment.objects.filter(pk=comment_id, entry__in=entries)
     fetched = rows.select_related("author", "entry__knowledge_base")
@@ -89,17 +89,19 @@ def delete_comment(*, comment_id: int, by: User) -> dict[str, Any]:
 )
 @transaction.atomic
 def undo_deletion(noted: Mapping[str, Any], by: User) -> None:
-    """Let a comment be there again, word for word, of the same author and time.
+    """Restore a deleted comment with its words, author and time.
 
     Raises:
-        ChangedSinceError: It is there, or its author was erased and it with them.
+        ChangedSinceError: It exists, or its author was erased or renamed.
+        EntryNotFoundError: The entry is gone, or `by` may no longer read it.
+        ForbiddenError: `by` is neither the author nor a curator.
     """
     entry = _readable(by, noted["entry"])
     if entry is None:
         raise EntryNotFoundError("The entry is gone, or you may not see it any more.")
     entry.knowledge_base.check_in_use()
     if Comment.objects.filter(pk=noted["comment"]).exists():
-        raise ChangedSinceError("The comment is there again already.")
+        raise ChangedSinceError("The comment has already been restored.")
     author = User.objects.filter(pk=noted["author"]).first()
     if noted["author"] and (
         author is None or author.get_username() != noted["signs_in_as"]
@@ -113,6 +115,6 @@ def undo_deletion(noted: Mapping[str, Any], by: User) -> None:
     if not comment.is_deletable_by(by):
         raise ForbiddenError("Only its author and curators can bring a comment back.")
     comment.save(force_insert=True)
-    # The field writes the time of the insertion.
+    # The field sets the time of the insertion.
     written = datetime.fromisoformat(noted["created_at"])
     Comment.objects.filter(pk=comment.pk).update(created_at=written)

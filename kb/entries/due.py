@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Self
 
 EXPIRY_NOTICE = timedelta(days=30)
-"""How long before its expiry an entry is due; kb/migrations/rules.sql says it in SQL."""
+"""How long before its expiry an entry is due; as in kb/migrations/rules.sql."""
 
 _PLACE_LIMIT = 100
 
@@ -37,7 +37,7 @@ REASON_CHOICES = [(reason.value, label) for reason, label in LABELS.items()]
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """One reason, and since when; for what expires, the moment of the expiry."""
+    """A reason and when it began; for an expiry, the moment it expires."""
 
     reason: Reason
     since: datetime
@@ -49,7 +49,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The place of an entry: by its uses, most first, then by how long it is due."""
+    """An entry's position in the queue: most used first, then longest due."""
 
     uses: int
     due_at: datetime
@@ -69,8 +69,8 @@ class Place:
             uses, due_at, entry_id = plain.split(" ")
             place = cls(int(uses), datetime.fromisoformat(due_at), int(entry_id))
         except (binascii.Error, UnicodeError, ValueError) as error:
-            raise ValueError(f"{token[:20]!r} is no place in the queue.") from error
+            raise ValueError(f"{token[:20]!r} is not a place in the queue.") from error
         numbers_fit = 0 <= place.uses < 2**31 and 0 <= place.entry_id < 2**63
         if not numbers_fit or place.due_at.tzinfo is None:
-            raise ValueError(f"{token[:20]!r} is no place in the queue.")
+            raise ValueError(f"{token[:20]!r} is not a place in the queue.")
         return place

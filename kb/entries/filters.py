@@ -1,4 +1,4 @@
-"""What lists of entries are narrowed by, over REST and in the admin."""
+"""Filters for lists of entries, in REST and in the admin."""
 
 from django.http import HttpRequest
 from django.utils import timezone
@@ -20,7 +20,7 @@ class EntryFilter(StrictFilterSet):
     own_key = api.WordsFilter(
         method="filter_own_key",
         max_length=KEY_LIMIT,
-        label="What the system that it was imported from calls it; in each document once.",
+        label="Its id in the system it was imported from; unique within a document.",
     )
     product_line = api.TagFilter(Tag.Facet.PRODUCT_LINE)
     line_of_business = api.TagFilter(Tag.Facet.LINE_OF_BUSINESS)
@@ -43,7 +43,7 @@ class EntryFilter(StrictFilterSet):
     def filter_own_key(
         self, queryset: EntryQuerySet, _name: str, value: str
     ) -> EntryQuerySet:
-        # The digest, too, of what was imported before the key itself was kept.
+        # The digest also finds entries imported before the key itself was stored.
         own_key = clean_line(value, field="own_key", limit=KEY_LIMIT)
         return queryset.filter(source_key=digest_of_key(own_key))
 

@@ -1,4 +1,4 @@
-"""What somebody finds by typing: by words and by meaning, as far as they may read it."""
+"""Interactive search among the entries a user may read, by words and by meaning."""
 
 from dataclasses import dataclass
 
@@ -19,13 +19,13 @@ from kb.types import Scope
 
 AT_MOST = 50
 RELATED = 10
-# What is looked at before the filters of a list leave some of it out.
+# Results considered before the filters of a list remove some.
 _LOOKED_AT = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Entries that hold all of the words, and others near in meaning; the best first."""
+    """Entries that contain all words, and others close in meaning; best first."""
 
     by_words: tuple[Entry, ...]
     related: tuple[Entry, ...]
@@ -40,12 +40,12 @@ def found_by(
 ) -> Found:
     """Return at most `AT_MOST` of `entries` by words and `RELATED` by meaning.
 
-    A word may be half written; misspelt ones count as meaning. What has expired or is
-    retired is found by words alone.
+    A word may be incomplete; misspelt ones match by meaning. Expired and retired
+    entries are found by words alone.
 
     Args:
-        entries: Those of the knowledge base that the reader may read, filtered.
-        knowledge_base: None for all of them together, where misspelt words find less.
+        entries: The entries that the reader may read, already filtered.
+        knowledge_base: None for all of them, where misspelt words find less.
     """
     said = entries.saying(words, or_beginning=True)
     by_words = set(said.order_by().values_list("pk", flat=True)[:_LOOKED_AT])
@@ -76,16 +76,16 @@ def found_by(
 
 
 def related_to(words: str, entries: EntryQuerySet) -> list[int]:
-    """Return the keys of at most `RELATED` of `entries`, the nearest in meaning first.
+    """Return the ids of at most `RELATED` of `entries`, the closest in meaning first.
 
-    Of all knowledge bases together: through the vector index where there is one and the
-    list is no small part of all, so no more than a look for what has none of the words.
+    Across all knowledge bases, through the vector index if there is one and the list is
+    not a small part of all entries: a quick look, for when no entry has the words.
     """
     vector = embed_question(words)
     said = EntryEmbedding.objects.filter(
         model_id=vector.model_id, entry__in=entries.order_by().values("pk")
     )
-    # As the index has it: the column is of no width.
+    # Cast as in the index: the column itself has no fixed width.
     wide = Cast("vector", VectorField(dimensions=len(vector.values)))
     near = said.order_by(L2Distance(wide, vector.values))
     with transaction.atomic(using=reading_alias()):

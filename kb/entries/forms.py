@@ -21,7 +21,7 @@ from kb.text.cleaning import TEXT_LIMIT
 
 
 class ValidityField(forms.SplitDateTimeField):
-    """A moment, or a date without a time, which is the end of that day."""
+    """A moment, or a date without a time, which stands for the end of that day."""
 
     def compress(self, data_list: Any) -> Any:
         if data_list and data_list[0] and data_list[1] is None:
@@ -53,7 +53,7 @@ class EntryForm(ServiceForm):
             said = "Never evidence from this moment on; without a time, from the end of the day."
             self.fields["valid_until"].help_text = said
         if "confidence" in self.fields:
-            said = "Above 0, at most 1. A verified entry has 1, and no other has."
+            said = "Above 0, at most 1. Verified entries have 1, and only they do."
             self.fields["confidence"].help_text = said
         if self.instance.pk:
             self.initial["revision"] = self.instance.revisions.values_list(
@@ -82,7 +82,7 @@ class EntryForm(ServiceForm):
         return self._change() if self.instance.pk else self._create()
 
     def lock(self) -> None:
-        """Hold the entry, in the order that the services lock in."""
+        """Lock the entry, in the same order as the services do."""
         if self.instance.pk:
             active_model(for_share=True)
             lock_all([self.instance.pk])

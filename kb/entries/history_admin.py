@@ -40,7 +40,7 @@ class Piece:
 
 
 def word_difference(old: str, new: str) -> tuple[Piece, ...]:
-    """Return the pieces of both texts in reading order; nothing is left out."""
+    """Return the pieces of both texts in reading order, without omissions."""
     return tuple(_pieces(_words(old), _words(new)))
 
 
@@ -49,8 +49,8 @@ def _words(text: str) -> list[str]:
 
 
 def _pieces(old: list[str], new: list[str]) -> Iterator[Piece]:
-    # The library's measure against words that come very often, in texts of 200 words and
-    # more: without it a text of one word over and over takes many seconds.
+    # autojunk ignores very frequent words in texts of 200 words and more: without it, a
+    # text that repeats one word takes many seconds.
     matcher = SequenceMatcher(None, old, new, autojunk=True)
     for tag, old_from, old_to, new_from, new_to in matcher.get_opcodes():
         if tag == "equal":
@@ -244,7 +244,7 @@ _OTHERWISE_SHOWN = {"question", "text", "verified_by", "verified_at"}
 
 
 def _facts(revision: Revision, visible: set[int]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of each field but the texts, as far as visible."""
+    """Yield name and value of each field except the texts, hiding invisible rows."""
     verifier = revision.verified_by
     yield (
         "Verified",
@@ -275,7 +275,7 @@ def _fact(revision: Revision, field: Any, visible: set[int]) -> str:
         )
         if value is not None and not is_hidden:
             return str(value)
-        # That a row is there is kept from who may not see it.
+        # Readers who may not see the row must not learn whether it still exists.
         is_empty = getattr(revision, field.attname) is None
         return "none" if is_empty else "deleted, or not visible to you"
     if isinstance(value, datetime):

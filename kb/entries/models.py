@@ -34,11 +34,12 @@ from kb.entries.due import EXPIRY_NOTICE, Place, Reason
 from kb.tags.models import Tag, tag_of
 
 SAID_LIMIT = 120
-# So many entries with some words are looked up one by one; of more, a list in another order
-# soon meets enough. The planner can't tell, for it knows only how frequent common words are.
+# Up to this many entries with the words are looked up one by one; if there are more, a
+# list in another order soon meets enough of them. The planner cannot tell, because it
+# only knows the frequencies of common words.
 _FEW = 5_000
 _WORD = re.compile(r"\w+")
-# As the column `search_vector` is made.
+# Matches the definition of the column `search_vector`.
 SEARCH_CONFIGURATIONS = {"en": "english", "de": "german", "xx": "simple"}
 
 
@@ -58,9 +59,9 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.filter(audience__in=Audience.objects.visible_to(user))
 
     def always_visible_to(self, user: AnyUser) -> Self:
-        """Those that the user may see as they are and as they ever were.
+        """Entries whose present and former revisions the user may all see.
 
-        For what was written from an entry at some time, such as a proposal or a reply.
+        For texts written from an entry at some time, such as a proposal or a reply.
         """
         hidden = RevisionOutline.objects.outside_of(user).filter(
             entry_id=OuterRef("pk")
@@ -68,7 +69,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.visible_to(user).filter(~Exists(hidden))
 
     def readable_by(self, user: AnyUser) -> Self:
-        """What is shown to look up: drafts and retired entries are the curators'."""
+        """Entries to look up: drafts and retired entries are only shown to curators."""
         entries, bases = self.visible_to(user), bases_of_role(user, Role.CURATOR)
         if bases is None:
             return entries
@@ -76,12 +77,12 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return entries.filter(curated | Q(state__in=SERVED_STATES))
 
     def saying(self, words: str, *, or_beginning: bool = False) -> Self:
-        """Entries whose question or text holds all of `words`, by stem (one query at once).
+        """Entries whose question or text has all of `words`, by stem (one query).
 
-        Quoted words stand together and a minus excludes a word, as in a web search.
+        Quoted words form a phrase and a minus excludes a word, as in a web search.
 
         Args:
-            or_beginning: Also those with words that begin like all of these.
+            or_beginning: Also match entries with words that begin with these.
         """
         begun = " & ".join(f"{word}:*" for word in _WORD.findall(words))
         asked = [("websearch", words)]
@@ -96,7 +97,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.filter(pk__in=few if len(few) <= _FEW else found)
 
     def locked(self) -> Self:
-        """Lock the rows, not those they refer to; without their search vectors."""
+        """Lock the rows, not those they refer to; search vectors are deferred."""
         return self.select_for_update(of=("self",), no_key=True).defer("search_vector")
 
     def with_revision_number(self) -> Self:
@@ -123,7 +124,7 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         return self.filter(conditions[reason])
 
     def in_queue_order(self) -> Self:
-        """The most used first, then the longest due: the order of an index."""
+        """Order by most used, then longest due; an index has this order."""
         return self.order_by("-upkeep__uses", "upkeep__due_at", "pk")
 
     def after(self, place: Place) -> Self:
@@ -135,9 +136,10 @@ class EntryQuerySet(models.QuerySet["Entry"]):
         )
 
     def not_compared(self) -> Self:
-        """Entries that the conflict check has not read with the words they have now.
+        """Entries whose current words the conflict check has not read.
 
-        What it reads of a draft or of a retired entry it compares with nothing.
+        A draft or retired entry that was read does not count, as it is compared with
+        nothing.
         """
         read = Revision.objects.filter(
             entry=OuterRef("pk"),
@@ -156,8 +158,8 @@ class EntryQuerySet(models.QuerySet["Entry"]):
 class Entry(models.Model):
     """One fact: a sentence or short paragraph, or a question with its exact answer.
 
-    Written only through `kb.services`, which keep the revision, the embedding and the
-    verification in step inside one transaction.
+    Written only through services, which keep the revision, the embedding and the
+    verification in step within one transaction.
     """
 
     class State(models.TextChoices):
@@ -271,14 +273,14 @@ class Entry(models.Model):
             GinIndex(fields=["search_vector"], name="entry_search_vector"),
             models.Index(fields=["-created_at", "-id"], name="entry_newest"),
             models.Index(fields=["-updated_at", "-id"], name="entry_changed"),
-            # Covers what search asks of every entry, so that counting the visible ones
-            # need not read them.
+            # Covers the fields that search checks for every entry, so that the visible
+            # ones can be counted without reading the rows.
             models.Index(
                 fields=["knowledge_base", "audience", "state"],
                 include=["id", "confidence", "valid_until"],
                 name="entry_visibility",
             ),
-            # Before a refusal what has expired is looked for among what has not.
+            # Before a refusal, search looks for expired entries among the current ones.
             models.Index(
                 fields=["knowledge_base", "valid_until"],
                 condition=Q(valid_until__isnull=False),
@@ -316,7 +318,7 @@ class Entry(models.Model):
 
     @property
     def said(self) -> str:
-        """The question, if any, and how the text begins: at most 120 characters."""
+        """The question, if any, and the start of the text: at most 120 characters."""
         return Truncator(f"{self.question} {self.text}".lstrip()).chars(SAID_LIMIT)
 
     def has_expired(self, at: datetime) -> bool:
@@ -327,9 +329,9 @@ SERVED_STATES = (Entry.State.IN_REVIEW, Entry.State.VERIFIED, Entry.State.NEEDS_
 
 
 class EntryWords(models.Model):
-    """What full text looks for, of the entries that the reader may see: a view.
+    """A view of the full-text vectors of the entries that the reader may see.
 
-    Through it the index of the words is used, as it is not below a policy.
+    Unlike a query under a row-level policy, it can use the full-text index.
     """
 
     language = models.CharField(max_length=2)
@@ -345,7 +347,7 @@ class EntryWords(models.Model):
 
 class RevisionOutlineQuerySet(models.QuerySet["RevisionOutline"]):
     def outside_of(self, user: AnyUser) -> Self:
-        """Those of audiences that the user is not in, or that are gone."""
+        """Outlines with an audience that the user is not in, or that is deleted."""
         if isinstance(user, User) and user.is_active and user.is_superuser:
             return self.none()
         mine = Audience.objects.visible_to(user).order_by().values("pk")
@@ -353,10 +355,10 @@ class RevisionOutlineQuerySet(models.QuerySet["RevisionOutline"]):
 
 
 class RevisionOutline(models.Model):
-    """Whose a revision was, without its words: a view that no policy lies below.
+    """A view of each revision's audience, without its words or a row-level policy.
 
-    It is asked of many rows whether somebody may read their revisions; the policy would
-    look for each hidden one into all that used it.
+    It answers for many rows whether someone may read their revisions; the policy would
+    search all uses of each hidden revision.
     """
 
     entry_id = models.BigIntegerField()
@@ -373,7 +375,7 @@ class RevisionOutline(models.Model):
         return f"entry {self.entry_id} revision {self.number}"
 
 
-# What an entry stood in or belonged to may be deleted later; the number stays.
+# The row referred to may be deleted later; the id stays.
 _DETACHED: dict[str, Any] = {
     "on_delete": models.DO_NOTHING,
     "db_constraint": False,
@@ -383,7 +385,7 @@ _DETACHED: dict[str, Any] = {
 
 class RevisionQuerySet(models.QuerySet["Revision"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those of entries that the user may see now, and was in the audience of."""
+        """Revisions in the user's audiences, of entries that the user may see now."""
         hidden = RevisionOutline.objects.outside_of(user).filter(pk=OuterRef("pk"))
         return self.filter(
             ~Exists(hidden), entry__audience__in=Audience.objects.visible_to(user)
@@ -391,21 +393,21 @@ class RevisionQuerySet(models.QuerySet["Revision"]):
 
 
 class Revision(models.Model):
-    """What an entry was at one time; immutable (a trigger holds it), citations point at it.
+    """An entry at one time; immutable (enforced by a trigger), cited by answers.
 
-    Every column but the number, author, reason, time and `database_user` has its namesake
-    in Entry: by these names a trigger sees at each commit whether the newest revision says
-    what the entry says, and writes the one that is missing. A new column of Entry that is
-    worth its history needs no more than a namesake here.
+    Every column but the number, author, reason, time and `database_user` has a namesake
+    in Entry: by these names a trigger checks at each commit that the newest revision
+    equals the entry, and writes the one that is missing. A new column of Entry whose
+    history matters only needs a namesake here.
 
-    It keeps its own audience: an entry that is opened opens nothing that it said before.
+    It keeps its own audience: opening an entry to others does not open its past.
     """
 
     entry = models.ForeignKey(
         Entry,
         on_delete=models.CASCADE,
         related_name="revisions",
-        db_index=False,  # `revision_audience` serves it
+        db_index=False,  # covered by `revision_audience`
     )
     number = models.PositiveIntegerField(help_text="1-based, without gaps.")
     question = models.CharField(max_length=1000, blank=True)
@@ -443,7 +445,7 @@ class Revision(models.Model):
     class Meta:
         ordering = ["entry", "-number"]
         indexes = [
-            # Whether an entry ever was of another audience is read without the rows.
+            # Shows whether an entry ever had another audience without reading the rows.
             models.Index(fields=["entry", "audience"], name="revision_audience")
         ]
         constraints = [

@@ -1,4 +1,4 @@
-"""What every change of an entry has in common: lock, revision, verification, proposal."""
+"""Steps shared by all changes of an entry: lock, revision, verification, proposal."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -25,9 +25,9 @@ KEPT = [
 
 
 def update_proposal(entry: Entry, *, by: User | None, reason: str) -> None:
-    """Record on an enriched entry's proposal what a person decided about the entry.
+    """Record a person's decision about an enriched entry on its proposal.
 
-    Nothing while the entry is still proposed, nor where it was decided before.
+    Does nothing while the entry is still proposed, or if it was decided before.
     """
     if entry.origin != Entry.Origin.ENRICHED or entry.state == Entry.State.PROPOSED:
         return
@@ -77,7 +77,7 @@ def lock(
     ) or 0
     if expected_revision is not None and expected_revision != number:
         raise RevisionConflictError(
-            f"Entry {entry_id} is at revision {number}, your change was made on "
+            f"Entry {entry_id} is at revision {number}, your change was based on "
             f"revision {expected_revision}; read it again and repeat the change."
         )
     return entry, number
@@ -90,7 +90,7 @@ def save(entry: Entry, *, number: int, author: User | None, reason: str) -> None
 
 
 def record(entries: Sequence[Entry], *, author: User | None, reason: str) -> None:
-    """Write what each locked entry says now, already saved, as its next revision."""
+    """Write the saved state of each locked entry as its next revision."""
     rows = Revision.objects.filter(entry__in=entries).order_by()
     newest = dict(rows.values_list("entry").annotate(newest=Max("number")))
     Revision.objects.bulk_create(
@@ -122,7 +122,7 @@ def verify(entry: Entry, by: User, *, at: datetime | None = None) -> str:
 
 
 def mark(entry: Entry) -> str:
-    """Put an entry into needs_review, not saved; "" where it is already."""
+    """Set an entry to needs_review without saving; return "" if it already is."""
     refuse_retired(entry)
     if entry.state == Entry.State.NEEDS_REVIEW:
         return ""
@@ -131,7 +131,7 @@ def mark(entry: Entry) -> str:
 
 
 def retire(entry: Entry) -> str:
-    """Take an entry out of every answer, not saved; "" where it is already."""
+    """Withdraw an entry from all answers without saving; return "" if it already is."""
     if entry.state == Entry.State.RETIRED:
         return ""
     entry.state = Entry.State.RETIRED
@@ -139,12 +139,12 @@ def retire(entry: Entry) -> str:
 
 
 def restore(entry: Entry, state: str | None) -> str:
-    """Undo a retirement to `state`, not saved; "" where the entry is not retired."""
+    """Undo a retirement to `state` without saving; return "" if it is not retired."""
     if entry.state != Entry.State.RETIRED:
         return ""
     entry.state = state or Entry.State.NEEDS_REVIEW
     if entry.state == Entry.State.PROPOSED:
-        # Somebody wants it now: no longer the model's.
+        # A person wants it now, so it no longer counts as proposed by the model.
         entry.state = Entry.State.IN_REVIEW
     return "Restored."
 
@@ -157,7 +157,7 @@ def set_verified(entry: Entry, by: User, *, at: datetime | None = None) -> None:
 
 
 def withdraw_verification(entry: Entry, *, state: str) -> None:
-    """Take a verification back, with its certainty; not saved."""
+    """Withdraw a verification and its confidence, without saving."""
     if entry.state == Entry.State.VERIFIED:
         entry.confidence = UNVERIFIED_CONFIDENCE
     entry.state = state
@@ -171,7 +171,7 @@ def refuse_retired(entry: Entry) -> None:
 
 
 def refuse_expired(entry: Entry, at: datetime) -> None:
-    """Refuse what has expired: no answer would use it, verified or not."""
+    """Raise if the entry has expired: no answer would use it, verified or not."""
     if entry.valid_until and entry.has_expired(at):
         day = timezone.localtime(entry.valid_until)
         raise EntryExpiredError(

@@ -24,7 +24,7 @@ WRITABLE_STATES = [(state.value, state.label) for state in _WRITABLE_STATES]
 
 
 class EntrySerializer(ReferringSerializer):
-    """An entry as it is now; `revision` is the number to send with a change."""
+    """An entry as it is now; send `revision` with a change."""
 
     document_title = serializers.CharField(
         source="document.title", default="", read_only=True
@@ -42,7 +42,7 @@ class EntrySerializer(ReferringSerializer):
         source="upkeep.review_due",
         read_only=True,
         allow_null=True,
-        help_text="When a verified entry is to be verified again.",
+        help_text="When a verified entry has to be verified again.",
     )
     overdue = serializers.SerializerMethodField(
         help_text="Whether its review is overdue; it may still be evidence."
@@ -72,13 +72,13 @@ class EntrySerializer(ReferringSerializer):
 
 
 class DueReasonSerializer(serializers.Serializer[Any]):
-    """Why an entry is due."""
+    """A reason why an entry is due."""
 
     why = serializers.ChoiceField(
         source="reason", choices=REASON_CHOICES, read_only=True
     )
     since = serializers.DateTimeField(
-        read_only=True, help_text="From when on; for an expiry, when it is."
+        read_only=True, help_text="When it began; for an expiry, when it expires."
     )
 
 
@@ -114,27 +114,27 @@ class DueEntrySerializer(EntrySerializer):
     }
 )
 class _UnverifiedConfidenceField(rest.StrictFloatField):
-    """A number whose range the service checks: a verified entry keeps its 1."""
+    """A number whose range the service checks, because a verified entry keeps its 1."""
 
 
 class OverrideField(rest.StrictCharField):
-    """Why what is verified is right, against verified entries that contradict it."""
+    """Why the entry is right although verified entries contradict it."""
 
     def __init__(self) -> None:
         super().__init__(
             max_length=REASON_LIMIT,
             allow_blank=True,
             required=False,
-            help_text="Why it is right, against a verified entry that contradicts it: "
-            "that one goes to review. Without it, this one does.",
+            help_text="Why it is right although a verified entry contradicts it: that "
+            "one then goes to review. Without this, the new one does.",
         )
 
 
 class _StateField(serializers.ChoiceField):
-    """A state that is written; the error of one that is not names what leads to it."""
+    """A writable state; the error for any other explains how to reach it."""
 
     _WAYS = {
-        Entry.State.VERIFIED: "POST /api/v1/entries/ID/verify, or by `verify` with a new one",
+        Entry.State.VERIFIED: "POST /api/v1/entries/ID/verify, or `verify` on creation",
         Entry.State.RETIRED: "POST /api/v1/entries/ID/retire",
     }
 
@@ -151,27 +151,27 @@ class _StateField(serializers.ChoiceField):
 
 
 class _ValidityField(rest.StrictMomentField):
-    """A moment, or a day, at whose end it is."""
+    """A moment, or a day, which stands for its end."""
 
     def to_internal_value(self, value: object) -> datetime:
         if isinstance(value, str) and _DAY.fullmatch(value):
-            with suppress(ValueError):  # the library says what is wrong with it
+            with suppress(ValueError):  # the library reports what is wrong with it
                 return end_of_day(date.fromisoformat(value)).astimezone(UTC)
         return super().to_internal_value(value)
 
 
 class EntryChangesSerializer(KnowledgeSerializer):
-    """What to change; what is left out stays."""
+    """Changes to an entry; omitted fields stay as they are."""
 
     valid_until = _ValidityField(
         allow_null=True,
         required=False,
-        help_text="It is no evidence after it; a day alone ends at its end.",
+        help_text="Never evidence after it; a date means the end of that day.",
     )
     state = _StateField()
     override = OverrideField()
     confidence = _UnverifiedConfidenceField(
-        required=False, help_text="Above 0 and below 1; 1 comes from verifying alone."
+        required=False, help_text="Above 0 and below 1; only verifying sets it to 1."
     )
     reason = rest.StrictCharField(
         max_length=REASON_LIMIT,
@@ -182,7 +182,7 @@ class EntryChangesSerializer(KnowledgeSerializer):
     revision = rest.StrictIntegerField(
         required=False,
         min_value=1,
-        help_text="The revision it was made on; refused with 409 if there is another.",
+        help_text="The revision it is based on; 409 if there is a newer one.",
     )
 
     class Meta:
@@ -192,20 +192,20 @@ class EntryChangesSerializer(KnowledgeSerializer):
             "question": {
                 "help_text": "One line. Makes it a question-and-answer entry."
             },
-            "owner": {"help_text": "Who looks after it: a user name."},
+            "owner": {"help_text": "Who looks after it: a username."},
             "review_interval_days": {
-                "help_text": "Days between reviews; null: those of the knowledge base."
+                "help_text": "Days between reviews; null for the knowledge base's."
             },
         }
 
 
 class NewEntrySerializer(EntryChangesSerializer):
-    """An entry to be written."""
+    """A new entry."""
 
     knowledge_base = KnowledgeBaseField(
-        required=False, help_text="By default the document's, or the only one there is."
+        required=False, help_text="By default the document's, or the only one."
     )
-    revision = None  # type: ignore[assignment]  # there is none yet
+    revision = None  # type: ignore[assignment]  # a new entry has none
     verify = rest.StrictBooleanField(
         required=False, help_text="Verify it at once: confidence 1."
     )
@@ -231,7 +231,7 @@ class NewEntrySerializer(EntryChangesSerializer):
 
 
 class ActionSerializer(rest.StrictSerializer):
-    """Why, and on which revision."""
+    """The reason for an action, and the revision it is based on."""
 
     reason = rest.StrictCharField(
         max_length=REASON_LIMIT, allow_blank=True, required=False, default=""
@@ -240,13 +240,13 @@ class ActionSerializer(rest.StrictSerializer):
 
 
 class VerificationSerializer(ActionSerializer):
-    """Why, on which revision, and against what."""
+    """The reason, the revision, and the justification against contradictions."""
 
     override = OverrideField()
 
 
 class AlsoAskedSerializer(rest.StrictSerializer):
-    """Questions in other words that an entry answers."""
+    """The alternative questions that an entry answers."""
 
     also_asked = serializers.ListField(
         child=rest.StrictCharField(max_length=WORDING_LIMIT), max_length=MAX_WORDINGS
@@ -254,10 +254,10 @@ class AlsoAskedSerializer(rest.StrictSerializer):
 
 
 class RevisionSerializer(ReferringSerializer):
-    """What an entry was at one time.
+    """An entry at one time.
 
-    What it belonged to is null where that is gone or not visible to the caller: the
-    context's "audiences" are the ids of the caller's own.
+    References are null if the row is gone or not visible to the caller: the context's
+    "audiences" are the ids of the caller's own.
     """
 
     audience = serializers.SerializerMethodField()

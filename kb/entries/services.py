@@ -1,6 +1,6 @@
-"""Creating and changing entries with revision and vector: one transaction each.
+"""Creating and changing entries with revision and vector, in one transaction each.
 
-Locks are taken in one order everywhere: the active model (shared), then entries.
+Locks are taken in the same order everywhere: the active model (shared), then entries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ from .values import (
 def create_entry(
     *, author: User | None, least: Role = Role.CURATOR, **new: Unpack[NewEntry]
 ) -> Entry:
-    """Write one entry with its first revision and its vector."""
+    """Create an entry with its first revision and its vectors."""
     return create_entries([new], author=author, least=least)[0]
 
 
@@ -46,7 +46,7 @@ def create_entries(
     prepared: PreparedVectors | None = None,
     least: Role = Role.CURATOR,
 ) -> tuple[Entry, ...]:
-    """Write many entries as `create_entry` does, in one transaction and in bulk."""
+    """Create many entries as `create_entry` does, in one transaction and in bulk."""
     for base in {new["knowledge_base"].pk for new in new_entries}:
         check_writable(author, base, least)
     entries = [_build(new, author=author) for new in new_entries]
@@ -76,12 +76,12 @@ def edit_entry(
     least: Role = Role.CURATOR,
     **changes: Unpack[EntryChanges],
 ) -> Entry:
-    """Change an entry and write what it says now as its next revision.
+    """Change an entry and write its new content as its next revision.
 
-    A changed text, question or expiry of a verified entry needs a new verification: it
-    is `author`'s own where `may_verify`, unless the entry has expired by what it says
-    now; otherwise the entry goes back to needs_review with `UNVERIFIED_CONFIDENCE`.
-    Changes that change nothing write nothing.
+    A changed text, question or expiry of a verified entry requires a new verification.
+    With `may_verify` it is verified by `author`, unless the entry has expired according
+    to its new content; otherwise it goes back to needs_review with
+    `UNVERIFIED_CONFIDENCE`. Nothing is written if nothing changed.
     """
     model = active_model(for_share=True)
     entry, number = revisions.lock(entry_id, expected_revision, by=author, least=least)
@@ -130,7 +130,7 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
             )
         revisions.set_verified(entry, author)
         return entry
-    # Only what a model wrote is ever proposed.
+    # Only entries written by a model are ever proposed.
     is_proposed = (entry.origin, state) == (Entry.Origin.ENRICHED, Entry.State.PROPOSED)
     entry.state = state if is_proposed else check_state(state)
     entry.confidence = check_confidence(confidence)
@@ -138,7 +138,7 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
 
 
 def _apply(entry: Entry, changes: Mapping[str, Any]) -> set[str]:
-    """Set the fields but state and confidence; return the names of all changes."""
+    """Set all fields except state and confidence; return the names of all changes."""
     values = checked(changes)
     changed = {name for name, value in values.items() if getattr(entry, name) != value}
     for name in changed - {"state", "confidence"}:
@@ -163,7 +163,7 @@ def _settle_verification(
     if "state" in changed:
         revisions.withdraw_verification(entry, state=check_state(changes["state"]))
     elif was_verified and changed & NEEDS_NEW_VERIFICATION:
-        # What has expired answers nothing, so nobody confirms it by the way.
+        # An expired entry answers nothing, so an edit does not confirm it in passing.
         if verifier is not None and not entry.has_expired(timezone.now()):
             revisions.set_verified(entry, verifier)
         else:
@@ -173,7 +173,7 @@ def _settle_verification(
     if entry.state == Entry.State.VERIFIED:
         raise InvalidKnowledgeError(
             "confidence",
-            f"confidence {changes['confidence']} is not that of a verified entry, "
-            "which is 1; give it another state too.",
+            f"confidence {changes['confidence']} is not allowed for a verified entry, "
+            "which has 1; change its state too.",
         )
     entry.confidence = check_confidence(changes["confidence"])

@@ -1,4 +1,4 @@
-"""The states of an entry (verified, marked, retired, erased), and restoring a revision.
+"""Changing an entry's state (verify, mark, retire, erase), and restoring a revision.
 
 Each function is one transaction that writes the next revision with the entry.
 """
@@ -49,7 +49,7 @@ def retire_entry(
     reason: str = "",
     expected_revision: int | None = None,
 ) -> Entry:
-    """Take an entry out of every answer; it stays for the answers that cite it."""
+    """Withdraw an entry from all answers; it is kept for the answers that cite it."""
     entry, number = lock(entry_id, expected_revision, by=by)
     default = retire(entry)
     if default:
@@ -82,8 +82,8 @@ def restore_entry(
 def erase_entry(*, entry_id: int) -> None:
     """Delete an entry with its revisions, its vectors and its mention in answers.
 
-    For what must not be kept (a person's data), archived or not; knowledge that is out of
-    date is retired.
+    For content that must not be kept (a person's data), archived or not; outdated
+    knowledge is retired instead.
     """
     entry = Entry.objects.locked().filter(pk=entry_id).first()
     if entry is None:
@@ -102,16 +102,16 @@ def restore_revision(
     expected_revision: int | None = None,
     reason: str = "",
 ) -> Entry:
-    """Let an entry say again what it said at revision `number`, as its next revision.
+    """Restore the content of revision `number` as the entry's next revision.
 
-    Question, text, language, expiry and place go back; a place that is no more is left
-    as it is. Who may see the entry and who looks after it stay: going back in time must
-    not show to more people what was since kept from them, nor what was then kept from
-    them. Verification follows the rules of `edit_entry`. Nothing is written where nothing
-    differs.
+    Question, text, language, expiry and place are restored; a place that no longer
+    exists is not. Audience and owner stay: restoring must neither show people what has
+    since been hidden from them, nor what was hidden from them then. Verification
+    follows the rules of `edit_entry`. Nothing is written if nothing differs.
 
     Raises:
-        RevisionOfOthersError: Not everybody who sees the entry was to see the revision.
+        RevisionNotFoundError: The entry has no such revision.
+        RevisionOfOthersError: Not everyone who sees the entry may see the revision.
     """
     active_model(for_share=True)  # locked first everywhere
     entry, _ = lock(entry_id, None, by=by)
@@ -141,12 +141,12 @@ def _check_audience(entry: Entry, revision: Revision) -> None:
     audience = revision.audience
     if audience is None:
         raise RevisionOfOthersError(
-            f"The audience of revision {revision.number} is gone or unknown, so nobody can "
-            "tell who may read it; write what may be read into the entry by hand."
+            f"The audience of revision {revision.number} is deleted or unknown, so it "
+            "is not clear who may read it; copy what may be read into the entry by hand."
         )
     if not audience.includes(entry.audience):
         raise RevisionOfOthersError(
-            f"Revision {revision.number} was of the audience {audience.slug!r}, and not "
+            f"Revision {revision.number} had the audience {audience.slug!r}, and not "
             f"all of {entry.audience.slug!r}, who see entry {entry.pk} now, belong to it; "
             f"give the entry the audience {audience.slug!r} first."
         )
@@ -159,7 +159,7 @@ def _said(revision: Revision) -> EntryChanges:
         "language": revision.language,
         "valid_until": revision.valid_until,
     }
-    # A document that is gone leaves its number in the revision and no row.
+    # A deleted document leaves its id in the revision but no row.
     if revision.document is not None or revision.document_id is None:
         said["document"] = revision.document
         is_there = revision.section and revision.section.document == revision.document

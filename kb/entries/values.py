@@ -1,7 +1,7 @@
-"""What an entry may hold: its fields, and the check of each.
+"""The fields of an entry, and the check of each.
 
-Here and in the model alone is a field of an entry declared. Every check returns the value
-as it may be kept, or raises `InvalidKnowledgeError` with field, value and remedy.
+The fields are declared only here and in the model. Every check returns the value as it
+can be stored, or raises `InvalidKnowledgeError` with field, value and remedy.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +21,10 @@ from kb.text.cleaning import clean_line, clean_said
 
 REASON_LIMIT = 300
 MIN_CONFIDENCE = 0.001  # distances are divided by it
-UNVERIFIED_CONFIDENCE = 0.8  # what a hand-written entry gets until a person verified it
+UNVERIFIED_CONFIDENCE = 0.8  # of a manual entry until a person verifies it
 
 INTERNAL = frozenset({"id", "place", "source_key", "source_digest", "search_vector"})
-"""Fields that nobody is shown."""
+"""Fields that are never shown."""
 
 SHOWN = tuple(
     field.name for field in Entry._meta.concrete_fields if field.name not in INTERNAL
@@ -33,17 +33,17 @@ SHOWN = tuple(
 _DERIVED = {"knowledge_base", "own_key", "state", "origin", "confidence", "verified_by",
             "verified_at", "created_at", "updated_at"}  # fmt: skip
 EDITABLE = tuple(name for name in SHOWN if name not in _DERIVED)
-"""Fields that an editor gives."""
+"""Fields that an editor sets."""
 
 REVISED = tuple(
     field.name
     for field in Revision._meta.concrete_fields
     if field.name in SHOWN and field.name != "created_at"
 )
-"""Fields that a revision keeps."""
+"""Fields that a revision stores."""
 
 NEEDS_NEW_VERIFICATION = frozenset({"text", "question", "valid_until"})
-"""What a verification confirms: a change of one of these asks for a new one."""
+"""What a verification confirms: changing one of these requires a new verification."""
 
 WRITABLE_STATES = (Entry.State.DRAFT, Entry.State.IN_REVIEW, Entry.State.NEEDS_REVIEW)
 
@@ -72,12 +72,12 @@ class EntryChanges(_EntryValues, total=False):
 
 
 class NewEntry(_EntryValues, total=False):
-    """What an entry is to be.
+    """The content of a new entry.
 
-    A question makes it a question-and-answer entry; a section brings its document. By
-    default the audience is that of the document, the language that of the knowledge
-    base, the confidence 0.8 and the state draft. `verify` makes it verified by its
-    author, with confidence 1; `reason` is kept with the revision.
+    A question makes it a question-and-answer entry; a section implies its document. By
+    default the audience is the document's, the language the knowledge base's, the
+    confidence 0.8 and the state draft. With `verify` its author verifies it, so its
+    confidence is 1; `reason` is stored with the revision.
     """
 
     knowledge_base: Required[KnowledgeBase]
@@ -97,14 +97,14 @@ def check_confidence(value: float) -> float:
     if value == 1:
         raise InvalidKnowledgeError(
             "confidence",
-            "confidence 1 is for what a person verified; verify the entry, or give a "
+            "confidence 1 means that a person verified it; verify the entry, or give a "
             "number below 1.",
         )
-    # Written so that "not a number" fails it.
+    # Written this way so that NaN fails too.
     if not MIN_CONFIDENCE <= value < 1:
         raise InvalidKnowledgeError(
             "confidence",
-            f"confidence {value} is not in [{MIN_CONFIDENCE}, 1); give a number in it.",
+            f"confidence {value} is not in [{MIN_CONFIDENCE}, 1); give another.",
         )
     return value
 
@@ -114,7 +114,7 @@ def check_interval(value: int | None) -> int | None:
         raise InvalidKnowledgeError(
             "review_interval_days",
             f"review_interval_days {value} is not in 1 to {MAX_REVIEW_INTERVAL}; give "
-            "a number of days in it, or none for the knowledge base's.",
+            "a number of days in that range, or none for the knowledge base's.",
         )
     return value
 
@@ -133,7 +133,7 @@ def check_state(value: str) -> str:
     for state, verb in (("verified", "verify"), ("retired", "retire")):
         if value == state:
             raise InvalidKnowledgeError(
-                "state", f"state {state} is not written; {verb} the entry instead."
+                "state", f"state {state} cannot be set; {verb} the entry instead."
             )
     return _check_choice("state", [state.value for state in WRITABLE_STATES], value)
 
@@ -156,25 +156,26 @@ def _check_moment(value: datetime | None) -> datetime | None:
     except OverflowError as error:
         raise InvalidKnowledgeError(
             "valid_until",
-            f"valid_until {value} is outside of the years 1 to 9999; give another, or none.",
+            f"valid_until {value} is not in the years 1 to 9999; change or remove it.",
         ) from error
 
 
 def end_of_day(day: date) -> datetime:
     """Return the last second of a day in the deployment's time zone.
 
-    A validity that is given as a date alone ends then.
+    A validity given as a date ends then.
     """
     return timezone.make_aware(datetime.combine(day, time(23, 59, 59)))
 
 
 def read_validity(day: str) -> datetime | None:
-    """Return the end of a day such as 2027-03-31; of "" None, which is no end."""
+    """Return the end of a day such as 2027-03-31, or None (no end) for ""."""
     try:
         return end_of_day(date.fromisoformat(day)) if day else None
     except ValueError as error:
         raise InvalidKnowledgeError(
-            "valid_until", f"{day[:20]!r} is no day; give one as 2027-03-31, or none."
+            "valid_until",
+            f"{day[:20]!r} is not a date such as 2027-03-31; give one, or none.",
         ) from error
 
 
@@ -190,7 +191,7 @@ _CHECKS: Mapping[str, Callable[[Any], object]] = {
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values as they may be kept, but state and confidence unchecked."""
+    """Return the values checked and as stored; state and confidence are unchecked."""
     return {
         name: _CHECKS[name](value) if name in _CHECKS else value
         for name, value in values.items()

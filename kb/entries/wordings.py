@@ -1,7 +1,7 @@
-"""Questions in other words that an entry answers, or doesn't, as an expert said.
+"""Alternative questions that an entry answers, or does not, according to an expert.
 
-What is asked in these words again gets the entry, or never does. They also find the
-entry, if it answers them: the words of a question are often others than those of its answer.
+A question in these words gets the entry, or never does. Those that it answers also help
+to find it, because questions often use other words than their answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +21,12 @@ from kb.text.cleaning import MAX_WORDINGS, WORDING_LIMIT, clean_text
 
 
 class Wording(models.Model):
-    """One of them; a policy of the database shows it with the entry alone."""
+    """One alternative question; row-level security shows it with the entry only."""
 
     entry = models.ForeignKey(
         Entry,
         on_delete=models.CASCADE,
-        db_index=False,  # `wording_once_an_entry` serves it
+        db_index=False,  # covered by `wording_once_an_entry`
         related_name="wordings",
     )
     text = models.TextField("also asked as", max_length=WORDING_LIMIT)
@@ -60,9 +60,9 @@ class Wording(models.Model):
 def add_wordings(
     entry: Entry, texts: Sequence[str], *, by: User, answers: bool = True
 ) -> Sequence[Wording]:
-    """Let an entry answer these questions too, or never; return those that are new.
+    """Record that an entry answers these questions, or never does; return the new ones.
 
-    Of more than `MAX_WORDINGS` the newest are kept.
+    If there are more than `MAX_WORDINGS`, the newest are kept.
     """
     _check_expert(entry, by)
     check_writable(by, entry.knowledge_base_id, Role.SME)
@@ -81,13 +81,13 @@ def add_wordings(
         newest = own.wordings.order_by("-pk").values("pk")[:MAX_WORDINGS]
         older = own.wordings.exclude(pk__in=list(newest.values_list("pk", flat=True)))
         gone += older.delete()[0]
-    if gone or (made and answers):  # what it does not answer has no vector
+    if gone or (made and answers):  # questions that it does not answer have no vector
         _embed([own], model)
     return made
 
 
 def wordings_of(entry: Entry, *, by: User) -> Sequence[str]:
-    """Return the questions, oldest first; they may be what somebody else has asked."""
+    """Return the questions, oldest first; they may be other users' words."""
     _check_expert(entry, by)
     said = entry.wordings.filter(answers=True).order_by("pk")
     return list(said.values_list("text", flat=True))
@@ -96,7 +96,7 @@ def wordings_of(entry: Entry, *, by: User) -> Sequence[str]:
 def _check_expert(entry: Entry, by: User) -> None:
     if not has_role_in(by, Role.SME, entry.knowledge_base_id):
         raise ForbiddenError(
-            "Only experts read, and confirm, which other questions an entry answers."
+            "Only experts may read and confirm an entry's alternative questions."
         )
 
 
@@ -105,13 +105,13 @@ def _clean(text: str) -> str:
 
 
 def confirm_question(entry: Entry, question: str, *, by: User) -> None:
-    """Keep a question that `by` said the entry answers; a very long one is none to keep."""
+    """Store a question that `by` said the entry answers, unless it is too long."""
     if len(question) <= WORDING_LIMIT:
         add_wordings(entry, [question], by=by)
 
 
 def deny_question(entry: Entry, question: str, *, by: User) -> None:
-    """Keep a question that `by` said the entry does not answer, unless it is its own."""
+    """Store a question that `by` said the entry doesn't answer, unless too long."""
     if len(question) <= WORDING_LIMIT:
         add_wordings(entry, [question], by=by, answers=False)
 
@@ -119,16 +119,16 @@ def deny_question(entry: Entry, question: str, *, by: User) -> None:
 def allow_question(
     entries: Iterable[int] | models.QuerySet[Any, Any], question: str
 ) -> None:
-    """Let entries be shown again for a question that somebody said they don't answer."""
+    """Let entries be shown again for a question that they were said not to answer."""
     if len(question) <= WORDING_LIMIT:
         denied = Wording.objects.filter(entry__in=entries, answers=False)
         remove_wordings(denied.filter(text=_clean(question)))
 
 
 def withdraw_question(entries: Iterable[int], question: str, *, by: User) -> None:
-    """Take back what `by` confirmed or denied."""
+    """Remove a question that `by` confirmed or denied."""
     if len(question) > WORDING_LIMIT:
-        return  # nor was it kept
+        return  # it was never stored
     rows = Wording.objects.filter(entry__in=entries, added_by=by)
     remove_wordings(rows.filter(text=_clean(question)))
 
@@ -148,7 +148,7 @@ def remove_wordings(rows: models.QuerySet[Wording]) -> None:
 
 @transaction.atomic
 def set_wordings(entry: Entry, texts: Sequence[str], *, by: User) -> None:
-    """Let an entry answer these questions, `MAX_WORDINGS` at most, and no others beside its own."""
+    """Replace the alternative questions of an entry, at most `MAX_WORDINGS`."""
     add_wordings(entry, texts, by=by)
     others = entry.wordings.filter(answers=True)
     remove_wordings(others.exclude(text__in=list(map(_clean, texts))))
@@ -161,10 +161,10 @@ def replace_imported(
     by: User | None,
     prepared: PreparedVectors | None = None,
 ) -> None:
-    """Let entries answer what the file that they come from says, by their ids.
+    """Replace the imported questions of entries, by id, with a new version's.
 
-    What its earlier version said and this one doesn't goes; what experts confirmed stays,
-    and beside it no more than `MAX_WORDINGS` in all.
+    Questions that only the earlier version had are removed. Those that experts
+    confirmed stay, with at most `MAX_WORDINGS` in all.
     """
     model = active_model(for_share=True)
     rows = Entry.objects.filter(pk__in=said).defer("search_vector")
@@ -191,5 +191,5 @@ def _embed(
     prepared: PreparedVectors | None = None,
 ) -> None:
     write_vectors(entries, model=model, prepared=prepared)
-    # A switch under way embeds them again, with what they answer now.
+    # A switch under way embeds them again, with their current wordings.
     EntryEmbedding.objects.filter(entry__in=entries).exclude(model=model).delete()

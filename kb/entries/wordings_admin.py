@@ -1,4 +1,4 @@
-"""The questions in other words on an entry's page of the admin: read, add, remove."""
+"""An entry's alternative questions on its page in the admin: read, add, remove."""
 
 from typing import Any, ClassVar
 
@@ -35,7 +35,7 @@ class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no typ
     fields = ("text", "answers", "added_by", "created_at")
     readonly_fields = ("added_by", "created_at")
     extra = 0
-    hide_title = True  # which would say each a second time
+    hide_title = True  # the title would repeat each question
     formfield_overrides: ClassVar = {TextField: {"widget": UnfoldAdminTextInputWidget}}
 
     def has_view_permission(

@@ -46,10 +46,10 @@ class SynonymAdmin(InBaseAdmin, ServiceAdmin):
         )
         using = entries.saying(f'"{obj.word}"').count()
         if using:
-            said = "An entry says" if using == 1 else f"{using:,} entries say"
+            said = "An entry uses" if using == 1 else f"{using:,} entries use"
             self.message_user(
                 request,
-                f"{said} “{obj.word}” too: questions with it are read with "
-                f"“{obj.means}” all the same. If the two differ, remove the synonym.",
+                f"{said} “{obj.word}” too: questions with it are still read with "
+                f"“{obj.means}”. If the two mean different things, remove the synonym.",
                 messages.WARNING,
             )

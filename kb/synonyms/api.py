@@ -13,7 +13,7 @@ from kb.synonyms.services import add_synonym, remove_synonym
 
 
 class SynonymSerializer(api.ReferringSerializer):
-    """A word of the people who ask, and the one that the entries use for it."""
+    """A word that users write, and the word that the entries use for it."""
 
     class Meta:
         model = Synonym
@@ -21,12 +21,12 @@ class SynonymSerializer(api.ReferringSerializer):
 
 
 class NewSynonymSerializer(api.KnowledgeSerializer):
-    """A synonym to be made; the knowledge base may be left out where there is one."""
+    """A new synonym; the knowledge base may be omitted if there is only one."""
 
     class Meta:
         model = Synonym
         fields = ["knowledge_base", "word", "means"]
-        validators = ()  # the service tells which synonym is there
+        validators = ()  # the service reports which synonym exists
 
 
 class SynonymFilter(rest.StrictFilterSet):
@@ -50,15 +50,15 @@ class SynonymViewSet(rest.RowViewSet[Synonym]):
     @extend_schema(
         summary="Add a synonym",
         request=NewSynonymSerializer,
-        responses={201: SynonymSerializer, 409: "The word has a synonym already."},
+        responses={201: SynonymSerializer, 409: "The word already has a synonym."},
     )
     def create(self, request: Request) -> Response:
-        """Let questions with a word be read with the one that the entries use."""
+        """Add a synonym: questions with a word are read with the entries' word."""
         made = add_synonym(by=self.user, **self.validated(NewSynonymSerializer))
         return self.row_response(made, status.HTTP_201_CREATED)
 
     @extend_schema(summary="Remove a synonym", responses={204: None})
     def destroy(self, request: Request, synonym_id: int) -> Response:
-        """Let the word be read as it is again."""
+        """Remove a synonym, so that the word is read literally again."""
         remove_synonym(self.get_object(), by=self.user)
         return Response(status=status.HTTP_204_NO_CONTENT)

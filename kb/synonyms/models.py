@@ -12,20 +12,20 @@ WORD_LIMIT = 60
 
 class SynonymQuerySet(models.QuerySet["Synonym"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those of knowledge bases that the user may ask: each answer shows their effect."""
+        """Synonyms of the bases the user may ask, since answers show their effect."""
         return self.filter(where_role(user, Role.AGENT))
 
 
 class Synonym(models.Model):
-    """A word of the people who ask, and the one that the entries use for it.
+    """A word that users write, and the word that the entries use for it.
 
-    Questions are read with the second: it is searched for, weighed and shown as asked.
+    Search and the gates use the second; the question is shown as it was asked.
     """
 
     knowledge_base = models.ForeignKey(
         KnowledgeBase,
         on_delete=models.CASCADE,
-        db_index=False,  # `synonym_once_a_base` serves it
+        db_index=False,  # covered by `synonym_once_a_base`
         related_name="synonyms",
     )
     word = models.CharField(

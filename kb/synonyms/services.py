@@ -1,4 +1,4 @@
-"""Writing synonyms, each function in one transaction, and where one may be missing."""
+"""Writing synonyms, each in one transaction, and finding words that may need one."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from kb.text.cleaning import clean_line
 from kb.text.vocabulary import STOP_WORDS
 from kb.text.words import starts_with_digit, tokens
 
-MAX_SYNONYMS = 500  # of a knowledge base, which are read with each question
+MAX_SYNONYMS = 500  # per knowledge base; they are read with each question
 _SHORTEST = 3  # letters of a word that may need one
 _UNUSED = """
 SELECT word FROM unnest(%(words)s::text[]) WITH ORDINALITY AS asked (word, place),
@@ -32,12 +32,12 @@ ORDER BY place
 def add_synonym(
     *, knowledge_base: KnowledgeBase, word: str, means: str, by: User
 ) -> Synonym:
-    """Let a word of questions be read as one that the entries use.
+    """Add a synonym: a word of questions is read as one that the entries use.
 
     Raises:
-        InvalidKnowledgeError: It means itself or what has a synonym, is a word of every
-            question, or is one too many.
-        SynonymExistsError: The word has one already.
+        InvalidKnowledgeError: It means itself or a word that has a synonym, is a stop
+            word, or exceeds the limit.
+        SynonymExistsError: The word already has one.
     """
     check_writable(by, knowledge_base.pk)
     made = Synonym(
@@ -46,12 +46,12 @@ def add_synonym(
         means=_clean("means", means),
         added_by=by,
     )
-    # Counted and compared: two writers must not see the same rows.
+    # Count and compare under a lock: two writers must not see the same rows.
     KnowledgeBase.objects.select_for_update(no_key=True).get(pk=knowledge_base.pk)
     known = knowledge_base.synonyms.filter(word__iexact=made.word).first()
     if known:
         raise SynonymExistsError(
-            f"{known.word!r} is read as {known.means!r} already; remove that first."
+            f"{known.word!r} is already read as {known.means!r}; remove that first."
         )
     _check(made)
     made.save(force_insert=True)
@@ -59,7 +59,7 @@ def add_synonym(
 
 
 def remove_synonym(synonym: Synonym, *, by: User) -> None:
-    """Let the word be read as it is again."""
+    """Remove a synonym, so that the word is read literally again."""
     check_writable(by, synonym.knowledge_base_id)
     synonym.delete()
 
@@ -81,8 +81,8 @@ def _check(made: Synonym) -> None:
     if made.word in STOP_WORDS:
         raise InvalidKnowledgeError(
             "word",
-            f"word {made.word!r} is one of every question; an abbreviation goes in "
-            "capitals, and is read so in capitals alone.",
+            f"word {made.word!r} is too common; write an abbreviation in capitals, "
+            "and it is recognized in capitals only.",
         )
     others = Synonym.objects.filter(knowledge_base=made.knowledge_base)
     chained = others.filter(
@@ -91,8 +91,8 @@ def _check(made: Synonym) -> None:
     if chained:
         raise InvalidKnowledgeError(
             "means",
-            f"{chained.word!r} is read as {chained.means!r}, and what has a synonym can't "
-            "be one; give both the same meaning.",
+            f"{chained.word!r} is read as {chained.means!r}, and a word with a synonym "
+            "cannot be one itself; give both the same meaning.",
         )
     if others.count() >= MAX_SYNONYMS:
         raise InvalidKnowledgeError(
@@ -103,9 +103,9 @@ def _check(made: Synonym) -> None:
 
 
 def unused_words(text: str, knowledge_base: KnowledgeBase) -> Sequence[str]:
-    """Return a question's words that no entry uses which the reader may see (one query).
+    """Return a question's words that occur in no visible entry (one query).
 
-    In small letters and in their order, without those of every question and numbers.
+    Lowercase and in order, without stop words and numbers.
     """
     words = [
         said

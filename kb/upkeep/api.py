@@ -1,4 +1,4 @@
-"""What is due for review, and putting it off."""
+"""Entries due for review, and postponing a review."""
 
 from typing import Any
 
@@ -38,7 +38,7 @@ class _DueQuerySerializer(serializers.Serializer[Any]):
     reason = serializers.ChoiceField(choices=REASON_CHOICES, required=False)
     knowledge_base = KnowledgeBaseField(required=False, help_text="Its slug.")
     after = serializers.CharField(
-        required=False, max_length=100, help_text="`next` of the page before."
+        required=False, max_length=100, help_text="`next` of the previous page."
     )
     page_size = serializers.IntegerField(
         min_value=1, max_value=_MAX_PAGE_SIZE, default=_PAGE_SIZE
@@ -61,19 +61,19 @@ class DuePageSerializer(serializers.Serializer[Any]):
 
 
 class PostponementSerializer(StrictSerializer):
-    """For how long."""
+    """How long to postpone the review."""
 
     days = StrictIntegerField(min_value=1, max_value=MAX_POSTPONE_DAYS)
 
 
 class PostponedSerializer(serializers.Serializer[Any]):
-    """Until when."""
+    """The end of the postponement."""
 
     due_at = serializers.DateTimeField()
 
 
 class DueEntryViewSet(ResourceViewSet[Entry]):
-    """What is due for review, and putting it off."""
+    """Entries due for review, and postponing a review."""
 
     permission_classes = [AgentReadsCuratorWrites]
     serializer_class = DuePageSerializer
@@ -86,11 +86,11 @@ class DueEntryViewSet(ResourceViewSet[Entry]):
         return Entry.objects.visible_to(self.request.user)
 
     @extend_schema(
-        summary="List what is due for review", parameters=[_DueQuerySerializer]
+        summary="List entries due for review", parameters=[_DueQuerySerializer]
     )
     @action(detail=False, permission_classes=[IsSMESomewhere])
     def due(self, request: Request) -> Response:
-        """Return what is due, the most used first, then what is due longest."""
+        """Return the entries due for review, most used first, then longest due."""
         given = validated(_DueQuerySerializer, request.query_params.dict())
         reason = given.get("reason")
         entries = due_entries(
@@ -112,7 +112,7 @@ class DueEntryViewSet(ResourceViewSet[Entry]):
     )
     @action(detail=True, methods=["post"])
     def postpone(self, request: Request, entry_id: int) -> Response:
-        """Keep an entry out of the queue for some days; it answers as before."""
+        """Keep an entry out of the queue for some days; it is used as before."""
         entry = self.get_object()
         days = self.validated(PostponementSerializer)["days"]
         row = postpone_review(entry_id=entry.pk, by=caller(request), days=days)

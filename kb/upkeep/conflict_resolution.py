@@ -1,4 +1,4 @@
-"""What a person makes of a conflict: merged, both kept, or one overrides the other.
+"""Resolving a conflict: merge, keep both, or let one entry override the other.
 
 Each function is one transaction. Locks are taken in the order of `entries`: the active
 model, the entries by id, then the conflict.
@@ -38,8 +38,8 @@ def merge_conflict(
 ) -> Conflict:
     """Keep one of two entries and retire the other with a note.
 
-    `text` replaces what it says, "" leaves it. A verified entry stays verified if `by`
-    may verify.
+    `text` replaces the text of the kept entry, "" leaves it. A verified entry stays
+    verified if `by` may verify.
     """
     conflict, other = _lock_pair(conflict_id, keep, by)
     note = _clean(reason)
@@ -57,7 +57,7 @@ def merge_conflict(
 
 @transaction.atomic
 def keep_both(*, conflict_id: int, by: User, reason: str) -> Conflict:
-    """Say that both entries are right; no conflict is opened again until a text changes."""
+    """Declare both entries right; the conflict is not reopened until a text changes."""
     conflict = _lock(conflict_id, by)
     return _close(conflict, Conflict.State.KEPT, by, _clean(reason, required=True))
 
@@ -66,9 +66,9 @@ def keep_both(*, conflict_id: int, by: User, reason: str) -> Conflict:
 def override_conflict(
     *, conflict_id: int, keep: int, by: User, reason: str, retire: bool = False
 ) -> Conflict:
-    """Say that one entry is right: the other is sent to review, or retired.
+    """Declare one entry right; the other is sent to review, or retired.
 
-    The right one is verified, if it waited for a review.
+    The right one is verified if it needed a review.
     """
     conflict, other = _lock_pair(conflict_id, keep, by)
     note = _clean(reason, required=True)
@@ -90,7 +90,7 @@ def resolve_conflict(
     reason: str,
     text: str = "",
 ) -> Conflict:
-    """Do what a person chose: one of `ACTIONS`, each as its own function says."""
+    """Resolve a conflict by one of `ACTIONS`, calling its function."""
     if action not in ACTIONS:
         raise InvalidKnowledgeError(
             "action",
@@ -123,14 +123,15 @@ def resolve_conflict(
 def resolve_written(
     entry_id: int, *, by: User, override: str = ""
 ) -> tuple[Conflict, ...]:
-    """Look for conflicts of what a person has just written, and act on contradictions.
+    """Search for conflicts of a newly written entry, and act on contradictions.
 
-    An entry that contradicts a verified one does not stay verified beside it: it goes to
-    review, unless `override` says why it is right; then the other one does. Entries that
-    `by` may not see have no part in it, since the effect would tell that they exist.
+    An entry that contradicts a verified one does not stay verified: it goes to review,
+    unless `override` states why it is right; then the other one does. Entries that `by`
+    may not see are not considered, since the effect would reveal that they exist.
     Returns its open conflicts that `by` may see, contradictions first.
     """
-    # Who does not see all entries compares with none of the others: a worker does.
+    # A user who does not see all entries is not compared with the hidden ones: a worker
+    # does that.
     is_complete = Audience.objects.all().are_all_visible_to(by)
     find_entry_conflicts(entry_id, is_complete=is_complete)
     if not is_complete:
@@ -156,7 +157,7 @@ def resolve_written(
 def verify_undisputed(
     *, entry_id: int, by: User, expected_revision: int | None = None, reason: str = ""
 ) -> Entry:
-    """Verify an entry that no open conflict says to be contradicted."""
+    """Verify an entry; raise if it has an open contradiction."""
     entry = verify_entry(
         entry_id=entry_id, by=by, expected_revision=expected_revision, reason=reason
     )
@@ -173,21 +174,22 @@ def edit_undisputed(
     reason: str = "",
     **changes: Unpack[EntryChanges],
 ) -> Entry:
-    """Change an entry as `edit_entry` does; a verified one is verified so by `by`.
+    """Change an entry as `edit_entry` does; a verified one is then verified by `by`.
 
-    New words are compared as `resolve_written` does, and sent to review where they
-    contradict a verified entry.
+    A new text or question is compared as `resolve_written` does, and the entry is sent
+    to review if it contradicts a verified one.
 
     Raises:
-        ConflictOpenError: Its words stay, and an open conflict that `by` may see says
-            that it is contradicted: it is not verified until another day.
+        InvalidKnowledgeError: The new `valid_until` has passed.
+        ConflictOpenError: Only its validity changes, and it has an open contradiction
+            that `by` may see: a new date would verify it.
     """
     valid_until = changes.get("valid_until")
     if valid_until is not None and valid_until <= timezone.now():
         raise InvalidKnowledgeError(
             "valid_until",
-            f"{timezone.localtime(valid_until):%Y-%m-%d} has passed; give a later day, or "
-            "retire the entry.",
+            f"{timezone.localtime(valid_until):%Y-%m-%d} has passed; give a later date, "
+            "or retire the entry.",
         )
     entry = edit_entry(
         entry_id=entry_id,
@@ -224,14 +226,14 @@ def _lock_pair(conflict_id: int, keep: int, by: User) -> tuple[Conflict, int]:
     if keep not in (conflict.first_id, conflict.second_id):
         raise InvalidKnowledgeError(
             "keep",
-            f"keep {keep} is no entry of conflict {conflict_id}; take "
+            f"keep {keep} is not an entry of conflict {conflict_id}; take "
             f"{conflict.first_id} or {conflict.second_id}.",
         )
     return conflict, other_entry(conflict, keep)
 
 
 def _lock(conflict_id: int, by: User) -> Conflict:
-    """Lock a conflict as edits of its entries do: after the model and the entries."""
+    """Lock a conflict in the order of entry edits: after the model and the entries."""
     visible = Conflict.objects.visible_to(by).filter(pk=conflict_id)
     active_model(for_share=True)
     for pair in visible.values_list("first", "second"):
@@ -243,8 +245,8 @@ def _lock(conflict_id: int, by: User) -> Conflict:
         )
     if conflict.state != Conflict.State.OPEN:
         raise ConflictResolvedError(
-            f"Conflict {conflict_id} is {conflict.get_state_display()} already; there is "
-            "nothing to resolve."
+            f"Conflict {conflict_id} is already {conflict.get_state_display()}: there "
+            "is nothing to resolve."
         )
     for side in (conflict.first, conflict.second):
         check_writable(by, side.knowledge_base_id)

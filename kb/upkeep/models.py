@@ -13,11 +13,11 @@ from kb.entries.models import Entry
 
 
 class Upkeep(models.Model):
-    """How an entry fares: how it is used, and from when on it needs a review.
+    """An entry's usage counts, and when it needs a review.
 
-    One row for each entry. The dates follow from the entry: triggers in
-    `kb/migrations/rules.sql` write them; the counts are added by `kb.upkeep.services`.
-    Beside the entry, so that neither rewrites it nor changes its age.
+    One row per entry. Triggers in `kb/migrations/rules.sql` derive the dates from the
+    entry; `kb.upkeep.services` adds to the counts. In a table of its own, so that
+    neither rewrites the entry nor changes `updated_at`.
     """
 
     entry = models.OneToOneField(
@@ -50,7 +50,7 @@ class Upkeep(models.Model):
     postponed_until = models.DateTimeField(null=True)
     postponed_by = optional_user("+")
     due_at = GeneratedField(
-        # The database's least and greatest leave out what is null.
+        # The database's least and greatest ignore nulls.
         expression=Case(
             When(
                 Q(waiting_since__isnull=True)
@@ -77,7 +77,7 @@ class Upkeep(models.Model):
 
     class Meta:
         indexes = [
-            # The order of the queue: the most used, then the longest due.
+            # The order of the queue: most used, then longest due.
             models.Index(
                 fields=["-uses", "due_at", "entry"],
                 condition=Q(due_at__isnull=False),
@@ -98,7 +98,7 @@ class Upkeep(models.Model):
 
     @property
     def valid_until(self) -> datetime | None:
-        """When the entry expires, unless nobody is answered with it anyway."""
+        """When the entry expires; None if it is not in use anyway."""
         notice = self.expiry_notice_at
         return None if notice is None else notice + EXPIRY_NOTICE
 
@@ -106,7 +106,7 @@ class Upkeep(models.Model):
         return self.review_due is not None and self.review_due <= at
 
     def reasons(self, at: datetime) -> tuple[Due, ...]:
-        """Return why the entry is due at `at`, the most severe first."""
+        """Return the reasons why the entry is due at `at`, the most severe first."""
         found = []
         if self.valid_until and self.valid_until <= at:
             found.append(Due(Reason.EXPIRED, self.valid_until))
@@ -125,19 +125,19 @@ class Upkeep(models.Model):
 
 class FlagQuerySet(models.QuerySet["Flag"]):
     def open(self) -> Self:
-        """Those that nobody has verified or retired the entry since."""
+        """Flags raised since the entry was last verified or retired."""
         return self.filter(created_at__gte=F("entry__upkeep__flagged_since"))
 
 
 class Flag(models.Model):
-    """That somebody says what is wrong with an entry; it answers as before meanwhile.
+    """A report of what is wrong with an entry, which stays in use meanwhile.
 
-    It stays when who verifies or retires the entry has dealt with it. Of a followed
-    source, `source` proposes to retire what is no longer there.
+    It is kept after someone has handled it by verifying or retiring the entry. If
+    `source` is set, that followed source proposes to retire an entry it no longer has.
     """
 
     class Reason(models.TextChoices):
-        """What is wrong, in the words of votes on answers."""
+        """What is wrong, in the same words as in votes on answers."""
 
         WRONG = "wrong", "It is wrong"
         INCOMPLETE = "incomplete", "It is incomplete"
@@ -173,7 +173,7 @@ class Flag(models.Model):
 
 
 class Reminder(models.Model):
-    """That an owner was reminded that an entry came due; once for each time it did."""
+    """A record that an owner was reminded of an entry; once each time it comes due."""
 
     entry = models.ForeignKey(Entry, on_delete=models.CASCADE, related_name="reminders")
     owner = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""The page of what is due for review: each entry with its reasons, and what to do."""
+"""The admin page of entries due for review, with their reasons and actions."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -208,5 +208,5 @@ def _do(user: User, entry: Entry, posted: Any) -> str:
 def _number(value: str, field: str) -> int:
     number = number_in(value)
     if number is None:
-        raise InvalidKnowledgeError(field, f"{field} {value[:20]!r} is no number.")
+        raise InvalidKnowledgeError(field, f"{field} {value[:20]!r} is not a number.")
     return number

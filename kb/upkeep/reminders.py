@@ -1,7 +1,8 @@
-"""Mails that remind owners of what came due: one digest each, every event once.
+"""Emails that remind owners of due entries: one digest each, every event once.
 
-Reminders are written in the transaction that sends the mail: if sending fails the job
-tries again; a worker killed before committing may send one digest twice, none is lost.
+Reminders are written in the transaction that sends the email. If sending fails, the job
+tries again; a worker killed before the commit may send one digest twice, but none is
+lost.
 """
 
 from collections.abc import Sequence
@@ -21,16 +22,16 @@ from kb.entries.models import Entry, EntryQuerySet
 from kb.upkeep.models import Reminder
 
 KIND = "kb.remind_owners"
-NAMED = 20  # entries that a mail names; it counts the others
+NAMED = 20  # entries that an email names; the others are counted
 
-_MAX_EVENTS = 10_000  # events of one mail; what is beyond comes with the next
+_MAX_EVENTS = 10_000  # events per email; the rest come with the next
 
 
 def remind_owners(run: JobRun) -> dict[str, object]:
-    """Send each owner one mail on what came due since the last, a step each.
+    """Send each owner one email on entries that came due since the last, one per step.
 
-    The handler of jobs of the kind "kb.remind_owners". Owners without an address or who
-    want no mails, and what an owner may not see, are left out.
+    The handler of jobs of the kind "kb.remind_owners". Skips owners without an address
+    or who want no emails, and entries that an owner may not see.
     """
     after: int = run.cursor.get("after", 0)
     mails: int = run.cursor.get("mails", 0)
@@ -48,10 +49,10 @@ def remind_owners(run: JobRun) -> dict[str, object]:
 
 
 def remind(owner: User, *, at: datetime) -> int:
-    """Send `owner` one mail on what came due by `at`; return how many entries it is about.
+    """Send `owner` one email on entries due by `at`; return the number of entries.
 
-    To be called in a transaction, which the mail is a part of. An address that the mail
-    server refuses for good is logged, and counts as reminded.
+    Must be called in a transaction, which includes the email. An address that the mail
+    server rejects permanently is logged, and counts as reminded.
     """
     rows = _due_unreminded(owner, at).in_queue_order().select_related("upkeep")
     entries = list(rows.defer("search_vector")[:_MAX_EVENTS])

@@ -1,6 +1,6 @@
-"""Proposals of followed sources to retire what is no longer there; a person decides.
+"""Proposals by followed sources to retire entries they no longer have; people decide.
 
-A proposal is a flag that names its source. One that was declined stays, so that it is not
+A proposal is a flag that names its source. A declined one is kept, so that it is not
 made again.
 """
 
@@ -14,7 +14,7 @@ from kb.upkeep.models import Flag, Upkeep
 
 @transaction.atomic
 def propose_retirement(entries: EntryQuerySet, *, source_id: int, note: str) -> int:
-    """Let entries be due because their source no longer has them; return how many."""
+    """Make entries due because their source no longer has them; return how many."""
     known = Flag.objects.filter(source=source_id, entry=OuterRef("pk"))
     fresh = entries.filter(~Exists(known), state__in=SERVED_STATES)
     ids = list(fresh.order_by("pk").values_list("pk", flat=True))
@@ -38,7 +38,7 @@ def propose_retirement(entries: EntryQuerySet, *, source_id: int, note: str) -> 
 
 @transaction.atomic
 def withdraw_retirement(entries: EntryQuerySet, *, source_id: int) -> int:
-    """Take back what was proposed of entries that their source has again."""
+    """Withdraw proposals for entries that their source has again; return how many."""
     flags = Flag.objects.filter(source=source_id, entry__in=entries)
     ids = sorted(set(flags.values_list("entry", flat=True)))
     if not ids:

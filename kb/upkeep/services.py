@@ -1,4 +1,4 @@
-"""What is due for review: the queue, postponing, the nightly round, and counted uses."""
+"""The review queue: due entries, postponing, flags, the nightly round, usage counts."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ MAX_POSTPONE_DAYS = 365
 FLAG_NOTE_LIMIT = 1_000
 
 _RECKON_ENTRIES = 5_000
-# Both rows are locked, and entries first as everywhere: a verification that commits
+# Both rows are locked, entries first as everywhere: a verification that commits
 # meanwhile is waited for and then read.
 _RECKON = """
 WITH span AS (
@@ -57,13 +57,13 @@ SELECT (SELECT max(id) FROM span), (SELECT count(*) FROM moved)
 
 @transaction.atomic
 def postpone_review(*, entry_id: int, by: User, days: int) -> Upkeep:
-    """Keep an entry out of the queue for `days`; what it says and answers stays.
+    """Keep an entry out of the queue for `days`; its content and use are unaffected.
 
-    It ends early when the entry is verified or gets another state.
+    It ends early when the entry is verified or changes its state.
     """
     if not 1 <= days <= MAX_POSTPONE_DAYS:
         raise InvalidKnowledgeError(
-            "days", f"days {days} is not in 1 to {MAX_POSTPONE_DAYS}; give one in it."
+            "days", f"days {days} is not between 1 and {MAX_POSTPONE_DAYS}."
         )
     rows = Upkeep.objects.select_for_update(of=("self",), no_key=True)
     row = rows.select_related("entry").filter(entry=entry_id).first()
@@ -86,10 +86,11 @@ def enqueue_round() -> None:
 
 
 def keep_upkeep(run: JobRun) -> dict[str, object]:
-    """Bring every entry's dates in step, then unverify what is overdue for too long.
+    """Update every entry's dates, then unverify entries overdue for too long.
 
-    The handler of jobs of the kind "kb.keep_upkeep". Triggers keep the dates of single
-    entries; a changed interval of a knowledge base reaches its entries here.
+    The handler of jobs of the kind "kb.keep_upkeep". Triggers update the dates of
+    single entries; a changed interval of a knowledge base is applied to its entries
+    here.
     """
     after: int | None = run.cursor.get("after", 0)
     moved: int = run.cursor.get("moved", 0)
@@ -117,9 +118,9 @@ def keep_upkeep(run: JobRun) -> dict[str, object]:
 
 
 def unverify_overdue(knowledge_base: KnowledgeBase) -> int:
-    """Take back verifications whose review is overdue beyond the grace period.
+    """Withdraw verifications whose review is overdue beyond the grace period.
 
-    What was postponed is spared for as long. Returns how many were changed.
+    Postponed entries are spared until then. Returns how many were changed.
     """
     now = timezone.now()
     grace = timedelta(days=knowledge_base.overdue_grace_days)
@@ -142,9 +143,9 @@ def unverify_overdue(knowledge_base: KnowledgeBase) -> int:
 
 @transaction.atomic
 def doubt(entry_ids: Collection[int], *, at: datetime) -> list[int]:
-    """Let verified entries be due since `at`; return those that were not doubted before.
+    """Make verified entries due since `at`; return those that were not doubted before.
 
-    What was postponed is due at once: this was not known then.
+    Postponed entries are due at once: the doubt was not known when they were postponed.
     """
     rows = Upkeep.objects.select_for_update(no_key=True).order_by("pk")
     fresh = rows.filter(
@@ -158,7 +159,7 @@ def doubt(entry_ids: Collection[int], *, at: datetime) -> list[int]:
 
 
 def end_doubts(entry_ids: Collection[int]) -> int:
-    """Let entries be due no longer for votes that were taken back."""
+    """End the doubts about entries whose votes were withdrawn; return how many."""
     rows = Upkeep.objects.filter(pk__in=entry_ids, doubted_since__isnull=False)
     return rows.update(doubted_since=None)
 
@@ -167,10 +168,10 @@ def end_doubts(entry_ids: Collection[int]) -> int:
 def flag_outdated(
     *, entry_id: int, by: User, reasons: Sequence[str] = (), note: str = ""
 ) -> Flag:
-    """Let an entry be due because `by` says that it is wrong or outdated.
+    """Make an entry due because `by` reports it as wrong or outdated.
 
-    It answers as before. Who flags it again before somebody dealt with it changes their
-    reasons and note. What was postponed is due at once: this was not known then.
+    It stays in use. Flagging it again, before anyone has handled the flag, updates
+    reasons and note. A postponed entry is due at once: the problem was not known then.
     """
     if unknown := sorted(set(reasons) - set(Flag.Reason.values)):
         known = ", ".join(Flag.Reason.values)
@@ -202,7 +203,7 @@ def flag_outdated(
     )
 
 
-COUNTED = 1_000  # how far sizes are counted
+COUNTED = 1_000  # the limit of counting queue sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,9 +222,9 @@ def due_entries(
     reason: Reason | None = None,
     base: KnowledgeBase | None = None,
 ) -> EntryQuerySet:
-    """Return what `user` may see and is due at `at`, in the order of the queue.
+    """Return entries that `user` may see and that are due at `at`, in queue order.
 
-    Who has roles in some knowledge bases sees what is due in these.
+    Users with roles in single knowledge bases see only the entries of these.
     """
     entries = Entry.objects.visible_to(user).due(at)
     entries = entries.filter(where_not_elsewhere(user))
@@ -256,7 +257,7 @@ def read_page(entries: EntryQuerySet, *, size: int, after: Place | None) -> Queu
 def sizes(
     user: User, *, at: datetime, mine: bool, base: KnowledgeBase | None = None
 ) -> dict[Reason, int]:
-    """Return how many are due for each reason; what is `COUNTED` may be more."""
+    """Return how many entries are due for each reason; `COUNTED` means that or more."""
     return {
         reason: due_entries(user, at=at, mine=mine, reason=reason, base=base)
         .order_by()[:COUNTED]
@@ -279,7 +280,7 @@ WHERE k.entry_id = n.entry_id
 
 @dataclass(frozen=True, slots=True)
 class EntryUse:
-    """What is added to an entry's counts; votes taken back are below 0."""
+    """An addition to an entry's counts; negative for withdrawn votes."""
 
     entry_id: int
     uses: int = 0
@@ -290,12 +291,13 @@ class EntryUse:
 
 @transaction.atomic
 def add_uses(additions: Sequence[EntryUse]) -> None:
-    """Add to the counts of entries, each named once; those erased since are left out.
+    """Add to the counts of entries, each given once; erased ones are skipped.
 
-    Counts are no change of an entry: neither a revision nor `updated_at` is written.
+    Counts are not a change of the entry: neither a revision nor `updated_at` is
+    written.
     """
     ids = [each.entry_id for each in additions]
-    # In the order in which bulk changes of entries come to these rows.
+    # In the same order in which bulk changes of entries lock these rows.
     locked = Upkeep.objects.select_for_update(no_key=True).order_by("pk")
     list(locked.filter(pk__in=ids).values_list("pk"))
     columns: tuple[list[int] | list[datetime | None], ...] = (

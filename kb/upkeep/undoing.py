@@ -1,6 +1,7 @@
-"""Taking back what was done to entries: their words, states, owners, due dates, conflicts.
+"""Undoing changes to entries: content, states, owners, due dates, conflicts.
 
-What was done is noted as the revisions before and after it, with what no revision keeps.
+A change is recorded as the revisions before and after it, with the data that revisions
+do not store.
 """
 
 from collections import ChainMap, defaultdict
@@ -53,10 +54,10 @@ _BATCH = 500
 def undoable(
     change: Callable[[], Done], *entry_ids: int, by: User
 ) -> tuple[Done, dict[str, Any]]:
-    """Make a change of these entries; return what it returns, and what takes it back.
+    """Make a change to these entries; return its result, and the data to undo it.
 
-    Conflicts with what `by` may not see are left out, for `by` may read what is noted: a
-    worker compares again.
+    Conflicts with entries that `by` may not see are left out, because `by` may read
+    that data: a worker compares them again.
     """
     active_model(for_share=True)  # locked first everywhere
     lock_all(entry_ids)
@@ -78,10 +79,10 @@ def undoable(
 @undoes(KIND, lambda noted: (f"entry {key}" for key in noted["before"]))
 @transaction.atomic
 def undo_change(noted: Mapping[str, Any], by: User) -> None:
-    """Let entries and their conflicts be as they were before `undoable`: all, or none.
+    """Restore entries and their conflicts to before the change: all or none.
 
     Raises:
-        ChangedSinceError: Somebody changed one of them since.
+        ChangedSinceError: One of them was changed since.
     """
     turn = _Turn(noted, by)
     for refused in turn.refused.values():
@@ -97,9 +98,10 @@ def undo_change(noted: Mapping[str, Any], by: User) -> None:
 def undoable_each(
     change: Callable[[], Done], *entry_ids: int, by: User
 ) -> tuple[Done, Mapping[str, Any]]:
-    """Make a change as `undoable` does, of entries that are taken back each by itself.
+    """Make a change as `undoable` does, to entries that are undone independently.
 
-    Returns one of the `rows` of `undo_each`, with what was changed alone.
+    The returned data is one of the `rows` of `undo_each`, with only the changed
+    entries.
     """
     done, noted = undoable(change, *entry_ids, by=by)
     same = [key for key, then in noted["before"].items() if then == noted["after"][key]]
@@ -114,13 +116,13 @@ def undoable_each(
 )
 @transaction.atomic
 def undo_each(noted: Mapping[str, Any], by: User) -> Sequence[str]:
-    """Undo the `rows` of `undoable_each`, but what was changed since; say what that is.
+    """Undo the `rows` of `undoable_each`, except entries changed since; return which.
 
-    In a number of statements that does not grow with the entries, where none says
-    something else than before.
+    The number of statements does not grow with the number of entries, unless questions
+    or texts change back.
 
     Raises:
-        ChangedSinceError: All of it was.
+        ChangedSinceError: All of them were changed since.
     """
     turn = _Turn(_merged(noted["rows"]), by)
     stays = [f"{refused}; it stays as it is." for refused in turn.refused.values()]
@@ -139,7 +141,7 @@ def _merged(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 class _Turn:
-    """What is taken back, locked; `refused` says of which entries it is not, and why."""
+    """The entries to undo, locked; `refused` maps the others to the reason."""
 
     def __init__(self, noted: Mapping[str, Any], by: User) -> None:
         self.model = active_model(for_share=True)
@@ -171,7 +173,7 @@ class _Turn:
             ]
             if key not in there or self._is_hidden(key):
                 refused[key] = EntryNotFoundError(
-                    "An entry is gone, or you may not see it any more"
+                    "An entry was deleted, or you may no longer see it"
                 )
             elif bases is not None and there[key].knowledge_base_id not in bases:
                 refused[key] = ForbiddenError("Only a curator can change an entry")
@@ -188,7 +190,7 @@ class _Turn:
         return refused
 
     def _is_hidden(self, key: int) -> bool:
-        """Tell whether a revision that is needed may not be read any more."""
+        """Return whether a needed revision is no longer visible to the user."""
         numbers = {self.before[key]["revision"], self.after[key]["revision"]}
         return len(numbers) > 1 and not self.revisions[key].keys() >= numbers
 
@@ -216,7 +218,7 @@ class _Turn:
         )
 
     def _restore(self, moved: Sequence[Entry]) -> list[Entry]:
-        """Write again what entries were; return those that said something else."""
+        """Restore the entries' content; return those whose question or text changed."""
         names, embedded, said_else = {"updated_at"}, [], []
         reasons = defaultdict(list)
         at = timezone.now()
@@ -255,10 +257,10 @@ class _Turn:
             Upkeep.objects.bulk_update(rows, sorted(names), batch_size=_BATCH)
 
     def _reopen(self) -> set[int]:
-        """Open the conflicts that were closed; return the entries to compare instead.
+        """Reopen the conflicts that were closed; return the entries to compare instead.
 
-        Not one whose other entry was changed since, says something else now or may not be
-        seen any more.
+        A conflict is not reopened if its other entry was changed since, now has another
+        text or is no longer visible.
         """
         known = Entry.objects.defer("search_vector").in_bulk(
             {key for row in self.conflicts.values() for key in _pair(row)}
@@ -293,7 +295,7 @@ def _pair(row: Conflict) -> tuple[int, int]:
 def _revisions(
     entry_ids: Collection[int], *states: Mapping[int, Mapping[str, Any]]
 ) -> Mapping[int, dict[int, Revision]]:
-    """Return by entry and number the revisions that states of entries name."""
+    """Return by entry and number the revisions that the states refer to."""
     numbers = {each["revision"] for state in states for each in state.values()}
     found: dict[int, dict[int, Revision]] = {key: {} for key in entry_ids}
     rows = Revision.objects.filter(entry__in=entry_ids, number__in=numbers)
@@ -322,7 +324,7 @@ def _states(*entry_ids: int) -> dict[int, dict[str, Any]]:
 
 
 def _locked_dates(entry_ids: Collection[int]) -> list[Upkeep]:
-    """Lock them after their entries: who flags an entry locks no more than these."""
+    """Lock the rows after their entries: flagging an entry locks only these."""
     rows = Upkeep.objects.select_for_update(no_key=True).order_by("pk")
     return list(rows.filter(pk__in=entry_ids))
 

@@ -162,7 +162,7 @@ def test_a_decision_is_made_once():
     made = proposal()
     decide(decision="reject", proposal_id=made.pk, by=make_curator())
 
-    with pytest.raises(ProposalDecidedError, match="rejected already"):
+    with pytest.raises(ProposalDecidedError, match="already rejected"):
         decide(decision="approve", proposal_id=made.pk, by=make_curator())
 
 

@@ -93,7 +93,7 @@ def test_a_new_entry_shows_nothing_that_only_a_saved_one_has(boss):
     for section in ("Verified by", "Revisions"):
         assert section not in new
         assert section in saved
-    assert "A verified entry has 1, and no other has." in new
+    assert "Verified entries have 1, and only they do." in new
 
 
 def test_entry_written_in_the_admin_has_revision_and_vector(boss):
@@ -182,7 +182,7 @@ def test_choosing_a_state_retires_and_restores(boss, before, after):
         ({"text": "x" * 8001}, "may have 8000"),
         ({"text": " "}, "required"),
         ({"confidence": "0"}, "not in [0.001, 1)"),
-        ({"confidence": "1"}, "what a person verified"),
+        ({"confidence": "1"}, "means that a person verified it"),
         ({"confidence": "nan"}, "number"),
         ({"document": "999999"}, "valid choice"),
         ({"section": "999999"}, "valid choice"),

@@ -145,7 +145,7 @@ def test_what_has_expired_is_not_verified_from_the_start(api):
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("verified", "POST /api/v1/entries/ID/verify, or by `verify`"),
+        ("verified", "POST /api/v1/entries/ID/verify, or `verify` on creation"),
         ("retired", "POST /api/v1/entries/ID/retire"),
         (
             "meh",

@@ -237,7 +237,7 @@ def test_a_job_asks_anew_whether_its_owner_may():
 def test_too_many_entries_for_one_job_are_refused(monkeypatch):
     monkeypatch.setattr(bulk_jobs, "MAX_ENTRIES", 2)
 
-    with pytest.raises(InvalidKnowledgeError, match="3 entries are more than 2"):
+    with pytest.raises(InvalidKnowledgeError, match="3 entries exceed the limit 2"):
         enqueue_change([1, 2, 3], BulkChange(Action.RETIRE), by=make_curator())
 
     assert not Job.objects.exists()

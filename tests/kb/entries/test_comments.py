@@ -94,7 +94,7 @@ def test_a_deleted_comment_is_brought_back_as_it_was(deleted):
     undo_deletion(noted, curator)
 
     assert Comment.objects.values().get() == columns
-    with pytest.raises(ChangedSinceError, match="there again already"):
+    with pytest.raises(ChangedSinceError, match="already been restored"):
         undo_deletion(noted, curator)
 
 

@@ -301,7 +301,7 @@ def test_change_that_no_verification_vouches_for_keeps_it():
 def test_verified_entry_takes_no_other_confidence_without_another_state():
     entry = make_entry()
 
-    with pytest.raises(InvalidKnowledgeError, match="verified entry, which is 1"):
+    with pytest.raises(InvalidKnowledgeError, match="verified entry, which has 1"):
         edit_entry(
             entry_id=entry.pk, author=make_curator(), may_verify=True, confidence=0.5
         )
@@ -320,7 +320,7 @@ def test_verified_entry_takes_no_other_confidence_without_another_state():
 def test_edit_neither_verifies_nor_retires(state):
     entry = make_entry(state="draft")
 
-    with pytest.raises(InvalidKnowledgeError, match=f"state {state} is not written"):
+    with pytest.raises(InvalidKnowledgeError, match=f"state {state} cannot be set"):
         edit_entry(
             entry_id=entry.pk, author=make_curator(), may_verify=True, state=state
         )

@@ -648,7 +648,7 @@ def test_who_is_no_curator_any_more_imports_nothing():
     job = enqueue_import(row, apply=True, by=curator)
     curator.groups.clear()
 
-    with pytest.raises(InvalidKnowledgeError, match="no curator of Cards any more"):
+    with pytest.raises(InvalidKnowledgeError, match="no longer a curator of Cards"):
         run_job(job.pk, {job.kind: import_in_background})
 
     job.refresh_from_db()

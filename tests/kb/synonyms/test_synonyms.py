@@ -134,7 +134,7 @@ def test_a_word_has_one_synonym_and_there_is_a_limit(monkeypatch):
     base, curator = make_knowledge_base(), make_user(Role.CURATOR)
     add_synonym(knowledge_base=base, word="Biro", means="pen", by=curator)
 
-    with pytest.raises(SynonymExistsError, match="'Biro' is read as 'pen' already"):
+    with pytest.raises(SynonymExistsError, match="'Biro' is already read as 'pen'"):
         add_synonym(knowledge_base=base, word="biro", means="pencil", by=curator)
 
     monkeypatch.setattr(services, "MAX_SYNONYMS", 1)
@@ -193,9 +193,9 @@ def test_the_admin_says_where_entries_use_the_word_themselves():
     made = page.post("/admin/kb/synonym/add/", new, follow=True)
 
     assert Synonym.objects.get().means == "pen"
-    assert "An entry says “biro” too" in made.content.decode()
+    assert "An entry uses “biro” too" in made.content.decode()
     again = page.post("/admin/kb/synonym/add/", new)
-    assert "is read as &#x27;pen&#x27; already" in again.content.decode()
+    assert "is already read as &#x27;pen&#x27;" in again.content.decode()
 
 
 @pytest.mark.django_db

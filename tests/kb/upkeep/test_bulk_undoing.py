@@ -166,7 +166,7 @@ def test_what_is_gone_or_hidden_since_is_left_out(carla, entries):
 
     stays = undo_each(noted, carla)
 
-    gone = "An entry is gone, or you may not see it any more; it stays as it is."
+    gone = "An entry was deleted, or you may no longer see it; it stays as it is."
     assert stays == [gone, gone]
     entries[2].refresh_from_db()
     assert entries[2].owner is None

@@ -156,7 +156,10 @@ def test_what_has_expired_is_not_still_true(curator):
 def test_what_has_expired_gets_a_later_end_and_is_verified_with_it(curator):
     entry = make_entry("An old fee.", valid_until=datetime(2026, 3, 31, 9, tzinfo=UTC))
 
-    for day, says in (("2020-01-31", "2020-01-31 has passed"), ("soon", "is no day")):
+    for day, says in (
+        ("2020-01-31", "2020-01-31 has passed"),
+        ("soon", "is not a date"),
+    ):
         refused = do(curator, entry, "set_validity", valid_until=day)
         assert says in refused.content.decode()
     page = do(curator, entry, "set_validity", valid_until="2099-12-31")
@@ -198,7 +201,7 @@ def test_postponed_handed_over_and_retired_from_the_page(curator):
     [
         ("hand_over", {"owner": "nobody at all"}, "There is no user"),
         ("postpone", {"days": "0"}, "1 to 365"),
-        ("postpone", {"days": "x"}, "is no number"),
+        ("postpone", {"days": "x"}, "is not a number"),
         ("explode", {}, "There is no action"),
     ],
 )

@@ -215,7 +215,7 @@ def test_a_postponement_ends_with_the_state_that_was_postponed():
 
 @pytest.mark.parametrize("days", [0, -1, 366])
 def test_postponing_has_bounds(days):
-    with pytest.raises(InvalidKnowledgeError, match="1 to 365"):
+    with pytest.raises(InvalidKnowledgeError, match="between 1 and 365"):
         postpone_review(entry_id=make_verified(400).pk, by=make_curator(), days=days)
 
 
