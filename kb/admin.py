@@ -1,4 +1,4 @@
-"""Knowledge in the admin: changed through services, limited to the user's audiences."""
+"""The admin of knowledge: changed through services, limited to the user's audiences."""
 
 from kb.audiences.admin import AudienceAdmin
 from kb.conflicts.admin import ConflictAdmin

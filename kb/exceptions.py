@@ -8,7 +8,7 @@ from accounts.exceptions import (
 
 
 class InvalidKnowledgeError(NescioError):
-    """A value that may not be written; `field` names it."""
+    """A value that must not be stored; `field` names it."""
 
     code = "invalid_knowledge"
 
@@ -30,7 +30,7 @@ class RevisionNotFoundError(NotFoundError):
 
 
 class PastNotReadyError(ConflictError):
-    """What entries said at a moment has to be embedded before it can be searched."""
+    """Former content has to be embedded before a past moment can be searched."""
 
     code = "past_not_ready"
 
@@ -44,7 +44,7 @@ class KnowledgeBaseExistsError(ConflictError):
 
 
 class KnowledgeBaseArchivedError(ConflictError):
-    """It is only read until somebody unarchives it."""
+    """The knowledge base is read-only until it is unarchived."""
 
     code = "knowledge_base_archived"
 
@@ -92,19 +92,19 @@ class EntryExpiredError(ConflictError):
 
 
 class RevisionConflictError(ConflictError):
-    """Somebody else changed the entry since it was read."""
+    """The entry was changed by someone else since it was read."""
 
     code = "revision_conflict"
 
 
 class RevisionOfOthersError(ConflictError):
-    """Who sees the entry now was not to see what it said then."""
+    """Not everyone who sees the entry now may see its former content."""
 
     code = "revision_of_others"
 
 
 class NeverDueError(ConflictError):
-    """No answer uses the entry, so that nobody is asked to review it."""
+    """The entry is not used by any answer, so nobody is asked to review it."""
 
     code = "never_due"
 
@@ -118,32 +118,32 @@ class TagExistsError(ConflictError):
 
 
 class PreconditionFailedError(ConflictError):
-    """The entry is not at the revision that If-Match names."""
+    """The entry's revision is not the one named by If-Match."""
 
     code = "precondition_failed"
     status = 412
 
 
 class InvalidArchiveError(NescioError):
-    """The file is no archive of knowledge, a damaged one, or does not fit in here."""
+    """The file is not a knowledge archive, is damaged, or does not fit in here."""
 
     code = "invalid_archive"
 
 
 class ExportNotFoundError(NotFoundError):
-    """There is no such export, it is another user's, or its file is gone."""
+    """The export does not exist, is another user's, or its file was deleted."""
 
     code = "export_not_found"
 
 
 class ExportNotReadyError(ConflictError):
-    """The export is being made, or could not be."""
+    """The export is not finished yet, or failed."""
 
     code = "export_not_ready"
 
 
 class ExportForbiddenError(ForbiddenError):
-    """The caller may not have, or may no longer have, what the export holds."""
+    """The caller may not, or may no longer, see the content of the export."""
 
 
 class ConflictNotFoundError(NotFoundError):
@@ -151,18 +151,18 @@ class ConflictNotFoundError(NotFoundError):
 
 
 class ConflictOpenError(ConflictError):
-    """Which of two contradicting entries is right is to be decided first."""
+    """The contradiction between two entries has to be decided first."""
 
     code = "conflict_open"
 
 
 class ConflictResolvedError(ConflictError):
-    """It was resolved before, or a change of an entry has settled it."""
+    """The conflict was resolved before, or settled by a change of an entry."""
 
     code = "conflict_resolved"
 
 
 class EmbedderUnavailableError(UnavailableError):
-    """An embedding model could not be loaded or asked, or is not the one it should be."""
+    """An embedding model could not be loaded or asked, or is not the expected one."""
 
     code = "embedder_unavailable"

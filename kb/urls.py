@@ -16,7 +16,7 @@ from kb.tags.api import TagViewSet
 from kb.upkeep.api import DueEntryViewSet
 
 router = SimpleRouter(trailing_slash=False, use_regex_path=False)
-# First: "entries/due" is none of the entries' keys.
+# First, so that "entries/due" is not taken for an entry's id.
 router.register("entries", DueEntryViewSet, "due-entries")
 router.register("entries", BulkEntryViewSet, "bulk-entries")
 router.register("entries", EntryViewSet, "entries")

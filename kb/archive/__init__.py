@@ -1,1 +1,1 @@
-"""What is known as files: whole archives that are restored, tables for spreadsheets."""
+"""Knowledge as files: archives that can be restored, and tables for spreadsheets."""

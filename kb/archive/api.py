@@ -32,13 +32,13 @@ from kb.interface.api import KnowledgeBaseField
 
 
 class NewExportSerializer(rest.StrictSerializer):
-    """What is to be exported."""
+    """The scope of an export."""
 
-    knowledge_base = KnowledgeBaseField(required=False, help_text="By default all.")
+    knowledge_base = KnowledgeBaseField(required=False, help_text="All by default.")
     complete = rest.StrictBooleanField(
         required=False,
         default=False,
-        help_text="Everything, and not only what you may see; needs the role admin.",
+        help_text="Everything, not only what you may see; needs the role admin.",
     )
 
 
@@ -84,7 +84,7 @@ class ExportViewSet(rest.RowViewSet[Job]):
         responses={202: JobSerializer, 403: "A complete one needs the role admin."},
     )
     def create(self, request: Request) -> Response:
-        """Have an archive made: follow the job, then fetch `/exports/{id}/file`."""
+        """Start making an archive: follow the job, then fetch `/exports/{id}/file`."""
         body = self.validated(NewExportSerializer)
         chosen = body.get("knowledge_base")
         job = request_export(
@@ -98,7 +98,7 @@ class ExportViewSet(rest.RowViewSet[Job]):
         summary="Fetch an export",
         responses={
             (200, "application/zip"): OpenApiTypes.BINARY,
-            409: "It is not made yet, or failed.",
+            409: "It is not finished yet, or it failed.",
         },
     )
     @action(detail=True, renderer_classes=[ZipRenderer, JSONRenderer])
@@ -113,13 +113,13 @@ class ExportViewSet(rest.RowViewSet[Job]):
 class EntryTableFilter(EntryFilter):
     as_of = rest.MomentFilter(
         method="filter_moment",
-        label="A moment gone by: entries as they were then. Goes with knowledge_base alone.",
+        label="A past moment: entries as they were then; only with knowledge_base.",
     )
 
     def filter_moment(
         self, queryset: QuerySet[Entry], _name: str, _value: datetime
     ) -> QuerySet[Entry]:
-        return queryset  # what is narrowed is no entry of now
+        return queryset  # the entries of that moment are selected elsewhere
 
 
 class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
@@ -139,28 +139,29 @@ class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
         request=None,
         responses={
             (200, "text/csv"): OpenApiTypes.STR,
-            404: "`format` is none of these.",
+            404: "Unknown `format`.",
         },
     )
     def get(self, request: Request) -> HttpResponseBase:
-        """Fetch all entries that the caller may see, curates and asks for, as CSV.
+        """Fetch all matching entries that the caller may see and curates, as CSV.
 
-        A cell that a spreadsheet would run begins with an apostrophe. With `as_of` they are
-        as they were then, those that you may see today and might have seen then.
+        A cell that a spreadsheet would execute as a formula begins with an apostrophe.
+        With `as_of` the entries are as they were then; it includes those that the
+        caller may see today and could have seen then.
         """
         entries = self.filter_queryset(Entry.objects.visible_to(request.user))
         if "as_of" not in request.query_params:
             return csv_response(entries, request.user)
         nothing = Entry.objects.none()
         query = EntryTableFilter(request.query_params, nothing, request=request).form
-        query.is_valid()  # what is no value was refused above
+        query.is_valid()  # invalid values were rejected above
         at = query.cleaned_data["as_of"]
         others = request.query_params.keys() - {"as_of", "knowledge_base", "format"}
         if others or at is None or at > timezone.now():
             raise ValidationError(
                 {
-                    "as_of": "Name a moment gone by, and beside it knowledge_base alone: "
-                    f"{', '.join(sorted(others)) or at} does not go with it."
+                    "as_of": "Give a past moment, and with it at most knowledge_base: "
+                    f"{', '.join(sorted(others)) or at} is not allowed."
                 }
             )
         slug = request.query_params.get("knowledge_base", "")

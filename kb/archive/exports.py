@@ -1,4 +1,4 @@
-"""Knowledge as files: archives that a job makes, and a table for spreadsheets."""
+"""Knowledge as files: archives that a job makes, and tables for spreadsheets."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -46,14 +46,14 @@ KIND = "kb.export"
 def request_export(
     *, by: User, knowledge_base: str = "", complete: bool = False
 ) -> Job:
-    """Have an archive made of what `by` may see, or of everything where `complete`.
+    """Enqueue an archive of what `by` may see, or of everything if `complete`.
 
-    It holds the knowledge bases that `by` curates, or the one named.
-
-    Asking for the same again while it is being made returns the same job.
+    It holds the knowledge bases that `by` curates, or only the one named. Requesting
+    the same archive again while it is being made returns the same job.
 
     Raises:
-        ExportForbiddenError: `complete`, and `by` lacks the role admin.
+        ExportForbiddenError: `complete` is set and `by` lacks the role admin.
+        InvalidKnowledgeError: `by` curates no such knowledge base.
     """
     if complete and not has_role(by, Role.ADMIN):
         raise ExportForbiddenError(
@@ -77,11 +77,13 @@ def request_export(
 
 
 def export_in_background(run: JobRun) -> dict[str, object]:
-    """Make the archive that a job asks for; killed in between, it starts again."""
+    """Make the archive that a job requests; a job that was killed starts over."""
     complete = run.parameters["complete"] is True
     reader = run.owner
     if reader is None or not _may_have(reader, complete=complete):
-        raise ExportForbiddenError("The owner of the export may no longer have it.")
+        raise ExportForbiddenError(
+            "The owner of the export may no longer see its content."
+        )
     audiences = [] if complete else _visible_audiences(reader)
     named = Audience.objects.filter(pk__in=audiences)
     path = _file(run.job_id)
@@ -106,18 +108,18 @@ def export_in_background(run: JobRun) -> dict[str, object]:
 
 
 def get_exports(user: User) -> JobQuerySet:
-    """Exports that `user` requested, newest first: nobody fetches another's."""
+    """Return the exports that `user` requested, newest first; nobody sees another's."""
     return Job.objects.filter(kind=KIND, owner=user)
 
 
 def exported_file(job_id: UUID, *, by: User) -> Path:
-    """Return the archive of an export for `by` to fetch."""
+    """Return the path of an export's archive for `by` to fetch."""
     job = get_exports(by).filter(pk=job_id).first()
     if job is None:
-        raise ExportNotFoundError(f"There is no export {job_id} of yours.")
+        raise ExportNotFoundError(f"You have no export {job_id}.")
     if job.state != Job.State.SUCCEEDED:
         raise ExportNotReadyError(
-            f"The export {job_id} is {job.state}; fetch it once it succeeded."
+            f"The export {job_id} is {job.state}; fetch it once it has succeeded."
         )
     complete = job.parameters["complete"] is True
     lost: set[Any] = set() if complete else {*job.result["audiences"]}
@@ -128,7 +130,7 @@ def exported_file(job_id: UUID, *, by: User) -> Path:
         or not _curates(by, job.result.get("knowledge_bases"))
     ):
         raise ExportForbiddenError(
-            "You may no longer see all that this export holds; make a new one."
+            "You may no longer see everything in this export; make a new one."
         )
     path = _file(job_id)
     if not path.exists():
@@ -155,7 +157,7 @@ def _may_have(user: User, *, complete: bool) -> bool:
 
 
 def _curates(user: User, slugs: Sequence[str] | None) -> bool:
-    """Tell whether all of these are a user's; of an older export nobody noted which."""
+    """Return whether the user curates all of these knowledge bases; None is unknown."""
     if bases_of_role(user, Role.CURATOR) is None:
         return True
     mine = KnowledgeBase.objects.of_role(user, Role.CURATOR)
@@ -181,7 +183,7 @@ _OTHERWISE = {
 }
 _OF_DOCUMENT = {"document", "source", "section"}
 _AT_ONCE = 1000
-# Without it a spreadsheet takes the letters for those of its own country.
+# Without it a spreadsheet reads the letters in the local legacy encoding.
 _BYTE_ORDER_MARK = "\ufeff"
 
 
@@ -198,14 +200,14 @@ COLUMNS = tuple(_PATHS)
 
 
 def csv_response(entries: QuerySet[Entry], reader: AnyUser) -> StreamingHttpResponse:
-    """Return those that `reader` curates, of entries that they may see."""
+    """Return as CSV those of the entries visible to `reader` that they curate."""
     curated = entries.filter(where_role(reader, Role.CURATOR))
     return csv_download(csv_lines(curated, reader), "entries")
 
 
-# Neither sources of documents nor questions in other words are kept.
+# There is no history of documents' sources or of alternative questions.
 _NOT_KEPT = {"source": "", _ALSO_ASKED: ""}
-# A revision keeps what an entry says under the same names; the rest is the entry's own.
+# A revision stores an entry's content under the same names; the rest is the entry's.
 _THEN = {
     name: path if path.split("__")[0] in REVISED else f"entry__{path}"
     for name, path in _PATHS.items()
@@ -221,9 +223,9 @@ WHERE b.id = ANY(%(bases)s) ORDER BY p.id
 def csv_response_then(
     reader: AnyUser, *, at: datetime, knowledge_base: str
 ) -> StreamingHttpResponse:
-    """Return the entries as they were at `at`, as far as `reader` may see them today, too.
+    """Return as CSV the entries as they were at `at` and that `reader` may see today.
 
-    Of all knowledge bases that `reader` curates, or of the one named.
+    They come from all knowledge bases that `reader` curates, or from the one named.
     """
     curated = KnowledgeBase.objects.of_role(reader, Role.CURATOR)
     if knowledge_base:
@@ -249,9 +251,9 @@ def _rows_then(
 
 
 def csv_lines(entries: QuerySet[Entry], reader: AnyUser) -> Iterator[str]:
-    """Yield a heading and a line of CSV for each entry, oldest first, in bounded memory.
+    """Yield CSV, a header and a line for each entry, oldest first, in bounded memory.
 
-    Times are ISO 8601; documents that the reader may not see leave their cells empty.
+    Times are ISO 8601. The cells of a document that the reader may not see are empty.
     """
     yield _BYTE_ORDER_MARK
     yield from spreadsheet_cells.csv_lines(_rows(entries, reader))
@@ -259,7 +261,8 @@ def csv_lines(entries: QuerySet[Entry], reader: AnyUser) -> Iterator[str]:
 
 def _rows(entries: QuerySet[Entry], reader: AnyUser) -> Iterator[Sequence[str]]:
     yield list(_PATHS)
-    # By id in batches: a cursor would hold a transaction as long as somebody downloads.
+    # By id in batches: a cursor would keep a transaction open during the whole
+    # download.
     ids = entries.order_by("pk").values_list("pk", flat=True)
     last = 0
     while chosen := list(ids.filter(pk__gt=last)[:_AT_ONCE]):

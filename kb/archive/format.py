@@ -1,7 +1,8 @@
-"""What an archive holds: for each model its file and, field by field, how a value is kept.
+"""The archive format: the file of each model, and how each field's value is stored.
 
-Rows name users by username, groups by name, what has a slug by it, and other rows by their
-1-based number in the order of ids, so a restored archive is written the same again.
+Rows refer to users by username, to groups by name, to models with a slug by it, and to
+other rows by their 1-based number in the order of ids, so writing a restored archive
+again gives the same rows.
 """
 
 import hashlib
@@ -30,10 +31,10 @@ from kb.tags.models import Tag
 @dataclass(frozen=True, slots=True)
 class Column:
     field: str
-    by: str = ""  # for a reference: its "username" or "slug"
-    table: str = ""  # for a reference by number, the table that it leads to
-    since: int = 1  # the version of the format that brought it
-    is_list: bool = False  # of pairs of such a reference and a number
+    by: str = ""  # for a reference: the field that names the row, "username" or "slug"
+    table: str = ""  # for a reference by number: the table it points to
+    since: int = 1  # the format version that introduced it
+    is_list: bool = False  # a list of pairs of such a reference and a number
 
     @property
     def path(self) -> str:
@@ -44,14 +45,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """One file of an archive: the fields of a model, but those that are made new."""
+    """One file of an archive: a model's fields, except those created on restoring."""
 
     name: str
     model: type[Model]
-    left_out: frozenset[str] = frozenset({"id"})  # fields that are made new
-    since: int = 1  # the version of the format that brought it
-    named: str = ""  # the column of names of users or groups
-    pairs: str = ""  # the column of pairs of an entry and a number
+    left_out: frozenset[str] = frozenset({"id"})  # fields created on restoring
+    since: int = 1  # the format version that introduced it
+    named: str = ""  # the column with names of users or groups
+    pairs: str = ""  # the column with pairs of an entry and a number
 
     @property
     def file(self) -> str:
@@ -71,7 +72,7 @@ class Table:
     def field(self, column: Column) -> "Field[Any, Any]":
         field = self.model._meta.get_field(column.field)
         if not isinstance(field, Field):
-            raise TypeError(f"{column.field} of {self.name} is no field of its own")
+            raise TypeError(f"{column.field} is not a concrete field of {self.name}")
         return field
 
     def _column(self, name: str) -> Column:
@@ -95,7 +96,7 @@ _SINCE = (
     | {("wordings", name): 4 for name in ("answers", "is_imported")}
     | {("entries", "own_key"): 6, ("knowledge_bases", "archived_at"): 7}
 )
-"""The version of the format that brought a column, where its table is older."""
+"""The format version that introduced a column, where its table is older."""
 _NUMBERED: Mapping[Any, str] = {
     Document: "documents", Section: "sections", Entry: "entries",
 }  # fmt: skip
@@ -118,7 +119,7 @@ TABLES = (
     KNOWLEDGE_BASES, AUDIENCES, TAGS, DOCUMENTS, SECTIONS, ENTRIES, REVISIONS, CONFLICTS,
     PROPOSALS, WORDINGS, SYNONYMS,
 )  # fmt: skip
-"""In the order in which they are written and read: what is referred to comes first."""
+"""In the order of writing and reading: a table comes after those it refers to."""
 
 
 FILE = "manifest.json"
@@ -138,7 +139,7 @@ class FileFacts(BaseModel):
 
 
 class Manifest(BaseModel):
-    """What an archive says of itself; `complete`: not limited to one reader."""
+    """The description of an archive; `complete` means not limited to one reader."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -159,10 +160,10 @@ def parse_manifest(text: bytes) -> Manifest:
     try:
         values = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidArchiveError(f"{FILE} is no JSON: {error}.") from error
+        raise InvalidArchiveError(f"{FILE} is not JSON: {error}.") from error
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InvalidArchiveError(
-            f"{FILE} is not that of a knowledge archive; take a file that "
+            f"{FILE} does not belong to a knowledge archive; use a file that "
             "export_knowledge wrote."
         )
     if values.get("version") not in range(1, VERSION + 1):
@@ -187,6 +188,6 @@ def parse_manifest(text: bytes) -> Manifest:
                 for each in error.errors()
             )
         raise InvalidArchiveError(
-            f"{FILE} lacks what it should say: {found}."
+            f"{FILE} is missing or has invalid values: {found}."
         ) from error
     return manifest.model_copy(update={"files": files})

@@ -1,4 +1,4 @@
-"""Reading an archive that anybody may have made: line by line, and nothing on trust."""
+"""Reading an untrusted archive line by line; nothing in it is taken on trust."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from . import format as layout
 
 MANIFEST_LIMIT = 1024 * 1024  # most bytes of a manifest
 LINE_LIMIT = 1024 * 1024
-"""Most bytes of a line; the longest entry there can be takes a tenth of it."""
+"""Most bytes of a line; the longest possible entry takes a tenth of it."""
 _EXPANSION_LIMIT = 200
 _EXPANSION_FREE = 64 * 1024 * 1024
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -29,7 +29,7 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runtim
 
 
 class ArchiveFile:
-    """An opened archive with members and manifest in order; see `open_archive`."""
+    """An open archive with checked members and manifest; see `open_archive`."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -45,14 +45,14 @@ class ArchiveFile:
             size = self.manifest.files[table.name].bytes
             if archive.getinfo(table.file).file_size != size:
                 raise InvalidArchiveError(
-                    f"{table.file} has not the {size} bytes that {layout.FILE} states; the "
-                    "archive is damaged, take another copy."
+                    f"{table.file} does not have the {size} bytes stated in "
+                    f"{layout.FILE}; the archive is damaged, use another copy."
                 )
 
     def rows(self, table: layout.Table) -> Iterator[dict[str, Any]]:
         """Yield the rows of a table, checking the digest at the end.
 
-        What the archive's version of the format has not yet is as by default.
+        Columns newer than the archive's format version get their default.
         """
         version = self.manifest.version
         if table.since > version:
@@ -76,8 +76,8 @@ class ArchiveFile:
                 yield {**_parse(line, table.file, rows), **later}
         if (rows, digest.hexdigest()) != (facts.rows, facts.sha256):
             raise InvalidArchiveError(
-                f"{table.file} is not what {layout.FILE} states; the archive is damaged "
-                "or was changed, take another copy."
+                f"{table.file} does not match {layout.FILE}; the archive is damaged "
+                "or was changed, use another copy."
             )
 
 
@@ -95,7 +95,7 @@ def _damage_reported() -> Iterator[None]:
         yield
     except _BROKEN as error:
         raise InvalidArchiveError(
-            f"The file is no archive that can be read, or a damaged one: {error}."
+            f"The file is not a readable archive, or is damaged: {error}."
         ) from error
 
 
@@ -106,7 +106,7 @@ def _check_members(archive: zipfile.ZipFile) -> None:
     for member in members:
         if member.compress_type not in _COMPRESSIONS or member.flag_bits & 0x1:
             raise InvalidArchiveError(
-                f"{member.filename} is encrypted or packed in an unknown way; take an "
+                f"{member.filename} is encrypted or compressed unexpectedly; use an "
                 "archive that export_knowledge wrote."
             )
         limit = max(_EXPANSION_FREE, _EXPANSION_LIMIT * member.compress_size)
@@ -115,7 +115,7 @@ def _check_members(archive: zipfile.ZipFile) -> None:
         ):
             raise InvalidArchiveError(
                 f"{member.filename} would grow from {member.compress_size} to "
-                f"{member.file_size} bytes, which no knowledge does; take another copy."
+                f"{member.file_size} bytes, which is too much; use another copy."
             )
 
 
@@ -124,8 +124,8 @@ def _check_names(archive: zipfile.ZipFile, tables: Sequence[layout.Table]) -> No
     expected = sorted([layout.FILE, *(table.file for table in tables)])
     if names != expected:
         raise InvalidArchiveError(
-            f"The archive holds {', '.join(names[:10]) or 'nothing'}; one of knowledge "
-            f"holds {', '.join(expected)}."
+            f"The archive holds {', '.join(names[:10]) or 'nothing'}; a knowledge "
+            f"archive holds {', '.join(expected)}."
         )
 
 
@@ -134,20 +134,20 @@ def _parse(line: bytes, file: str, number: int) -> dict[str, Any]:
         row = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InvalidArchiveError(
-            f"{file}, line {number}: no JSON: {error}."
+            f"{file}, line {number}: not JSON: {error}."
         ) from error
     if not isinstance(row, dict):
-        raise InvalidArchiveError(f"{file}, line {number}: no JSON object.")
+        raise InvalidArchiveError(f"{file}, line {number}: not a JSON object.")
     return row
 
 
 BY_SLUG = (layout.KNOWLEDGE_BASES, layout.AUDIENCES, layout.TAGS)
-"""Whose rows go by their slug and may exist here already."""
+"""Tables whose rows are identified by slug and may exist here already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Users, groups and, by model, slugs that the rows of an archive name."""
+    """Users, groups and, by model, slugs that the rows of an archive refer to."""
 
     usernames: set[str] = field(default_factory=set)
     rows: dict[type[models.Model], dict[str, dict[str, Any]]] = field(
@@ -163,7 +163,7 @@ class Named:
 def check_rows(
     archive: ArchiveFile, *, progress: Callable[[str, int, int], None]
 ) -> Named:
-    """Read and check the whole archive once; return what it names."""
+    """Read and check the whole archive once; return the names it refers to."""
     named = Named()
     for table in layout.TABLES:
         total = archive.manifest.files[table.name].rows
@@ -209,13 +209,13 @@ def _keep_names(table: layout.Table, row: Mapping[str, Any], named: Named) -> No
     if table in BY_SLUG:
         held = named.rows[table.model]
         if row["slug"] in held:
-            raise ValueError(f"the slug {row['slug']!r} is there twice.")
+            raise ValueError(f"the slug {row['slug']!r} occurs twice.")
         held[row["slug"]] = dict(row)
 
 
 def _check_number(column: layout.Column, value: object, rows: int) -> None:
     if value is not None and not (type(value) is int and 1 <= value <= rows):
-        raise ValueError(f"{column.field} {value!r} is no row of {column.table}.")
+        raise ValueError(f"{column.field} {value!r} is not a row of {column.table}.")
 
 
 def _check_pairs(column: layout.Column, value: object, rows: int) -> None:
@@ -224,7 +224,7 @@ def _check_pairs(column: layout.Column, value: object, rows: int) -> None:
         near = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
         if near is None or type(pair[0]) is not int or not _is_number(near):
             raise ValueError(
-                f"{column.field} {str(pair)[:80]!r} is no pair of a row and a number."
+                f"{column.field} {str(pair)[:80]!r} is not a pair of row and number."
             )
         _check_number(column, pair[0], rows)
 
@@ -233,7 +233,7 @@ def _check_name(
     table: layout.Table, column: layout.Column, value: object, named: Named
 ) -> None:
     if not isinstance(value, str):
-        raise ValueError(f"{column.field} {value!r} is no name.")  # noqa: TRY004  # one kind for whatever is wrong in a row
+        raise ValueError(f"{column.field} {value!r} is not a name.")  # noqa: TRY004  # one error for any fault in a row
     if column.by == "username":
         _check_text("username", value, 150)
         named.usernames.add(value)
@@ -241,27 +241,27 @@ def _check_name(
     model = table.field(column).related_model
     found = named.rows[model].get(value) if isinstance(model, type) else None
     if found is None or found.get("facet", column.field) != column.field:
-        raise ValueError(f"{column.field} {value!r} is none of the archive's.")
+        raise ValueError(f"{column.field} {value!r} is not in the archive.")
 
 
 def _check_list_of_names(field_name: str, value: object) -> None:
     names = value if isinstance(value, list) else [None]
     for name in names:
         if not isinstance(name, str) or not name:
-            raise ValueError(f"{field_name} {value!r} are no names.")
+            raise ValueError(f"{field_name} {value!r} is not a list of names.")
         _check_text(field_name, name, 150)
 
 
 def check_value(field: "models.Field[Any, Any]", value: object) -> None:
-    """Raise ValueError or TypeError for what the model's field can't hold."""
+    """Raise ValueError or TypeError for a value that the model's field cannot hold."""
     if value is None:
-        return  # whether it may be missing is seen by the caller
+        return  # the caller checks whether it may be missing
     is_right = next((test for kind, test in _TESTS if isinstance(field, kind)), None)
     if is_right is None:
-        raise TypeError(f"{field} is of a kind that archives do not keep")
+        raise TypeError(f"{field} is of a kind that archives cannot store")
     if not is_right(value):
         raise ValueError(
-            f"{field.name} {str(value)[:80]!r} is not what the field holds."
+            f"{field.name} {str(value)[:80]!r} is not a valid value of the field."
         )
     if isinstance(value, str) and not isinstance(field, models.DateTimeField):
         _check_text(field.name, value, field.max_length)
@@ -274,7 +274,7 @@ def _check_text(name: str, value: str, limit: int | None) -> None:
     if limit is not None and len(value) > limit:
         raise ValueError(f"{name} has {len(value)} characters and may have {limit}.")
     if "\0" in value or any("\ud800" <= each <= "\udfff" for each in value):
-        raise ValueError(f"{name} {value[:40]!a} holds what the database can't keep.")
+        raise ValueError(f"{name} {value[:40]!a} cannot be stored in the database.")
 
 
 def _is_moment(value: object) -> bool:

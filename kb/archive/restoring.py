@@ -1,4 +1,4 @@
-"""Restoring an archive: checked whole, then written in one transaction."""
+"""Restoring an archive: checked completely, then written in one transaction."""
 
 import json
 from array import array
@@ -35,11 +35,11 @@ _SHOWN_NAMES = 10
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """What becomes of users and groups that the archive names and nobody here is."""
+    """How to treat users and groups of the archive that do not exist here."""
 
     create_users: bool = False
     create_groups: bool = False
-    users: Mapping[str, str] = field(default_factory=dict)  # whom to take instead
+    users: Mapping[str, str] = field(default_factory=dict)  # existing users instead
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +58,10 @@ def restore_archive(
     dry_run: bool = False,
     progress: Progress = lambda *_: None,
 ) -> Restored:
-    """Write what an archive holds, with its history, under new ids, and embed it.
+    """Restore an archive's content, with its history, under new ids, and embed it.
 
     Args:
-        slug: What the archive's only knowledge base is called here; "" as there.
+        slug: The new slug of the archive's only knowledge base; "" keeps its own.
     """
     newcomers = newcomers or Newcomers()
     with open_archive(path) as archive:
@@ -91,8 +91,9 @@ def _rename(named: Named, slug: str) -> None:
     rows = named.rows[KnowledgeBase]
     if len(rows) != 1:
         raise InvalidArchiveError(
-            f"The archive holds {', '.join(rows) or 'no knowledge base'}: a new slug is "
-            "given to one only. Export that one (export_knowledge --knowledge-base)."
+            f"The archive holds {', '.join(rows) or 'no knowledge base'}: a new "
+            "slug can be given to one only. Export that one (export_knowledge "
+            "--knowledge-base)."
         )
     try:
         KnowledgeBase._meta.get_field("slug").run_validators(slug)
@@ -105,7 +106,7 @@ def _rename(named: Named, slug: str) -> None:
 
 
 def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
-    """Refuse what does not fit in here; return what will be."""
+    """Check that the archive fits this installation; return what would be restored."""
     _check_knowledge_bases(named)
     _check_audiences(named)
     _check_tags(named)
@@ -117,13 +118,13 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
     new_groups = sorted(named.groups - {group.name for group in _groups(named)})
     if new_users and not newcomers.create_users:
         raise InvalidArchiveError(
-            f"The archive names users whom nobody here is: {_shown(new_users)}. Let "
+            f"The archive names unknown users: {_shown(new_users)}. Let "
             "them be made (inactive, without a password: --create-users), or name existing "
             "users for them."
         )
     if new_groups and not newcomers.create_groups:
         raise InvalidArchiveError(
-            f"The archive names groups that are not here: {_shown(new_groups)}. Make "
+            f"The archive names unknown groups: {_shown(new_groups)}. Make "
             "them first, or let them be made (without members: --create-groups)."
         )
     files = archive.manifest.files
@@ -160,8 +161,8 @@ def _check_audiences(named: Named) -> None:
         groups = group_names(audience.groups.all())
         if (audience.everyone, groups) != (row["everyone"], sorted(row["groups"])):
             raise InvalidArchiveError(
-                f"The audience {audience.slug!r} is here one of other people than in "
-                "the archive; who may see what would change. Make them agree first."
+                f"The audience {audience.slug!r} has other members here than in "
+                "the archive, so who may see what would change. Make them agree first."
             )
 
 
@@ -169,8 +170,8 @@ def _check_tags(named: Named) -> None:
     for tag in Tag.objects.filter(slug__in=named.rows[Tag]):
         if tag.facet != named.rows[Tag][tag.slug]["facet"]:
             raise InvalidArchiveError(
-                f"The tag {tag.slug!r} is here a {tag.get_facet_display()} and in the "
-                "archive none; give this one another slug first."
+                f"The tag {tag.slug!r} is a {tag.get_facet_display()} here, not in the "
+                "archive; give this one another slug first."
             )
 
 
@@ -245,8 +246,8 @@ def _write_knowledge_bases(named: Named) -> dict[str, int]:
     ids = {}
     for slug, row in named.rows[KnowledgeBase].items():
         written, _ = KnowledgeBase.objects.get_or_create(slug=row["slug"])
-        written.synonyms.all().delete()  # the archive's come in their place
-        # An update, for the field itself sets the time of its creation.
+        written.synonyms.all().delete()  # the archive's synonyms replace them
+        # An update, because the field itself sets the time of creation on insert.
         KnowledgeBase.objects.filter(pk=written.pk).update(**row)
         ids[slug] = written.pk
     return ids
@@ -255,7 +256,7 @@ def _write_knowledge_bases(named: Named) -> dict[str, int]:
 def _write_named(
     table: Table, named: Named, members: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Make the audiences or tags that are missing; an existing one stays as it is."""
+    """Create missing audiences or tags; existing ones are left unchanged."""
     ids = {}
     for slug, row in named.rows[table.model].items():
         fields = {name: row[name] for name in row.keys() - {"slug", table.named}}
@@ -287,7 +288,7 @@ def _next_ids(table: Table, count: int) -> "array[int]":
 def _write_table(
     table: Table, archive: ArchiveFile, ids: _Ids, progress: Progress
 ) -> None:
-    """Insert a table's rows as they are, past what fields do on their own (auto_now)."""
+    """Insert a table's rows unchanged, without what fields do on saving (auto_now)."""
     own = ids.numbers.get(table.name)
     total = archive.manifest.files[table.name].rows
     names = [table.field(column).attname for column in table.columns]

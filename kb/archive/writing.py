@@ -1,4 +1,4 @@
-"""Writing an archive: everything of one knowledge base or all, in bounded memory."""
+"""Writing an archive of one knowledge base or all, in bounded memory."""
 
 import hashlib
 import json
@@ -31,16 +31,16 @@ from kb.tags.models import Tag
 from . import format as layout
 
 Progress = Callable[[str, int, int], None]
-"""Takes what is worked on, how many are done, and how many there are."""
+"""Takes what is being done, how many are done, and the total."""
 
 _AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What an archive holds: one knowledge base, or "" for all, for one reader.
+    """The scope of an archive: one knowledge base, or "" for all, for one reader.
 
-    Of knowledge bases it holds those that the reader curates.
+    With a reader it holds only knowledge bases that the reader curates.
     """
 
     knowledge_base: str = ""
@@ -49,7 +49,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """Ids of the numbered tables, ascending: a row's number is its place."""
+    """Ids of the numbered tables, ascending: a row's number is its position."""
 
     ids: "Mapping[str, array[int]]"
     audiences: frozenset[str]
@@ -65,9 +65,9 @@ class _Held:
 def write_archive(
     path: Path, contents: Contents, *, progress: Progress = lambda *_: None
 ) -> layout.Manifest:
-    """Write an archive to `path`: one moment's state, the same state in the same bytes.
+    """Write an archive of one snapshot to `path`; equal states give equal bytes.
 
-    Written beside it first, so that `path` is whole or as it was.
+    It is first written to a file beside it, so `path` is never left half written.
     """
     part = path.with_name(f"{path.name}.part")
     try:
@@ -81,7 +81,7 @@ def write_archive(
 
 @contextmanager
 def _one_moment() -> Iterator[None]:
-    """Let every query see the same state, unless a transaction is open already."""
+    """Let every query see the same snapshot, unless a transaction is open already."""
     is_outermost = not connection.in_atomic_block
     with transaction.atomic():
         if is_outermost:
@@ -120,7 +120,7 @@ def _column(rows: QuerySet[Any], name: str) -> Iterator[Any]:
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    # The same content makes the same bytes: no time of writing, no rights of a user.
+    # Equal content gives equal bytes: no modification time, no permissions of the user.
     member = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     member.compress_type = zipfile.ZIP_DEFLATED
     member.external_attr = 0o600 << 16
@@ -148,8 +148,8 @@ def _rows(contents: Contents) -> Mapping[str, QuerySet[Any]]:
         if not bases.exists():
             raise InvalidKnowledgeError(
                 "knowledge_base",
-                f"There is no knowledge base {contents.knowledge_base!r}; name one "
-                "that there is.",
+                f"There is no knowledge base {contents.knowledge_base!r}; name "
+                "an existing one.",
             )
 
     def visible(rows: Any) -> Any:
@@ -209,7 +209,8 @@ def _with_names(table: layout.Table, rows: QuerySet[Any]) -> Iterator[dict[str, 
 def _values(
     table: layout.Table, rows: QuerySet[Model], held: _Held
 ) -> Iterator[dict[str, Any]]:
-    # The order must not depend on ids where ids are no order: a numbered row's is one.
+    # The order must not depend on ids, except for numbered rows, whose order they
+    # define.
     order = {layout.KNOWLEDGE_BASES: ["slug"], layout.REVISIONS: ["entry_id", "number"]}
     paths = [column.path for column in table.columns]
     found = rows.order_by(*order.get(table, ["pk"])).values_list(*paths)
@@ -226,14 +227,14 @@ def _kept(column: layout.Column, value: Any, held: _Held) -> Any:
         return [[number, near] for number, near in numbered if number is not None]
     if column.table:
         return held.number(column.table, value)
-    # That an entry once belonged to people whom the reader does not belong to stays hidden.
+    # Hide that an entry once belonged to an audience that the reader is not in.
     if column.field == "audience" and value not in held.audiences:
         return None
     return value.isoformat() if isinstance(value, datetime) else value
 
 
 class TenthLines:
-    """Reports a line at every tenth of each kind of work."""
+    """Reports progress at every tenth of each kind of work."""
 
     def __init__(self, write: Callable[[str], object]) -> None:
         self._write = write

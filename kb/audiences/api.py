@@ -14,7 +14,7 @@ from kb.text.cleaning import SLUG_LIMIT
 
 
 class AudienceSerializer(rest.ShownSerializer[Audience]):
-    """Who may see what."""
+    """An audience: a set of users who may see the same entries."""
 
     groups = serializers.SerializerMethodField(help_text="Names, sorted.")
 
@@ -27,7 +27,7 @@ class AudienceSerializer(rest.ShownSerializer[Audience]):
 
 
 class AudienceChangesSerializer(rest.StrictModelSerializer):
-    """What to change; what is left out stays."""
+    """Changes to an audience; omitted fields stay as they are."""
 
     groups = rest.StrictListField(
         child=rest.StrictCharField(max_length=150),
@@ -42,7 +42,7 @@ class AudienceChangesSerializer(rest.StrictModelSerializer):
 
 
 class NewAudienceSerializer(AudienceChangesSerializer):
-    """An audience to be made."""
+    """A new audience."""
 
     slug = rest.StrictCharField(max_length=SLUG_LIMIT)
 
@@ -55,7 +55,7 @@ class NewAudienceSerializer(AudienceChangesSerializer):
     retrieve=extend_schema(summary="Read an audience"),
 )
 class AudienceViewSet(RetrieveModelMixin, rest.RowViewSet[Audience]):
-    """The audiences that the caller belongs to; every one for who manages them."""
+    """The audiences that the caller belongs to; all of them for an admin."""
 
     permission_classes = [AgentReadsAdminWrites]
     serializer_class = AudienceSerializer
@@ -81,7 +81,7 @@ class AudienceViewSet(RetrieveModelMixin, rest.RowViewSet[Audience]):
 
     @extend_schema(summary="Change an audience", request=AudienceChangesSerializer)
     def partial_update(self, request: Request, slug: str) -> Response:
-        """Change what is given; who may see what changes with the answer."""
+        """Change the given fields; who may see what changes immediately."""
         audience = self.get_object()
         changes = self.validated(AudienceChangesSerializer)
         changed = edit_audience(audience_id=audience.pk, **changes)

@@ -19,7 +19,7 @@ class AudienceQuerySet(models.QuerySet["Audience"]):
         ).distinct()
 
     def listed_for(self, user: AnyUser) -> Self:
-        """Return all for an admin, who changes them, and else those that a user is of."""
+        """Return all audiences for an admin, who manages them, else the user's own."""
         return self if has_role(user, Role.ADMIN) else self.visible_to(user)
 
     def ids_visible_to(self, user: AnyUser) -> tuple[int, ...]:
@@ -54,24 +54,24 @@ class Audience(models.Model):
         return self.name
 
     def includes(self, other: "Audience") -> bool:
-        """Tell whether everybody of `other` belongs to this audience (two queries)."""
+        """Return whether all of `other` is in this audience (at most two queries)."""
         if self == other or self.everyone or other.everyone:
             return self == other or self.everyone
         return not other.groups.exclude(pk__in=self.groups.values("pk")).exists()
 
 
 def where_belongs(user: str, audience: str) -> Q:
-    """Return the condition that the user whom a row names belongs to its audience.
+    """Return the condition that the user named by a row belongs to its audience.
 
     Args:
-        user: The row's field or annotation that is the user's id.
-        audience: From the row to the audience, as in a lookup.
+        user: The row's field or annotation with the user's id.
+        audience: The lookup path from the row to the audience.
     """
     shared = Audience.groups.through.objects.filter(
         audience=OuterRef(audience), group__user=OuterRef(user)
     )
     superusers = User.objects.filter(pk=OuterRef(user), is_superuser=True)
-    # What decides most rows by a join comes first.
+    # The condition that a join decides for most rows comes first.
     return (
         Q(**{f"{audience}__everyone": True}) | Q(Exists(shared)) | Q(Exists(superusers))
     )

@@ -1,4 +1,4 @@
-"""Writing audiences: who may see what, by groups."""
+"""Writing audiences: which groups may see which entries."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ NAME_LIMIT = 100
 def create_audience(
     *, slug: str, name: str, everyone: bool = False, groups: Sequence[str] = ()
 ) -> Audience:
-    """Make an audience of everyone or of the members of `groups`, by their names."""
+    """Create an audience of everyone or of the members of the groups named."""
     clean_slug(slug)
     members = _groups(groups)
     try:
@@ -39,7 +39,7 @@ def create_audience(
 
 
 def ensure_audience() -> None:
-    """Make an audience of everyone where there is none: knowledge needs one from the start."""
+    """Create an audience of everyone if there is none, because entries need one."""
     if not Audience.objects.exists():
         create_audience(slug="everyone", name="All agents", everyone=True)
 

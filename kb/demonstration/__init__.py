@@ -1,4 +1,4 @@
-"""The knowledge of an invented card issuer: what a new system can be tried on."""
+"""The knowledge of an invented card issuer, for trying out a new installation."""
 
 import json
 import logging
@@ -39,10 +39,11 @@ class _Loading:
 
 @transaction.atomic
 def load_demonstration(*, author: User, file: Path = KNOWLEDGE) -> bool:
-    """Write the demonstration's knowledge base, unless it is there; tell whether it was.
+    """Load the demonstration knowledge base unless it exists; return whether it did.
 
-    One transaction under a lock: two processes load it once, and what a killed one
-    began leaves no trace. Existing audiences and groups of the same names are used.
+    All in one transaction under a lock: of two processes only one loads it, and one
+    that is killed leaves nothing behind. Existing audiences and groups of the same
+    names are used.
     """
     lock_until_commit("kb.demonstration")
     content = json.loads(file.read_text(encoding="utf-8"))

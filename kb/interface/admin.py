@@ -1,4 +1,4 @@
-"""Patterns of kb's admin: forms whose services report errors before anything is saved."""
+"""Shared parts of kb's admin, such as forms that rehearse their service calls."""
 
 from typing import Any, ClassVar
 
@@ -27,7 +27,7 @@ def job_of(row: Any) -> Job | None:
 
 
 class WorkedOnAdmin(BaseAdmin):
-    """Rows that a job works on: a row's page is shown anew until it has ended."""
+    """An admin of rows that a job works on: their page refreshes until it ends."""
 
     def change_view(
         self,
@@ -36,7 +36,8 @@ class WorkedOnAdmin(BaseAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        # Asked before the row is read: one whose job ends meanwhile is shown once more.
+        # Read before the row, so that a row whose job ends meanwhile is refreshed once
+        # more.
         row = self.get_object(request, object_id)
         job = job_of(row) if row and request.method == "GET" else None
         response: HttpResponse = super().change_view(
@@ -52,16 +53,16 @@ class WorkedOnAdmin(BaseAdmin):
 
 
 class InBaseAdmin(BaseAdmin):
-    """Rows of knowledge bases: read where the user is an expert, changed by curators.
+    """An admin of rows of knowledge bases: read by their experts, changed by curators.
 
-    Comes first among the bases. What a list shows also a `visible_to` of the rows says,
-    or `rows_of` here.
+    Comes first among the base classes. Lists also depend on the rows' `visible_to`, or
+    on `rows_of` here.
     """
 
     base_path: ClassVar = "knowledge_base"
 
     def get_list_display(self, request: HttpRequest) -> list[str]:
-        """Leave out the column of the knowledge base where there is one only."""
+        """Omit the column of the knowledge base if there is only one."""
         columns = list(super().get_list_display(request))
         if "knowledge_base" in columns and KnowledgeBase.objects.count() < 2:
             columns.remove("knowledge_base")
@@ -80,14 +81,14 @@ class InBaseAdmin(BaseAdmin):
     def formfield_for_foreignkey(
         self, db_field: Any, request: HttpRequest, **options: Any
     ) -> Any:
-        """Offer the knowledge bases that the user curates."""
+        """Offer only the knowledge bases that the user curates."""
         if db_field.name == "knowledge_base":
             options["queryset"] = bases_curated_by(request.user)
         return super().formfield_for_foreignkey(db_field, request, **options)
 
 
 def bases_curated_by(user: AnyUser) -> QuerySet[KnowledgeBase]:
-    """Return those that a user may write to."""
+    """Return the knowledge bases that the user may write to."""
     curated = KnowledgeBase.objects.in_use().of_role(user, Role.CURATOR)
     return curated.order_by("name")
 
@@ -101,9 +102,9 @@ class ServiceAdmin(UserFormAdmin):
 
 
 class RefusedDeletionAdmin(BaseAdmin):
-    """Reports what the user may not see but still needs what is deleted.
+    """An admin that reports when rows the user may not see prevent a deletion.
 
-    Django lists what the user sees; the rest only the database knows of.
+    Django lists the dependents that the user may see; only the database knows the rest.
     """
 
     def delete_model(self, request: HttpRequest, obj: Model) -> None:
@@ -142,7 +143,7 @@ class RefusedDeletionAdmin(BaseAdmin):
         self.message_user(
             request,
             "Nothing was deleted: knowledge that you may not see still belongs to it. "
-            "Somebody of its audience must move that first.",
+            "Someone in its audience must move that first.",
             level=messages.ERROR,
         )
         return HttpResponseRedirect(request.path)
@@ -151,9 +152,9 @@ class RefusedDeletionAdmin(BaseAdmin):
 class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
     """A form whose `write` calls services, and is rehearsed when the form is cleaned.
 
-    The rehearsal is rolled back: what a service refuses becomes an error of the form,
-    with all that was typed kept, and the checks stand in the services alone. `lock`
-    holds what another writer could change between rehearsal and saving.
+    The rehearsal is rolled back: a service's error becomes an error of the form, all
+    input is kept, and the checks exist only in the services. `lock` protects what
+    another writer could change between the rehearsal and saving.
     """
 
     user: User
@@ -163,7 +164,7 @@ class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
         self.preselect_only("knowledge_base", bases_curated_by(self.user))
 
     def preselect_only(self, name: str, rows: QuerySet[Any]) -> None:
-        """Choose beforehand what a new row's field has no other choice for."""
+        """Preselect a new row's field if there is only one choice."""
         if name in self.fields and not self.instance.pk:
             keys = rows.values_list("pk", flat=True)[:2]
             if len(keys) == 1:
@@ -173,7 +174,7 @@ class ServiceForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
         raise NotImplementedError
 
     def lock(self) -> None:
-        """Lock what is written until the view's transaction ends."""
+        """Lock the rows to be written until the view's transaction ends."""
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data

@@ -1,4 +1,4 @@
-"""Rows named in a request: what the caller may not see does not exist."""
+"""Rows named in a request: rows that the caller may not see do not exist."""
 
 from functools import partial
 from typing import Any, NoReturn
@@ -26,7 +26,7 @@ NAMED_BY: dict[Any, str] = {
     Tag: "slug",
     User: "username",
 }
-"""What names a row wherever knowledge is shown or exported; others go by their id."""
+"""The field that names a row where it is shown or exported; other models use the id."""
 
 
 class _NamedField(rest.StrictSlugField):
@@ -98,12 +98,12 @@ class ReferringSerializer(rest.ShownSerializer[Any]):
             "slug_field": name,
             "read_only": True,
             "allow_null": nullable,
-            "help_text": "A user name." if name == "username" else "",
+            "help_text": "A username." if name == "username" else "",
         }
 
 
 class InBaseSerializer(rest.StrictSerializer):
-    """What is written into a knowledge base, which may be left out where there is one."""
+    """Input for a knowledge base, which may be omitted if there is only one."""
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if "knowledge_base" in self.fields and "knowledge_base" not in attrs:
@@ -112,7 +112,7 @@ class InBaseSerializer(rest.StrictSerializer):
 
 
 class KnowledgeSerializer(InBaseSerializer, rest.StrictModelSerializer):
-    """What is written of a row; rows that it refers to are those that the caller may see."""
+    """Input for a row; it may only refer to rows that the caller may see."""
 
     def build_relational_field(
         self, field_name: str, relation_info: Any
@@ -155,14 +155,14 @@ def find_knowledge_base(attrs: dict[str, Any]) -> KnowledgeBase:
 
 
 class AgentReadsCuratorWrites(HasRole):
-    """Knowledge, whose services hold writers to the knowledge bases of their roles."""
+    """Permission on knowledge; services restrict writers to their roles' bases."""
 
     least, reads = Role.CURATOR, Role.AGENT
     somewhere = True
 
 
 class AgentReadsAdminWrites(HasRole):
-    """Audiences, which decide who sees what."""
+    """Permission on audiences, which decide who sees what."""
 
     least, reads = Role.ADMIN, Role.AGENT
 
@@ -172,7 +172,7 @@ WORDS_LIMIT = 200
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": WORDS_LIMIT})
 class WordsFilter(django_filters.CharFilter):
-    """Words to look for."""
+    """Words to search for."""
 
 
 class _SlugChoiceField(django_filters.fields.ModelChoiceField):
@@ -184,7 +184,7 @@ class _SlugChoiceField(django_filters.fields.ModelChoiceField):
                 raise
             rows: Any = self.queryset
             said = rest.no_such_row(rows, "slug", value)
-            # The library fills in what an error says by %.
+            # The library formats error messages with %.
             raise forms.ValidationError("%(said)s", params={"said": said}) from error
 
 
@@ -208,7 +208,7 @@ class ChoicesFilter(django_filters.MultipleChoiceFilter):
 
 
 class _VisibleFilter(django_filters.ModelChoiceFilter):
-    """A row of `rows`, a manager, that the caller may see."""
+    """A filter by a row of the manager `rows` that the caller may see."""
 
     rows: Any
 
@@ -255,7 +255,7 @@ class _EntryFilter(_VisibleFilter):
 class ConflictFilter(rest.StrictFilterSet):
     state = ChoicesFilter(Conflict.State)
     kind = ChoicesFilter(Conflict.Kind)
-    # Both entries are of one knowledge base.
+    # Both entries belong to one knowledge base.
     knowledge_base = KnowledgeBaseFilter("first__knowledge_base")
     entry = _EntryFilter(
         method="filter_entry", label="The id of an entry that you may see."

@@ -1,4 +1,4 @@
-"""What pages of lists let their readers choose."""
+"""Choices that list pages offer to their readers."""
 
 from collections.abc import Callable
 
@@ -11,9 +11,10 @@ from kb.documents.models import KnowledgeBase
 def base_choices(
     user: User, chosen: KnowledgeBase | None, query: Callable[[str], str]
 ) -> list[tuple[str, str, bool]]:
-    """Return the knowledge bases of an expert to choose from, where there are several.
+    """Return an expert's knowledge bases to choose from, if there are several.
 
-    Each with its name, the query that chooses it by its slug, and whether it is chosen.
+    Each with its name, the query that selects it by its slug, and whether it is
+    selected.
     """
     own = bases_of_role(user, Role.SME)
     rows = KnowledgeBase.objects.in_use().order_by("name")

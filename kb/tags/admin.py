@@ -55,7 +55,7 @@ class TagAdmin(RefusedDeletionAdmin):
     def get_deleted_objects(
         self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Name the tags alone: with them go only counts by day, tens of thousands."""
+        """List only the tags: besides them only daily counts go, tens of thousands."""
         names = [str(tag) for tag in objs]
         return names, {str(self.opts.verbose_name_plural): len(names)}, set(), []
 

@@ -1,4 +1,4 @@
-"""Tags over REST: what knowledge is divided by, and who its experts are."""
+"""Tags over REST: how knowledge is divided, and the experts of each part."""
 
 from collections.abc import Sequence
 
@@ -76,7 +76,7 @@ class TagSerializer(serializers.ModelSerializer[Tag]):
 
 
 class TagChangesSerializer(rest.StrictModelSerializer):
-    """What to change; what is left out stays."""
+    """Changes to a tag; omitted fields stay as they are."""
 
     experts = rest.StrictSlugListField(
         slug_field="username",
@@ -92,7 +92,7 @@ class TagChangesSerializer(rest.StrictModelSerializer):
 
 
 class NewTagSerializer(TagChangesSerializer):
-    """A tag to be made."""
+    """A new tag."""
 
     slug = rest.StrictCharField(max_length=50, validators=[validate_slug])
 
@@ -101,13 +101,13 @@ class NewTagSerializer(TagChangesSerializer):
 
 
 class _AgentReadsCuratorOfAllWrites(AgentReadsCuratorWrites):
-    """All knowledge bases share tags."""
+    """Permission for tags, which all knowledge bases share."""
 
     somewhere = False
 
 
 class TagViewSet(rest.RowViewSet[Tag]):
-    """All tags by facet and slug: there are dozens, not thousands."""
+    """All tags by facet and slug; not paginated, as there are dozens, not thousands."""
 
     permission_classes = [_AgentReadsCuratorOfAllWrites]
     serializer_class = TagSerializer
@@ -122,13 +122,13 @@ class TagViewSet(rest.RowViewSet[Tag]):
         responses={201: TagSerializer, 409: "The slug is taken."},
     )
     def create(self, request: Request) -> Response:
-        """Make a tag."""
+        """Create a tag."""
         made = create_tag(**self.validated(NewTagSerializer))
         return self._shown(made, HTTP_201_CREATED)
 
     @extend_schema(request=TagChangesSerializer)
     def partial_update(self, request: Request, slug: str) -> Response:
-        """Rename a tag, or name its experts."""
+        """Rename a tag, or set its experts."""
         changes = self.validated(TagChangesSerializer)
         return self._shown(edit_tag(self.get_object(), **changes))
 

@@ -22,7 +22,7 @@ class TagQuerySet(models.QuerySet["Tag"]):
 
 
 class Tag(models.Model):
-    """What entries and questions are about, in one of two facets, and who knows of it.
+    """A topic of entries and questions, in one of two facets, with its experts.
 
     An entry and an answer have at most one tag of each facet.
     """

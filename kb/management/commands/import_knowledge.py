@@ -25,8 +25,8 @@ _REPORT_SECONDS = 2.0
 class Command(BaseCommand):
     help = (
         f"Import files of knowledge ({NAMED}). A file whose source was imported before "
-        "is a new version: only what changed is changed. Broken off, the same command "
-        "goes on where it was."
+        "is a new version: only what changed is updated. If interrupted, the "
+        "same command continues."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from kb.demonstration import load_demonstration
 
 
 class Command(BaseCommand):
-    help = "Load the knowledge of an invented card issuer, unless it is there."
+    help = "Load the knowledge of an invented card issuer, unless it is already there."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -20,7 +20,9 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         loaded = load_demonstration(author=_author(options["author"]))
         self.stdout.write(
-            "The demonstration is loaded." if loaded else "The demonstration was there."
+            "The demonstration is loaded."
+            if loaded
+            else "The demonstration was already there."
         )
 
 

@@ -23,18 +23,18 @@ class Command(BaseCommand):
         parser.add_argument(
             "--slug",
             default="",
-            help="what the archive's only knowledge base is called here, for one beside "
-            "the one that it was made of",
+            help="new slug for the archive's only knowledge base, to restore it beside "
+            "the original",
         )
         parser.add_argument(
             "--create-users",
             action="store_true",
-            help="make users that are not here, inactive and without a password",
+            help="create users that do not exist here, inactive and without a password",
         )
         parser.add_argument(
             "--create-groups",
             action="store_true",
-            help="make groups that are not here, without members",
+            help="create groups that do not exist here, without members",
         )
         parser.add_argument(
             "--user",

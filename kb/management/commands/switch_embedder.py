@@ -12,8 +12,8 @@ from kb.exceptions import EmbedderUnavailableError
 
 class Command(BaseCommand):
     help = (
-        "Embed every entry with another embedding model and switch to it. The present "
-        "one answers until all is done. Needs a running worker."
+        "Embed every entry with another embedding model and switch to it. The current "
+        "one is used until all is done. Needs a running worker."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -25,12 +25,12 @@ class Command(BaseCommand):
         parser.add_argument(
             "--again",
             action="store_true",
-            help="embed also what is up to date under this model",
+            help="also embed entries that are up to date under this model",
         )
         parser.add_argument(
             "--tidy",
             action="store_true",
-            help="delete the vectors of models that no longer answer",
+            help="delete the vectors of models that are no longer in use",
         )
         parser.add_argument(
             "--wait", action="store_true", help="show the progress until it is done"

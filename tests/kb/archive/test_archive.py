@@ -241,7 +241,7 @@ def test_a_slug_that_can_not_be_given_is_refused(tmp_path, slug, knowledge_base,
 def test_an_audience_of_other_people_is_refused(archive):
     Audience.objects.create(slug="finance", name="Finance", everyone=True)
 
-    with pytest.raises(InvalidArchiveError, match="'finance' is here one of other"):
+    with pytest.raises(InvalidArchiveError, match="'finance' has other members here"):
         restore_archive(archive, newcomers=ALL_NEW)
 
 
@@ -269,7 +269,7 @@ def test_what_is_no_archive_is_refused(tmp_path):
     path = tmp_path / "a.zip"
     for content in (b"", b"PK\x03\x04", b"question,text\n"):
         path.write_bytes(content)
-        refused(path, "no archive that can be read")
+        refused(path, "not a readable archive")
 
 
 @settings(
@@ -303,12 +303,15 @@ def test_a_foreign_zip_is_refused(tmp_path):
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w") as other:
         other.writestr("../etc/passwd", "x")
-    refused(path, "one of knowledge holds")
+    refused(path, "a knowledge archive holds")
 
 
 def test_a_manifest_of_something_else_or_of_later_is_refused(archive):
-    refused(rewritten(archive, manifest__json=b"{}"), "not that of a knowledge archive")
-    refused(rewritten(archive, manifest__json=b"nothing"), "no JSON")
+    refused(
+        rewritten(archive, manifest__json=b"{}"),
+        "does not belong to a knowledge archive",
+    )
+    refused(rewritten(archive, manifest__json=b"nothing"), "not JSON")
     refused(
         rewritten(
             archive, manifest__json=b'{"format": "nescio-knowledge", "version": 8}'
@@ -330,14 +333,15 @@ def test_changed_rows_are_refused_by_their_digest(archive):
     swapped = b"".join(reversed(entries.splitlines(keepends=True)))
     shorter = entries.removesuffix(b"\n")
 
-    refused(rewritten(archive, entries__jsonl=shorter), "has not the")
+    refused(rewritten(archive, entries__jsonl=shorter), "does not have the")
     refused(rewritten(archive, entries__jsonl=swapped), "not what manifest.json states")
     refused(rewritten(archive, entries__jsonl=changed), "State")
 
 
 def test_a_bomb_is_refused_before_it_is_unpacked(archive):
     refused(
-        rewritten(archive, entries__jsonl=b" " * 70_000_000), "would grow|has not the"
+        rewritten(archive, entries__jsonl=b" " * 70_000_000),
+        "would grow|does not have the",
     )
 
 
@@ -364,25 +368,25 @@ def with_row(path: Path, table: str, **values: object) -> Path:
     [
         ("entries", {"text": "x" * 8001}, "entries.jsonl, line 1: text has 8001"),
         ("entries", {"text": None}, "text is missing"),
-        ("entries", {"text": 3}, "is not what the field holds"),
+        ("entries", {"text": 3}, "is not a valid value of the field"),
         ("entries", {"text": "nul\0"}, "can't keep"),
         ("entries", {"state": "true"}, "state 'true' is none of"),
         ("entries", {"confidence": True}, "confidence 'True'"),
         ("entries", {"confidence": 7}, "contradicts itself"),
-        ("entries", {"document": 999}, "document 999 is no row of documents"),
-        ("entries", {"document": True}, "is no row of"),
+        ("entries", {"document": 999}, "document 999 is not a row of documents"),
+        ("entries", {"document": True}, "is not a row of"),
         ("entries", {"audience": "nobody"}, "audience 'nobody' is none of"),
         ("entries", {"audience": None}, "audience is missing"),
-        ("entries", {"owner": ["x"]}, "is no name"),
+        ("entries", {"owner": ["x"]}, "is not a name"),
         ("entries", {"created_at": "2026-01-01T00:00:00"}, "created_at"),
         ("entries", {"extra": 1}, "fields extra are"),
         ("revisions", {"number": -1}, "number '-1'"),
-        ("proposals", {"nearest": [[999, 0.5]]}, "nearest 999 is no row of entries"),
-        ("proposals", {"nearest": [[None, 0.5]]}, "no pair of a row and a number"),
-        ("proposals", {"nearest": [[1]]}, "no pair of a row and a number"),
-        ("proposals", {"nearest": 3}, "no pair of a row and a number"),
+        ("proposals", {"nearest": [[999, 0.5]]}, "nearest 999 is not a row of entries"),
+        ("proposals", {"nearest": [[None, 0.5]]}, "not a pair of row and number"),
+        ("proposals", {"nearest": [[1]]}, "not a pair of row and number"),
+        ("proposals", {"nearest": 3}, "not a pair of row and number"),
         ("proposals", {"random_seed": 2**63}, "random_seed"),
-        ("audiences", {"groups": "board"}, "groups 'board' are no names"),
+        ("audiences", {"groups": "board"}, "groups 'board' is not a list of names"),
         ("knowledge_bases", {"language": "klingon"}, "language has 7 characters"),
     ],
 )

@@ -148,5 +148,5 @@ def test_command_says_what_it_did_and_needs_an_author():
 
     assert said.getvalue().splitlines() == [
         "The demonstration is loaded.",
-        "The demonstration was there.",
+        "The demonstration was already there.",
     ]
