@@ -1,4 +1,4 @@
-"""The page before a version is activated: what changes, and what the test cases say of it."""
+"""The confirmation page before activation: changed settings and test-case results."""
 
 from typing import Any
 
@@ -34,9 +34,9 @@ _MAX_REASON = 1000
 def activation(
     request: HttpRequest, policy: Policy, site: dict[str, Any]
 ) -> HttpResponse:
-    """Show what activating a version would change; ask the test cases, or activate it.
+    """Show what activating a version would change; on POST, run the tests or activate.
 
-    `site` is the admin's context.
+    `site` is the context of the admin site.
     """
     if request.method in ("GET", "HEAD"):
         return _page(request, policy, site)
@@ -50,7 +50,7 @@ def activation(
     except NescioError as error:
         messages.error(request, str(error))
         return _page(request, policy, site, reason=reason)
-    text = f"{policy} decides every question of {policy.knowledge_base} now."
+    text = f"{policy} now decides every question of {policy.knowledge_base}."
     messages.success(request, text)
     return redirect("admin:qa_policy_change", policy.pk)
 
@@ -95,7 +95,7 @@ def _page(
         "hidden_failed": sum(each.passes is False for each in hidden),
         "changed": sum(each.has_changed for each in check.cases),
         "is_asking": check.state is CaseState.RUNNING,
-        # Once, as the page is opened: what can't be asked is not asked again and again.
+        # Only on first opening: test cases that can't be asked are not retried forever.
         "asks_itself": check.state is CaseState.UNASKED
         and not (policy.is_active or is_part),
         "lacking": lacking(policy),
@@ -105,7 +105,7 @@ def _page(
     }
     response = render(request, "admin/qa/policy/activate.html", site | context)
     if is_part and check.state in (CaseState.PASSED, CaseState.FAILED):
-        response["HX-Refresh"] = "true"  # whether a reason is needed has changed, too
+        response["HX-Refresh"] = "true"  # the form may now need a reason, or no longer
     return response
 
 
@@ -134,6 +134,6 @@ def _in_words(checked: CheckedCase) -> dict[str, Any]:
         "tone": {True: "good", False: "bad", None: "plain"}[checked.passes],
         "before": verdict[checked.before] if checked.before is not None else "",
         "has_changed": checked.has_changed,
-        # What fails first, of these what the version before did right.
+        # Failures first, and among those the regressions against the active version.
         "order": (checked.passes is not False, not checked.has_changed, case.question),
     }

@@ -1,7 +1,8 @@
-"""Thresholds of adaptive policies: minimum known probability and minimum token confidence.
+"""Thresholds of adaptive policies: minimum known probability and token confidence.
 
-Risk-coverage curve: El-Yaniv and Wiener (2010). Binary search, each step tested at
-delta over their number: Geifman and El-Yaniv (2017), arXiv 1705.08500, algorithm 2.
+Risk-coverage curve: El-Yaniv and Wiener (2010). Binary search, testing each step at
+delta divided by the number of steps: Geifman and El-Yaniv (2017), arXiv 1705.08500,
+algorithm 2.
 """
 
 import math
@@ -31,7 +32,7 @@ _CURVE_POINTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A minimum known_probability, its shares and the risk's bound, in [0, 1]."""
+    """A minimum known_probability, its coverage, risk and risk bound, all in [0, 1]."""
 
     min_known: float
     coverage: float
@@ -41,11 +42,11 @@ class Threshold:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Thresholds for a stated risk; None where none keeps it.
+    """Thresholds for a target risk; None where no threshold meets it.
 
-    `seen` holds on these questions alone; the bound of `guaranteed` is at most the
-    stated risk with probability 1 - delta, whether questions were drawn one by one or in
-    their groups. The curve begins with the strictest.
+    `seen` meets the target on these questions only. The risk of `guaranteed` is at most
+    the target with probability 1 - delta, whether questions were sampled individually
+    or in groups. The curve starts at the strictest threshold.
     """
 
     seen: Threshold | None
@@ -63,12 +64,14 @@ def propose_min_known(
 ) -> Proposal:
     """Return thresholds whose risk is at most `risk`, in [0, 1].
 
-    `known_probability` is in [0, 1], or None for a question that is never answered
-    alone; `delta`, in (0, 1), is the probability that the guaranteed one breaks the
-    risk. `groups` has one of each question, which may hang together with others of it;
-    without them, and where it is "", a question is one of its own.
+    `known_probability` is in [0, 1], or None for a question that the model never
+    answers without evidence. `delta`, in (0, 1), is the probability that the guaranteed
+    threshold exceeds the risk. `groups` names the group of each question; questions of
+    one group may depend on each other. Without `groups`, or where it is "", each
+    question is a group of its own.
 
-    Raises: ValueError where the lengths differ, or a number is outside its range.
+    Raises:
+        ValueError: The lengths differ, or a number is out of range.
     """
     if not 0 <= risk <= 1 or not 0 < delta < 1:
         raise ValueError(
@@ -108,7 +111,7 @@ def propose_min_known(
         return Threshold(score, coverage, wrong, bound)
 
     seen = max((n for n, step in enumerate(steps) if step[2] <= risk), default=None)
-    # The bound over groups of every step of thousands would take minutes.
+    # Computing the group bound at each of thousands of steps would take minutes.
     spread = np.linspace(0, len(steps) - 1, min(len(steps), _CURVE_POINTS))
     return Proposal(
         seen=None if seen is None else at(seen),
@@ -136,10 +139,10 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What a model wrote closed-book, and its least confidence in a new word.
+    """A closed-book answer with the model's lowest confidence in any new word.
 
-    Positive is what is to be separated: an answerable question, or a right answer. What
-    is of one `group` is asked for in the same words, or about the same; "" is one of its own.
+    `is_positive` marks the class to detect: answerable questions, or right answers.
+    Questions of one `group` share their wording or topic; "" is a group of its own.
     """
 
     text: str
@@ -154,7 +157,10 @@ class Watched:
 
     @property
     def score(self) -> float | None:
-        """Return its rank; a refusal and an answer without new words come last."""
+        """The confidence to rank by.
+
+        None, ranked last, for a refusal and for an answer without new words.
+        """
         return None if self.is_refused else self.weakest
 
 
@@ -171,7 +177,10 @@ def watch(
     is_right: Callable[[Case, str], bool] = _contains_a_reference,
     on_progress: Progress | None = None,
 ) -> list[Watched]:
-    """Let the model answer each question closed-book; positive is right `by_answer`."""
+    """Let the model answer each question closed-book and record its confidence.
+
+    Positives are the right answers if `by_answer`, otherwise the answerable questions.
+    """
     found = []
     for number, case in enumerate(cases, start=1):
         draft = writer.write(case.question, (), (), steering=steering)
@@ -198,9 +207,9 @@ def watch(
 
 
 def halves(watched: Sequence[Watched]) -> tuple[list[Watched], list[Watched]]:
-    """Part what was watched into what chooses a threshold and what measures it.
+    """Split into one half that chooses a threshold and one that measures it.
 
-    By whole groups in their order, so that no question is in both.
+    Groups stay whole and in order, so that related questions are never in both halves.
     """
     clusters = clusters_of([(str(at), one.group) for at, one in enumerate(watched)])
     chooses, measures = list[Watched](), list[Watched]()
@@ -211,23 +220,23 @@ def halves(watched: Sequence[Watched]) -> tuple[list[Watched], list[Watched]]:
 
 
 def best_threshold(watched: Sequence[Watched]) -> float:
-    """Return the threshold with the best mean of both kinds' accuracies.
+    """Return the threshold with the best balanced accuracy.
 
-    Halfway between two seen confidences; of equally good ones the lowest.
+    Candidates lie halfway between observed confidences; ties go to the lowest.
     """
     values = sorted({w.weakest for w in watched if w.weakest is not None})
     if not values:
         raise EvaluationDataError(
-            "No confidence was seen: there is nothing to choose by. Give more questions."
+            "No confidence was measured to choose a threshold by. Give more questions."
         )
-    # Below the first one nothing is in doubt, above the last one everything.
+    # The lowest candidate doubts no answer, the highest doubts all of them.
     ends = [values[0] - 1.0, *values, values[-1] + 1.0]
     tried = [(low + high) / 2 for low, high in pairwise(ends)]
     return max(tried, key=lambda t: (balanced(watched, t), -t))
 
 
 def balanced(watched: Sequence[Watched], threshold: float) -> float:
-    """Return the mean of both kinds' accuracies, in [0, 1]; NaN where one is missing."""
+    """Return the mean accuracy of both classes, in [0, 1]; NaN if a class is empty."""
     rates = separated(watched, threshold)
     if not all(rate.total for rate in rates):
         return math.nan
@@ -244,7 +253,7 @@ def separated(watched: Sequence[Watched], threshold: float) -> tuple[Rate, Rate]
 
 
 Row = tuple[str, float, tuple[Rate, Rate], str]
-"""Steering, threshold, how many of both kinds were separated, AUROC as text."""
+"""Steering, threshold, positives passed and negatives stopped, AUROC as text."""
 
 
 def self_knowledge_row(
@@ -259,7 +268,7 @@ def self_knowledge_row(
 
 
 def monitor_auroc(watched: Sequence[Watched]) -> tuple[float | None, Interval | None]:
-    """Return how well the least confidence separates both kinds, with its interval."""
+    """Return the AUROC of the lowest confidence, with its interval."""
     ranking = rank(
         [one.score for one in watched], [not one.is_positive for one in watched]
     )
@@ -293,8 +302,8 @@ def min_known_table(proposal: Proposal) -> TextTable:
         "Answering alone",
         ("", "min_known", "answers alone", "of these wrong", "at most"),
         tuple(
-            # In full: rounded down it would let pass what the bound did not count, and
-            # rounded up not the question that it was seen at.
+            # Unrounded: rounding down would admit answers that the bound did not count,
+            # and rounding up would exclude the question that set the threshold.
             (
                 name,
                 repr(one.min_known),

@@ -1,4 +1,4 @@
-"""The calibration pages beside the list of policies, and readings of drift."""
+"""The calibration pages of the policy admin, and the admin of drift readings."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from qa.policies.admin import PolicyAdmin
 
 _HISTORY = 20
-# A finished run, a version and a self-calibration never change, nor what is drawn of them.
+# Finished runs, versions and self-calibrations are immutable, so their plots can be
+# cached.
 _KEPT_SECONDS = 3_600
 View = Callable[..., HttpResponse]
 
@@ -93,7 +94,7 @@ class CalibrationPages:
         may_steer = self._policies.has_steer_permission(request)
         context = self._on_labelled(desk) | {"desk": desk, "may_steer": may_steer}
         response = self._part(request, "_labelled", context)
-        # The address of the whole page, so that it can be kept and sent on.
+        # Show the URL of the whole page, so that it can be bookmarked and shared.
         shown = reverse("admin:qa_policy_calibrate", args=[pk])
         response["HX-Replace-Url"] = f"{shown}?{request.GET.urlencode()}"
         return response
@@ -107,14 +108,14 @@ class CalibrationPages:
         desk = self._desk(request, pk)
         changes = desk.changes()
         if changes is None:
-            messages.error(request, "Those thresholds make no sense; nothing is saved.")
+            messages.error(request, "Those thresholds are not valid; nothing is saved.")
             return self._calibration(request, desk, PromiseForm())
         try:
             made = new_version(desk.base, by=author_of(request), **changes)
         except NescioError as error:
             messages.error(request, str(error))
             return self._calibration(request, desk, PromiseForm())
-        text = f"{made} is made, set by hand. It decides nothing until it is activated."
+        text = f"{made} is created, set by hand. It has no effect until activated."
         messages.success(request, text)
         return self._to_comparison(desk, made)
 
@@ -137,14 +138,14 @@ class CalibrationPages:
             why = (found.explanation, *found.warnings)
             return self._calibration(request, desk, promise, refusal=why)
         text = (
-            f"{found} is made: {found.certificate}. It decides nothing until it is "
+            f"{found} is created: {found.certificate}. It has no effect until "
             "activated."
         )
         messages.success(request, text)
         return self._to_comparison(desk, found)
 
     def itself(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """Keep what a knowledge base wants of its own calibration, and begin one."""
+        """Save the self-calibration settings and start a calibration if requested."""
         self._require_steer(request)
         desk, form = self._desk(request, pk), SelfCalibrationForm(request.POST)
         if not form.is_valid():
@@ -298,7 +299,7 @@ class CalibrationPages:
 @admin.register(DriftReading)
 class DriftReadingAdmin(ReadOnlyAdmin):
     when_empty = (
-        "Each night live answers are compared with those that a certificate rests on."
+        "Each night, live answers are compared with those behind each certificate."
     )
     list_display = ["__str__", "state", "answers", "drifted", "first_at", "last_at"]
     list_filter = ["has_drifted", "checked_at"]

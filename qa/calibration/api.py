@@ -1,4 +1,4 @@
-"""How a knowledge base calibrates itself, and whether calibrations still hold, as JSON."""
+"""The REST API of self-calibration and of drift readings."""
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -24,13 +24,16 @@ _SET = ["wrong_share_target", "calibrates_itself", "uses_evaluations"]
 
 
 class SelfCalibrationSettingsSerializer(rest.ShownSerializer[SelfCalibrationSettings]):
-    """What a knowledge base wants of its own calibration, and how far it is."""
+    """A knowledge base's self-calibration settings and the state of its calibration."""
 
     is_due = serializers.SerializerMethodField(
-        help_text="Whether enough has changed since the last, of what the caller sees: a "
-        "job looks every two hours. Never where it does not calibrate itself."
+        help_text="Whether enough has changed since the last calibration, among what "
+        "the caller may see; a job checks every two hours. Always false if the "
+        "knowledge base does not calibrate itself."
     )
-    last = serializers.SerializerMethodField(help_text="null: there was none.")
+    last = serializers.SerializerMethodField(
+        help_text="The last self-calibration; null if there was none."
+    )
 
     class Meta:
         model = SelfCalibrationSettings
@@ -46,9 +49,9 @@ class SelfCalibrationSettingsSerializer(rest.ShownSerializer[SelfCalibrationSett
 
 
 class SelfCalibrationChangesSerializer(rest.StrictModelSerializer):
-    """What to change; what is left out stays.
+    """The settings to change; omitted ones stay as they are.
 
-    Of so many shown answers one may be wrong: `wrong_share_target`.
+    `wrong_share_target` is N where at most 1 in N shown answers may be wrong.
     """
 
     class Meta:
@@ -57,7 +60,7 @@ class SelfCalibrationChangesSerializer(rest.StrictModelSerializer):
 
 
 class SelfCalibrationViewSet(rest.ResourceViewSet[KnowledgeBase]):
-    """A knowledge base's calibration by its own questions."""
+    """A knowledge base's calibration from its own questions."""
 
     permission_classes = [AgentReadsAdminWrites]
     queryset = KnowledgeBase.objects.all()
@@ -69,7 +72,7 @@ class SelfCalibrationViewSet(rest.ResourceViewSet[KnowledgeBase]):
         responses=SelfCalibrationSettingsSerializer,
     )
     def retrieve(self, request: Request, slug: str) -> Response:
-        """Read what a knowledge base wants of it, the last, and whether one is due."""
+        """Read the settings, the last self-calibration, and whether one is due."""
         return self._shown(settings_of(self.get_object()))
 
     @extend_schema(
@@ -78,7 +81,7 @@ class SelfCalibrationViewSet(rest.ResourceViewSet[KnowledgeBase]):
         responses=SelfCalibrationSettingsSerializer,
     )
     def partial_update(self, request: Request, slug: str) -> Response:
-        """Change what is given; it counts from the next calibration on."""
+        """Change the given settings; they apply from the next calibration on."""
         kept = settings_of(self.get_object())
         wanted = {name: getattr(kept, name) for name in _SET}
         wanted |= self.validated(SelfCalibrationChangesSerializer)
@@ -90,9 +93,9 @@ class SelfCalibrationViewSet(rest.ResourceViewSet[KnowledgeBase]):
         responses={202: JobSerializer},
     )
     def calibrate(self, request: Request, slug: str) -> Response:
-        """Let it ask its own questions now, by a job, which the answer is.
+        """Start a self-calibration job now and return it.
 
-        One that waits or is at work is not doubled.
+        If one is already waiting or running, that job is returned.
         """
         job = enqueue_calibration(self.get_object(), by=caller(request))
         return Response(JobSerializer(job).data, HTTP_202_ACCEPTED)
@@ -102,7 +105,7 @@ class SelfCalibrationViewSet(rest.ResourceViewSet[KnowledgeBase]):
 
 
 class DriftSerializer(serializers.Serializer[object]):
-    """One signal, live against labelled."""
+    """One signal's distribution, live against labelled."""
 
     reference = serializers.IntegerField(help_text="Labelled answers at its gate.")
     live = serializers.IntegerField(help_text="Live answers at its gate.")
@@ -111,14 +114,14 @@ class DriftSerializer(serializers.Serializer[object]):
     )
     psi = serializers.FloatField(help_text="Population stability index.")
     p_distance = serializers.FloatField(
-        allow_null=True, help_text="Adjusted for all that was tested at once."
+        allow_null=True, help_text="Adjusted for all tests made at once."
     )
     p_psi = serializers.FloatField(help_text="Adjusted likewise.")
     has_drifted = serializers.BooleanField()
 
 
 class DriftReadingSerializer(rest.ShownSerializer[DriftReading]):
-    """One look at whether live questions are still those of the certificate."""
+    """One check whether live questions still resemble those of the certificate."""
 
     policy = serializers.IntegerField(source="certificate.policy_id")
     signals = serializers.DictField(
@@ -143,7 +146,7 @@ class _LatestCheckFirst(NewestFirstPagination):
 
 
 class DriftListView(rest.KnownQueryView, ListAPIView[DriftReading]):
-    """Whether live questions are still those that certificates speak of."""
+    """Checks whether live questions still resemble those that certificates cover."""
 
     permission_classes = [IsAdmin]
     throttle_scope = "user"
@@ -155,5 +158,5 @@ class DriftListView(rest.KnownQueryView, ListAPIView[DriftReading]):
         return DriftReading.objects.select_related("certificate")
 
     def get(self, request: Request) -> Response:
-        """List the checks for drift, newest first; for the role admin."""
+        """List the drift checks, newest first; for the role admin."""
         return self.list(request)

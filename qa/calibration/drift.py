@@ -1,4 +1,4 @@
-"""Whether live signals are still distributed as a certificate's labelled ones; the nightly job."""
+"""Drift of live signals from a certificate's labelled ones, and its nightly check."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ STEPS = 200
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A signal's quantiles at 0, 1 / STEPS, ..., 1 over the answers that have it."""
+    """A signal's quantiles at 0, 1 / STEPS, ..., 1 over the answers with a value."""
 
     measured: int
     missing: int
@@ -36,7 +36,10 @@ class Distribution:
         return asdict(self) | {"quantiles": self.quantiles.tolist()}
 
     def at(self, values: FloatArray, *, side: str) -> FloatArray:
-        """Return the share of values at most (side "right") or below ("left") each."""
+        """Return the share of the distribution at or below each value.
+
+        With `side` "left", the share strictly below.
+        """
         q = self.quantiles
         after = np.searchsorted(q, values, side=side)  # type: ignore[call-overload]  # one of two words
         inside = np.clip(after, 1, STEPS)
@@ -57,10 +60,10 @@ def distribution_from(stored: Mapping[str, Any]) -> Distribution:
 def distributions_of(
     labelled: Sequence[LabelledAnswer], policy: Policy
 ) -> dict[str, Distribution]:
-    """Return how each signal is distributed where `policy` lets a question reach it.
+    """Return each signal's distribution over the answers that reach its gate.
 
-    As live questions are measured under enforced gates, a labelled one counts for a
-    gate only where the gate before would have let it pass.
+    Live questions are measured under enforced gates, so a labelled one counts at a gate
+    only if the gates of `policy` before it would have let it pass.
     """
     found = {}
     for name in SCORES:
@@ -76,7 +79,7 @@ def distributions_of(
 
 
 def distribution_of(values: FloatArray, missing: int) -> Distribution:
-    """Return quantiles that occur as values, of one value at least."""
+    """Return quantiles that are themselves measured values, of at least one value."""
     levels = np.linspace(0, 1, STEPS + 1)
     quantiles = np.quantile(values, levels, method="inverted_cdf")
     return Distribution(len(values), missing, quantiles)
@@ -117,10 +120,11 @@ def values_of(signals: Sequence[Signals], name: str) -> FloatArray:
 
 MIN_LIVE = 100
 MIN_REFERENCE = 50
-# At most so often is drift seen anywhere where there is none.
+# The probability of reporting drift in any signal when there is none.
 ALPHA = 0.01
-# And a shift this small is none to act on, however surely it is seen: PSI's customary
-# mark of a moderate one, and as much of the distribution on another side.
+# A smaller shift needs no action, however significant it is: the customary PSI
+# threshold for a moderate shift, and the same figure for the Kolmogorov-Smirnov
+# distance.
 MIN_PSI = 0.1
 MIN_DISTANCE = 0.1
 _BINS = 10
@@ -129,11 +133,11 @@ _EMPTY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One signal, live against labelled.
+    """One signal's distribution, live against labelled.
 
-    The Kolmogorov-Smirnov distance, in [0, 1], is None where too few have a value; the
-    population stability index has a bin for "not measured". Both p-values are adjusted
-    for all tests made at once.
+    The Kolmogorov-Smirnov distance, in [0, 1], is None where too few answers have a
+    value. The population stability index has a bin for "not measured". Both p-values
+    are adjusted for all tests made at once.
     """
 
     reference: int
@@ -148,7 +152,7 @@ class Drift:
 def compare(
     references: Mapping[str, Distribution], live: Sequence[Signals]
 ) -> dict[str, Drift]:
-    """Compare each signal that enough live answers reached; {} where none was."""
+    """Compare every signal with enough answers on both sides; {} if there is none."""
     measured = {
         name: found
         for name, reference in references.items()
@@ -174,7 +178,10 @@ def compare(
 
 
 def ks_distance(reference: Distribution, values: FloatArray) -> float:
-    """Return the largest gap of both distributions, less the quantiles' 1 / STEPS."""
+    """Return the largest gap between the distributions, at least 0.
+
+    The resolution of the quantiles, 1 / STEPS, is subtracted.
+    """
     live = np.sort(values)
     points = np.union1d(live, reference.quantiles)
     gaps = [
@@ -190,8 +197,8 @@ def ks_distance(reference: Distribution, values: FloatArray) -> float:
 def psi(reference: Distribution, values: FloatArray, missing: int) -> tuple[float, int]:
     """Return the population stability index and its number of bins.
 
-    Tenths of the reference and one for what is not measured; an empty one counts as
-    half an answer.
+    The bins are the deciles of the reference and one for missing values; an empty bin
+    counts as half an answer.
     """
     edges = np.unique(reference.quantiles[STEPS // _BINS : -1 : STEPS // _BINS])
     below = np.concatenate(([0.0], reference.at(edges, side="right"), [1.0]))
@@ -245,9 +252,6 @@ def _judged(found: Drift, p_distance: float | None, p_psi: float) -> Drift:
     return replace(found, p_distance=p_distance, p_psi=p_psi, has_drifted=has_drifted)
 
 
-# Watching whether live questions are still those that a certificate speaks of.
-
-
 logger = logging.getLogger(__name__)
 
 LATEST = 2_000
@@ -255,7 +259,7 @@ WITHIN = timedelta(days=30)
 
 
 def watch_drift(run: JobRun) -> dict[str, object]:
-    """Check the certificate of every active policy that has one, each in a step."""
+    """Check the certificate of every active policy that has one, one per job step."""
     used = of_base_in_use("policy__knowledge_base")
     active = Certificate.objects.filter(used, policy__is_active=True)
     certificates = list(active.order_by("pk").select_related("policy"))
@@ -277,8 +281,8 @@ def watch_drift(run: JobRun) -> dict[str, object]:
 def check_drift(certificate: Certificate, *, latest: int = LATEST) -> DriftReading:
     """Compare the newest live answers with the labelled ones and store the result.
 
-    Only answers that this very version decided are compared: what reaches a gate
-    depends on the thresholds before it.
+    Only answers decided by the certified version are compared, since which questions
+    reach a gate depends on the thresholds before it.
     """
     answers = Answer.objects.decided_live_by(certificate.policy)
     recent = answers.filter(created_at__gte=timezone.now() - WITHIN)
@@ -292,8 +296,8 @@ def check_drift(certificate: Certificate, *, latest: int = LATEST) -> DriftReadi
     drifted = sorted(name for name, each in found.items() if each.has_drifted)
     if drifted:
         logger.warning(
-            "Live signals of %s are no longer distributed as the labelled ones that it "
-            "was certified on: %s. Label recent questions and calibrate again.",
+            "Live signals of %s have drifted from the labelled ones that it was "
+            "certified on: %s. Label recent questions and calibrate again.",
             certificate.policy,
             ", ".join(drifted),
         )

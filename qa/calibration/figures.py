@@ -1,4 +1,4 @@
-"""The curves of a run's signals: each a drawing, and its numbers as a table."""
+"""The curves of a run's signals, each as a plot and as a table of its numbers."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -72,7 +72,7 @@ def _precision(answers: Answers, _policy: Policy) -> Iterable[Cells]:
     for name, values in scores_of(answers).items():
         curve, area = precision_recall(values, wrong), auroc(values, wrong)
         if curve is None or area is None:
-            return  # all right or all wrong: nothing to tell apart
+            return  # all answers are right or all are wrong: there is no curve
         precision, recall = curve
         steps = list(zip(recall, precision, strict=True))
         reached = (next(p for r, p in steps if r >= least - 1e-12) for least in _SHARES)
@@ -111,8 +111,8 @@ def _tenths(of: str) -> Cells:
 _CURVES: Mapping[str, _Curve] = {
     "refusals": _Curve(
         "Refusals and accuracy against alpha",
-        "Two curves over alpha: how many questions are refused, and the share of the "
-        "answers that is right.",
+        "Two curves over alpha: how many questions are refused, and the share of "
+        "answers that are right.",
         partial(plot_svg, "refusals_against_alpha"),
         (
             "alpha", "refused, hard refusal alone", "right, hard refusal alone",
@@ -122,15 +122,15 @@ _CURVES: Mapping[str, _Curve] = {
     ),
     "risk-coverage": _Curve(
         "Risk against coverage, every signal",
-        "For each signal the share of wrong answers as more are shown, the most trusted "
-        "first.",
+        "For each signal, the share of wrong answers as more answers are shown, the "
+        "most trusted first.",
         partial(plot_svg, "risk_coverage"),
         ("signal", "AURC", *_tenths("risk at")),
         _risk,
     ),
     "precision-recall": _Curve(
         "Precision against recall, every signal",
-        "For each signal the share of right answers among the shown, as more of the "
+        "For each signal, the share of shown answers that are right as more of the "
         "right ones are shown.",
         partial(plot_svg, "precision_recall"),
         ("signal", "AUROC", *_tenths("precision at recall")),
@@ -138,8 +138,8 @@ _CURVES: Mapping[str, _Curve] = {
     ),
     "reliability": _Curve(
         "Reliability of the probabilities",
-        "How often answers are right that a verdict or a probe gives a certain "
-        "probability.",
+        "The share of right answers among those to which a verdict or a probe gives a "
+        "certain probability.",
         partial(plot_svg, "reliability"),
         ("signal", "probability", "answers", "mean", "right"),
         _reliable,

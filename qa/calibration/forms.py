@@ -1,4 +1,4 @@
-"""What the calibration pages ask for: thresholds to try, and a promise to certify."""
+"""Forms of the calibration pages: thresholds to try, and a promise to certify."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,7 +27,7 @@ from qa.pipeline.policy import Policy as PolicyValue
 from qa.policies.models import Policy, self_calibrated
 from qa.policies.services import active_policy, has_verifier
 
-# The thresholds that can be tried, and the switches of their gates.
+# The thresholds that can be tried; below, the switches of their gates.
 _SLIDERS = tuple(row.threshold for row in THRESHOLDED.values())
 _OF_A_DRAFT = {
     row.threshold
@@ -35,7 +35,7 @@ _OF_A_DRAFT = {
     if row.gate in {Gate.SOFT_REFUSAL, Gate.ABSTENTION}
 }
 _SWITCHES = frozenset().union(*(switches(row.gate) for row in THRESHOLDED.values()))
-# A field of the form: the policy's switch that it is the opposite of.
+# {form field: the policy switch that it negates}
 _SHADOWS = {
     f"{name.split('_')[0]}_shadow": name for name in DECLARED if name in _SWITCHES
 }
@@ -49,7 +49,7 @@ def _slider(field: str) -> forms.FloatField:
         help_text=declared.described,
         min_value=low,
         max_value=high,
-        # Any step: a certificate's threshold has more places than a slider.
+        # Certified thresholds have more decimal places than a slider step.
         widget=forms.NumberInput(attrs={"step": "any"}),
     )
 
@@ -57,22 +57,22 @@ def _slider(field: str) -> forms.FloatField:
 def _shadow(switch: str) -> forms.BooleanField:
     return forms.BooleanField(
         label=f"{DECLARED[switch].label.capitalize()} in shadow",
-        help_text="It is measured and refuses nothing.",
+        help_text="The gate measures but refuses nothing.",
         required=False,
     )
 
 
 class ThresholdsForm(forms.Form):
     def __init__(self, data: Any, *, base: Policy) -> None:
-        # Nothing tried yet: the version as it is.
+        # If nothing has been tried yet, show the version's own thresholds.
         tried = data.copy() if "alpha" in data else None
         if tried is not None:
-            for name in _SLIDERS:  # an address kept from before has fewer
+            for name in _SLIDERS:  # an old bookmark may lack newer thresholds
                 tried.setdefault(name, getattr(base, name))
         super().__init__(tried, initial=_initial(base))
         self.fields |= {name: _slider(name) for name in _SLIDERS}
         self.fields |= {name: _shadow(switch) for name, switch in _SHADOWS.items()}
-        # What is near enough to answer may not count as unrelated.
+        # Evidence near enough to answer from must not count as unrelated.
         field = self.fields["alpha"]
         field.widget.attrs["max"] = field.max_value = base.horizon  # type: ignore[attr-defined]
         self.horizon = base.horizon
@@ -85,7 +85,7 @@ class ThresholdsForm(forms.Form):
 
     @property
     def entry_sliders(self) -> list[forms.BoundField]:
-        """Those of the gates before a language model, which decide most questions."""
+        """Sliders of the gates before the language model, which decide the most."""
         return [each for each in self.sliders if each.name not in _OF_A_DRAFT]
 
     @property
@@ -105,9 +105,9 @@ class ThresholdsForm(forms.Form):
         alpha: float = self.cleaned_data["alpha"]
         if alpha > self.horizon:
             raise forms.ValidationError(
-                f"{alpha:g} is above this version's horizon {self.horizon:g}: what is "
-                "near enough to answer would count as unrelated. Make a version with a "
-                "wider horizon first."
+                f"{alpha:g} is above this version's horizon {self.horizon:g}: evidence "
+                "near enough to answer from would count as unrelated. Create a version "
+                "with a wider horizon first."
             )
         return alpha
 
@@ -175,7 +175,7 @@ class Desk:
         return Labelled(self.answers) if self.answers else None
 
     def changes(self) -> dict[str, Any] | None:
-        """Return what differs from the base, for the models that measured the run."""
+        """Return the changes to the base, with the models that measured the run."""
         changes = self.form.tried()
         if changes is not None and self.run:
             for name in ("embedder", "language_model", "retrieval", "probes"):
@@ -250,7 +250,7 @@ def own_context(
         "own": kept,
         "own_words": words_of(kept) if kept else None,
         "may_calibrate_itself": has_verifier(knowledge_base),
-        # The buttons say what is to be done then.
+        # Without the field `then`, which the submit buttons set.
         "own_fields": [shown[name] for name in SelfCalibrationForm.Meta.fields],
     }
 
@@ -258,7 +258,7 @@ def own_context(
 def find_drawn(
     request: HttpRequest, knowledge_base: KnowledgeBase
 ) -> SelfCalibration | None:
-    """Return the one whose curve is asked for, or the last; None where none has one."""
+    """Return the requested self-calibration, or the last; None if it has no curve."""
     rows = tuple(SelfCalibration.objects.filter(knowledge_base=knowledge_base))
     found = chosen_of(rows, request.GET.get("of", "")) or next(iter(rows), None)
     return found if found and found.curve else None
@@ -267,14 +267,14 @@ def find_drawn(
 def follow(
     knowledge_base: KnowledgeBase, form: SelfCalibrationForm, request: HttpRequest
 ) -> str:
-    """Do what a valid form asks for; return it in words."""
+    """Save a valid form, start a calibration if requested, and return the message."""
     wanted = dict(form.cleaned_data)
     then = wanted.pop("then")
     set_settings(knowledge_base, **wanted)
     if not then:
-        return f"Kept for {knowledge_base}."
+        return f"Saved for {knowledge_base}."
     job = enqueue_calibration(knowledge_base, by=author_of(request))
     return format_html(
-        'It asks its own questions now; <a href="{}">the job</a> shows how far it is.',
+        'The calibration has started; <a href="{}">the job</a> shows its progress.',
         reverse("admin:jobs_job_change", args=[job.pk]),
     )

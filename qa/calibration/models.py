@@ -10,9 +10,10 @@ _SHARE = (MinValueValidator(0.0), MaxValueValidator(1.0))
 
 
 class Certificate(models.Model):
-    """With probability 1 - delta at most epsilon of the shown answers are wrong.
+    """The guarantee that at most epsilon of the shown answers are wrong.
 
-    Over the labelled answers drawn, for questions like those.
+    It holds with probability 1 - delta over the sampling of the labelled answers, for
+    questions drawn like those.
     """
 
     policy = models.OneToOneField(
@@ -69,7 +70,7 @@ class Certificate(models.Model):
 
 
 class DriftReading(models.Model):
-    """A check whether live signals are distributed as the labelled ones were."""
+    """A check whether live signals are still distributed like the labelled ones."""
 
     certificate = models.ForeignKey(
         Certificate, on_delete=models.CASCADE, related_name="drift_readings"
@@ -97,7 +98,7 @@ class DriftReading(models.Model):
 
 
 class SelfCalibrationSettings(models.Model):
-    """What a knowledge base wants of its own calibration; without a row the defaults."""
+    """A knowledge base's self-calibration settings; without a row, the defaults."""
 
     class Wrong(models.IntegerChoices):
         TEN = 10, "at most 1 in 10 shown answers wrong"
@@ -146,7 +147,7 @@ class SelfCalibrationSettings(models.Model):
 
 
 class SelfCalibration(models.Model):
-    """That a knowledge base's questions chose thresholds: counts, and no text."""
+    """The result of a self-calibration: the chosen threshold and counts, no texts."""
 
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.CASCADE, related_name="self_calibrations"
@@ -217,7 +218,7 @@ class SelfCalibration(models.Model):
 
     @property
     def labelled(self) -> int:
-        """How many questions people asked and somebody judged."""
+        """The number of questions that people asked and somebody judged."""
         return self.reviewed + self.evaluated
 
     @property
@@ -227,5 +228,5 @@ class SelfCalibration(models.Model):
 
     @property
     def is_earned(self) -> bool:
-        """Whether the threshold keeps the target; the safest that answers may not."""
+        """Whether the threshold meets the target; the safest one may fail to."""
         return self.answers and (self.wrong_share or 0.0) <= self.target

@@ -1,8 +1,7 @@
-"""A knowledge base calibrates itself: thresholds of the verifier from its own questions.
+"""Self-calibration of a knowledge base: verifier thresholds from its own questions.
 
-Questions that people asked and experts judged come first, as far as there are any.
-
-How is said in `own_questions`, and when in `self_calibration_jobs`.
+Questions that people asked and experts judged take precedence over generated ones.
+`own_questions` holds the method, `self_calibration_jobs` the schedule.
 """
 
 import logging
@@ -52,12 +51,13 @@ from .own_questions.measuring import OnProgress, measure
 NAME: Final = "from own questions"
 UNANSWERABLE: Final = 0.5
 
-# What is made by rule is easier than what people ask: chosen by it alone, a threshold of
-# 0.72 showed 57 % wrong on SQuAD's unseen articles, the default 45 %. So it does not lower
-# the default where that about keeps the target on knowledge that no fit saw (6 % wrong).
+# Generated questions are easier than people's: chosen by them alone, a threshold of
+# 0.72 showed 57 % wrong on SQuAD's unseen articles, the default 45 %. So they do not
+# lower the default for targets that it roughly meets on knowledge that no fit saw (6 %
+# wrong).
 _DEFAULT_KEEPS: Final = 0.07
-_ENOUGH_JUDGED: Final = 50  # judged questions may lower it
-# So many times the target may be wrong at the safest threshold, if none keeps the target.
+_ENOUGH_JUDGED: Final = 50  # with so many judged questions, the default may be lowered
+# If no threshold meets the target, the safest may be wrong up to this multiple of it.
 _BEARABLE: Final = 2
 
 Mode = SelfCalibrationSettings.Mode
@@ -104,22 +104,24 @@ def calibrate_itself(
     load_writer: Callable[[], Writer] | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> SelfCalibration:
-    """Make a version of the active policy with thresholds from its own questions.
+    """Create a version of the active policy with thresholds from its own questions.
 
     Args:
-        target: Largest share of wrong ones among the shown; the knowledge base's if None.
-        unanswerable: Assumed share of questions that nothing answers, half of them foreign.
-        mode: `Mode.ACTIVATE` lets the version decide once its test cases pass; the
-            knowledge base's if None, which then spares what a person set.
-        by: Who asked for it.
-        load_writer: Loads what asks for facts; they are asked for in key words if None.
+        target: Largest wrong share of the shown answers; the knowledge base's if None.
+        unanswerable: Assumed share of questions that nothing answers, half of them
+        foreign.
+        mode: `Mode.ACTIVATE` activates the version once its test cases pass. If None,
+            the knowledge base's setting applies, and thresholds set by a person are
+            kept.
+        by: Who requested it.
+        load_writer: Loads the writer of questions about facts; key words if None.
 
     Raises:
-        CalibrationError: There is no verifier, or nothing to ask of.
+        CalibrationError: There is no verifier, or no entry to make questions from.
     """
     if not has_verifier(knowledge_base):
         raise CalibrationError(
-            f"There is no verifier for {knowledge_base}, whose thresholds these are: "
+            f"{knowledge_base} has no verifier whose thresholds could be calibrated: "
             "NESCIO_VERIFIER is none, or its language is not in "
             "NESCIO_VERIFIER_LANGUAGES."
         )
@@ -150,7 +152,7 @@ def calibrate_itself(
         target=aim,
         unanswerable=unanswerable,
         least=least,
-        # Made ones are easier than what people ask: where they fail, so would those.
+        # People's questions are harder: where the generated ones fail, those would too.
         bearable=_BEARABLE * aim if is_judged else 0.0,
         known=() if least == LEAST else KNOWN,
     )
@@ -183,17 +185,18 @@ def calibrate_itself(
 
 
 def _least(target: float, *, is_judged: bool) -> float:
-    """Return below which threshold these questions alone say nothing."""
+    """Return the lowest threshold that these questions are allowed to choose."""
     if target > _DEFAULT_KEEPS or is_judged:
         return LEAST
     return float(default("min_entry_answer"))
 
 
 def is_set_by_hand(policy: Policy) -> bool:
-    """Tell whether a person set a threshold: neither the default, labels nor this.
+    """Return whether a person set a threshold, rather than calibration or the default.
 
-    A version in which a person changed something else keeps its thresholds' origin. So
-    does one whose minimum confidences alone differ: a promoted probe brings its own.
+    A version in which a person changed something else keeps the origin of its
+    thresholds. So does one that differs only in minimum confidences, which a promoted
+    probe sets.
     """
     if policy.is_calibrated or policy.self_calibrations.exists():
         return False
@@ -211,7 +214,7 @@ def is_set_by_hand(policy: Policy) -> bool:
 
 
 def running() -> tuple[str, str, str]:
-    """Return what measures now: verifier, embedder, and ways of searching and reading."""
+    """Return the fingerprints in use: verifier, embedder, search and reading method."""
     method = f"{METHOD} reading/{READING}"
     return configured_verifier().fingerprint, active_model().fingerprint, method
 
@@ -219,9 +222,9 @@ def running() -> tuple[str, str, str]:
 def _write(
     kept: SelfCalibration, why_not: Callable[[], str], *, by: AbstractBaseUser | None
 ) -> None:
-    """Keep what was measured, and activate the version made where it may be."""
+    """Save the result, and activate the new version if it may be."""
     with transaction.atomic():
-        # From here on nobody activates another one.
+        # Lock the knowledge base, so that no other version is activated meanwhile.
         KnowledgeBase.objects.select_for_update(no_key=True).get(
             pk=kept.knowledge_base_id
         )
@@ -233,15 +236,16 @@ def _write(
         if not kept.not_activated:
             activate(kept.policy, by=by)
     if kept.not_activated:
-        logger.info("%s is made and waits: %s", kept.policy, kept.not_activated)
+        logger.info("%s is created, not activated: %s", kept.policy, kept.not_activated)
 
 
 def _version(base: Policy, choice: Choice, by: AbstractBaseUser | None) -> Policy:
-    """Return a version with the thresholds chosen; `base` where it came by them so.
+    """Return a version with the chosen thresholds.
 
-    The language model is asked from the same probability on, unless somebody lets it be
-    asked sooner: one that copies words of an entry knows no better than the verifier what
-    answers, and what it wrote below was mostly wrong (docs/reference/measured.md).
+    That is `base` if self-calibration already gave it these. The language model is
+    asked from the same probability on, unless somebody set a lower one: a model that
+    copies words from an entry knows no better than the verifier what answers, and what
+    it wrote below the threshold was mostly wrong (docs/reference/measured.md).
     """
     asked_from = base.min_answerability
     if default("min_answerability") <= asked_from and choice.threshold <= 1:
@@ -265,32 +269,32 @@ def _why_not(
     strictest: float,
     doubtful: int,
 ) -> str:
-    """Return why the version is only proposed; "" where it may decide.
+    """Return why the version is only proposed; "" if it may be activated.
 
     Args:
-        strictest: What it may be at the most without the `doubtful` reviews.
+        strictest: The highest threshold allowed without the `doubtful` reviews.
     """
     if mode != Mode.ACTIVATE:
-        return "It was only to be proposed."
+        return "It was only meant as a proposal."
     base.refresh_from_db(fields=["is_active"])
     if not base.is_active:
         return f"Another version was activated while {base} was measured."
     if own_knowledge_uncalibrated(base):
-        return f"What the language model knows was never calibrated for {base}."
+        return f"The language model's own knowledge was never calibrated for {base}."
     if is_asked:
         return ""
     if base.is_calibrated:
-        return f"Labelled answers calibrated {base}, which decides."
+        return f"The active version {base} is calibrated on labelled answers."
     if is_set_by_hand(base):
-        return f"A person set the thresholds of {base}, which decides."
+        return f"A person set the thresholds of the active version {base}."
     if not choice.could_be_earned:
         return "There are too few questions to tell."
     if not choice.is_earned and choice.threshold < base.min_entry_answer:
-        return f"No threshold keeps the target, and this shows more than {base}."
+        return f"No threshold meets the target, and this one shows more than {base}."
     if choice.threshold > strictest:
         return (
-            f"Fewer questions would be answered because of {doubtful} reviews by one "
-            "expert alone; each wants a second opinion."
+            f"Fewer questions would be answered because of {doubtful} reviews by a "
+            "single expert; each needs a second opinion."
         )
     return ""
 
@@ -299,24 +303,24 @@ def _notes(choice: Choice, own_trades: int) -> list[str]:
     notes = []
     if not choice.could_be_earned:
         notes.append(
-            "So few own questions are shown at any threshold that not even a single "
-            "wrong one among the next would keep the target: verify more entries, or "
-            "allow more wrong answers."
+            "There are too few own questions to meet the target at any threshold, even "
+            "if none of them were answered wrongly: verify more entries, or allow more "
+            "wrong answers."
         )
     elif not choice.is_earned and choice.threshold < NONE:
         notes.append(
-            "No threshold keeps the target; this is the safest that still answers. Look at "
-            "the questions that were shown a wrong answer, or choose another target."
+            "No threshold meets the target; this is the safest that still answers. Look "
+            "at the questions that were shown a wrong answer, or choose another target."
         )
     elif not choice.is_earned:
         notes.append(
-            "No threshold earns the target, so no entry would answer by itself: what "
-            "the verifier is sure of was wrong too often."
+            "No threshold meets the target, so no entry would answer by itself: even "
+            "entries that the verifier was sure of were wrong too often."
         )
-    if own_trades:  # how many, and not which: that would tell what is known
+    if own_trades:  # the number only: names would reveal what the knowledge base holds
         notes.append(
             f"The questions of {own_trades} of the other trades are left out: this "
-            "knowledge base knows them too."
+            "knowledge base covers them too."
         )
     return notes
 

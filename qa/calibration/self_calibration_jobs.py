@@ -1,6 +1,6 @@
-"""When a knowledge base calibrates itself: after an import or a bulk verification, and in time.
+"""Jobs that start self-calibration once a knowledge base has changed enough.
 
-In time is every two hours, where its knowledge has changed enough.
+They check after an import or a bulk verification, and every two hours.
 """
 
 import logging
@@ -32,18 +32,18 @@ logger = logging.getLogger(__name__)
 
 KIND: Final = "qa.calibrate_itself"
 CHECK_KIND: Final = "qa.calibrate_where_due"
-# So many verified entries, or this share of all, have to change first, or so many reviews
-# have to be done.
+# A calibration is due once so many verified entries, and at least this share of all,
+# have changed, or so many reviews were done.
 _MIN_CHANGED: Final = 20
 _SHARE_CHANGED: Final = 0.1
-_MORE_ROUNDS: Final = 4  # of one job, while imports go on
+_MORE_ROUNDS: Final = 4  # repetitions within one job, while imports go on
 _WERE_VERIFIED = (Entry.State.VERIFIED, Entry.State.NEEDS_REVIEW, Entry.State.RETIRED)
 
 
 def is_due(knowledge_base: KnowledgeBase) -> bool:
-    """Tell whether enough has changed since it last calibrated itself.
+    """Return whether enough has changed since the last self-calibration.
 
-    Never where it does not calibrate itself.
+    Always False if the knowledge base does not calibrate itself.
     """
     if not _calibrates_itself(knowledge_base):
         return False
@@ -59,7 +59,7 @@ def is_due(knowledge_base: KnowledgeBase) -> bool:
 
 
 def reviews_until_calibration(knowledge_base: KnowledgeBase) -> int | None:
-    """Return how many more reviews make it due; None where it does not calibrate itself."""
+    """Return how many more reviews make it due; None if it never calibrates itself."""
     if not _calibrates_itself(knowledge_base):
         return None
     last = last_of(knowledge_base)
@@ -68,10 +68,11 @@ def reviews_until_calibration(knowledge_base: KnowledgeBase) -> int | None:
 
 
 def _calibrates_itself(knowledge_base: KnowledgeBase) -> bool:
-    """Tell whether it does at all.
+    """Return whether the knowledge base calibrates itself at all.
 
-    Never where labelled answers calibrated what decides, where the verifier's thresholds
-    decide nothing, nor what evaluations made, whose figures it would change.
+    It does not if the active version is calibrated on labelled answers, or if the
+    verifier decides nothing. Nor do knowledge bases made by evaluations, whose figures
+    would change.
     """
     if knowledge_base.slug.startswith(PREFIX) or not has_verifier(knowledge_base):
         return False
@@ -82,7 +83,7 @@ def _calibrates_itself(knowledge_base: KnowledgeBase) -> bool:
 
 
 def calibrate_where_due(_run: JobRun) -> dict[str, object]:
-    """Let each knowledge base calibrate itself that is due; the handler of `CHECK_KIND`."""
+    """Start the calibration of every knowledge base that is due: `CHECK_KIND` jobs."""
     bases = KnowledgeBase.objects.in_use().order_by("pk")
     due = [each for each in bases if is_due(each)]
     for each in due:
@@ -102,7 +103,7 @@ def _check_what_was_verified(**_: object) -> None:
 def enqueue_calibration(
     knowledge_base: KnowledgeBase, *, by: AbstractBaseUser | None = None
 ) -> Job:
-    """Enqueue it, unless one of this knowledge base is waiting or at work."""
+    """Enqueue a self-calibration, or return the one already waiting or running."""
     knowledge_base.check_in_use()
     return enqueue(
         KIND,
@@ -118,13 +119,14 @@ def enqueue_calibration(
 def calibrate_in_background(
     run: JobRun, *, load_writer: Callable[[], Writer]
 ) -> dict[str, object]:
-    """Let the knowledge base of that id calibrate itself; the handler of `KIND`.
+    """Calibrate the knowledge base named in the parameters: `KIND` jobs.
 
-    It takes a minute and starts again where it was interrupted, and where meanwhile so much
-    has changed that it is due again: files are imported one after the other. What is not possible, such
-    as nothing verified, is its result and no failed job. A language server writes
-    questions for facts; the bundled model, whose questions are no better than key words,
-    is not asked.
+    It takes about a minute, starts over if interrupted, and repeats if enough has
+    changed meanwhile to be due again, as when files are imported one after the other.
+    If calibration is impossible, for example because nothing is verified, the job
+    succeeds with the reason as its result. A language server writes questions about
+    facts; the bundled model is not asked, since its questions are no better than key
+    words.
     """
     number = run.parameters.get("knowledge_base") or 0
     found = KnowledgeBase.objects.in_use().filter(pk=number).first()
@@ -147,7 +149,7 @@ def calibrate_in_background(
         try:
             kept = calibrate()
         except (CalibrationError, KnowledgeBaseArchivedError) as error:
-            logger.info("%s is not measured again: %s", found, error)
+            logger.info("%s is not calibrated again: %s", found, error)
             break
     return {
         "calibrated": True,

@@ -1,4 +1,4 @@
-"""Policy versions from labelled answers: with a certificate, or why none is earned."""
+"""Policy versions calibrated on labelled answers, with a certificate or by cost."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ from qa.policies.services import CHANGEABLE, new_version
 
 from .versions import current_fingerprints
 
-# What stored signals were measured under, and no replay can change.
+# Settings that stored signals were measured under and that a replay cannot change.
 _MEASURED_UNDER = (
     "top_k", "unverified_floor", "answer_from_enriched", "enriched_floor",
     "verbatim_distance", "scope", "retrieval_timing", "rerank", "debias_verdict",
@@ -41,9 +41,9 @@ _MEASURED_UNDER = (
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Labelled answers, and the fingerprints of what measured them.
+    """Labelled answers with the fingerprints of the models that measured them.
 
-    Those of several language models or probes are separated by spaces.
+    Fingerprints of several language models or probes are separated by spaces.
     """
 
     answers: Sequence[LabelledAnswer]
@@ -57,7 +57,7 @@ class Labels:
 
     @property
     def sha256(self) -> str:
-        """Digest of ids, groups, labels and signals, in any order."""
+        """Digest of ids, groups, labels and signals, whatever their order."""
         rows = sorted(
             (a.id, a.group, a.is_answerable, a.is_correct, sorted(a.signals.items()))
             for a in self.answers
@@ -67,11 +67,11 @@ class Labels:
 
 def labels_of_run(run: EvaluationRun) -> Labels:
     if run.state != EvaluationRun.State.FINISHED:
-        raise CalibrationError(f"Run {run.pk} ({run}) is not finished; go on with it.")
+        raise CalibrationError(f"Run {run.pk} ({run}) is not finished; resume it.")
     if run.policy is None or run.knowledge_base is None:
         raise CalibrationError(
-            f"Run {run.pk} ({run}) asked no knowledge base under a policy; its signals "
-            "are not those that a policy is held against. Evaluate another suite."
+            f"Run {run.pk} ({run}) did not ask a knowledge base under a policy, so its "
+            "signals can't calibrate one. Evaluate another suite."
         )
     return Labels(
         answers=labelled_of(run),
@@ -97,11 +97,11 @@ def certify(
     seed: int = 0,
     name: str = "",
 ) -> Policy | NotCertified:
-    """Make an inactive version with its certificate, or say why none is earned.
+    """Create an inactive version with a certificate, or return why none is earned.
 
-    `epsilon` is the promised share of wrong ones among the shown, `delta` the
-    probability that the promise is broken, both in (0, 1). An empty `name` is the
-    policy's.
+    `epsilon` is the promised maximum share of wrong answers among the shown, `delta`
+    the probability that the promise is broken, both in (0, 1). An empty `name` keeps
+    the policy's name.
     """
     _check(policy, labels, signals)
     found = calibrate(
@@ -196,14 +196,14 @@ def _certificate(policy: Policy, labels: Labels, found: Certified) -> Certificat
 def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
     if policy.knowledge_base_id != labels.policy.knowledge_base_id:
         raise CalibrationError(
-            f"The labelled answers are of {labels.policy.knowledge_base} and {policy} is "
-            f"of {policy.knowledge_base}; name a policy of the former."
+            f"The labelled answers belong to {labels.policy.knowledge_base} and "
+            f"{policy} to {policy.knowledge_base}; name a policy of the former."
         )
     if policy.scope == Scope.ADAPTIVE:
         raise CalibrationError(
-            f"{policy} also shows what no evidence carries, which these thresholds do not "
-            "decide, so that nothing can be promised of all it shows. Calibrate a version "
-            "of the scope knowledge_base; min_known is chosen by "
+            f"{policy} also shows answers without evidence, which these thresholds do "
+            "not decide, so nothing can be promised about all it shows. Calibrate a "
+            "version of the scope knowledge_base; choose min_known with "
             "manage.py calibrate min_known."
         )
     running = current_fingerprints()
@@ -221,9 +221,9 @@ def _check(policy: Policy, labels: Labels, signals: Sequence[str]) -> None:
     in_force = labels.probes if running.probes is None else running.probes
     if is_by_probes and not set(labels.probes.split()) <= set(in_force.split()):
         raise CalibrationError(
-            f"The labelled answers' confidences are of the probes {labels.probes}, and "
-            f"{in_force or 'none'} are active now; evaluate the suite again and "
-            "calibrate on that run."
+            "The labelled answers' confidences were measured by the probes "
+            f"{labels.probes}, and {in_force or 'none'} are active now; evaluate the "
+            "suite again and calibrate on that run."
         )
     for field in _MEASURED_UNDER:
         was, now = getattr(labels.policy, field), getattr(policy, field)

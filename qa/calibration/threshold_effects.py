@@ -1,6 +1,6 @@
-"""What thresholds would do to labelled answers and to the traffic of the last days.
+"""The effect that thresholds would have on labelled answers and on recent traffic.
 
-What an enforced gate kept from the language model is counted as unknown.
+Questions that an enforced gate kept from the language model count as unknown.
 """
 
 import json
@@ -34,16 +34,17 @@ from qa.pipeline.policy import Policy
 from qa.votes.models import Vote
 
 CERTAINTY = 0.95
-# On the scale of distance / confidence; from 1.4 on (the root of 2) nothing is related.
+# Values of distance / confidence; from 1.4 on (the square root of 2) nothing is
+# related.
 _RATIOS = tuple(step / 10 for step in range(15))
 _SHARES = tuple(step / 10 for step in range(10))
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledEffect:
-    """Counts of labelled questions; unknown outcomes are in no other count.
+    """Counts of labelled questions; those of unknown outcome are in no other count.
 
-    Due are those to be answered, undue those to be refused.
+    Due questions should be answered, undue ones refused.
     """
 
     questions: int
@@ -70,7 +71,7 @@ class LabelledEffect:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdRow:
-    """What one value of one threshold does to questions of known outcome."""
+    """The effect of one threshold value on the questions of known outcome."""
 
     threshold: float
     is_own: bool
@@ -95,9 +96,9 @@ class ThresholdRow:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEffect:
-    """What thresholds would change of logged questions, and how many had a thumb down.
+    """Logged questions whose outcome thresholds would change, and their thumbs down.
 
-    Unknown are those that an enforced gate kept from the model.
+    Questions that an enforced gate kept from the model are unknown.
     """
 
     questions: int
@@ -114,7 +115,7 @@ class LoggedEffect:
 
 
 class Labelled:
-    """Labelled answers as columns, so that many thresholds are tried in milliseconds."""
+    """Labelled answers as columns; trying many thresholds takes milliseconds."""
 
     def __init__(self, answers: Sequence[LabelledAnswer]) -> None:
         self._table: Table = table_of(answers)
@@ -145,9 +146,9 @@ class Labelled:
         return self._rows(policy, "min_verdict", _SHARES)
 
     def by_confidence(self, policy: Policy, name: str) -> tuple[ThresholdRow, ...]:
-        """Return such rows for one of `CONFIDENCES`, abstention enforced.
+        """Return the rows for one of `CONFIDENCES`, with abstention enforced.
 
-        Empty where no answer has that confidence. Huang et al. (2025),
+        Empty if no answer has that confidence. Huang et al. (2025),
         "Confidence-Based Response Abstinence", table 2.
         """
         if np.isnan(self._table.values[name]).all():
@@ -185,8 +186,8 @@ def _count(rows: BoolArray) -> int:
 PERIOD = timedelta(days=30)
 MAX_LOGGED = 15_000
 
-# Only names and values leave the database, a third of what is stored; answers that differ
-# in their values alone come as one row.
+# Only names and values are fetched, a third of what is stored; answers that differ only
+# in their values come as one row.
 _NAMES = RawSQL(
     "jsonb_path_query_array(qa_answer.signals, '$[*].name')::text",
     (),
@@ -208,10 +209,10 @@ ORDER BY max(created_at) DESC
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """Recent answers that can be played again.
+    """Recent answers that can be replayed.
 
-    Left out are `other_models`, whose numbers can't be held against one threshold, and
-    refusals because the policy was stale.
+    Left out are answers measured by `other_models`, whose numbers are on another scale,
+    and refusals because the policy was stale.
     """
 
     signals: Columns
@@ -250,16 +251,19 @@ def runs_of(knowledge_base: KnowledgeBase) -> QuerySet[EvaluationRun]:
 
 
 def has_drifted() -> Subquery:
-    """Return whether the last check with enough answers found drift, or NULL."""
+    """Return whether the last check with enough answers found drift, as a subquery.
+
+    NULL if there was no such check.
+    """
     looks = DriftReading.objects.filter(certificate__policy=OuterRef("pk"))
     looks = looks.exclude(signals={})
     return Subquery(looks.order_by("-checked_at", "-pk").values("has_drifted")[:1])
 
 
 def logged_of(knowledge_base: KnowledgeBase, *, most: int = MAX_LOGGED) -> Log:
-    """Return the newest live questions of the last 30 days.
+    """Return the newest `most` live questions of the last 30 days.
 
-    One query, and a second one to count if there are more.
+    It takes one query, and a second one to count if there may be more.
     """
     since = timezone.now() - PERIOD
     rows = Answer.objects.live().filter(
@@ -303,7 +307,7 @@ def logged_of(knowledge_base: KnowledgeBase, *, most: int = MAX_LOGGED) -> Log:
 
 
 class _Alike(NamedTuple):
-    """Answers that differ in the values of their signals alone."""
+    """Answers that differ only in the values of their signals."""
 
     names: str
     values: str

@@ -1,4 +1,4 @@
-"""What runs now, and versions of a policy compared: values, origin and certificate."""
+"""The models in use, and policy versions compared: values, origin and certificate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from qa.policies.models import Policy
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Fingerprints of what decides questions; "" where nothing has been asked yet.
+    """Fingerprints of the models in use; "" where nothing has been asked yet.
 
     The language model and the probes are those of the last answer, since loading a
-    model takes seconds; `probes` is None where nothing was written.
+    model takes seconds; `probes` is None if no model has written an answer yet.
     """
 
     embedder: str
@@ -59,7 +59,7 @@ _GATES = tuple(
     for name in DECLARED
     if any(name in switches(row.gate) for row in THRESHOLDED.values())
 )
-# Each confidence that abstention holds, in a word.
+# {policy field: short name} of the confidences that abstention compares.
 _CONFIDENCES = {
     field: name.removesuffix("_confidence") for name, field in CONFIDENCES.items()
 }
@@ -73,7 +73,7 @@ _ORIGINS = {
 
 @dataclass(frozen=True, slots=True)
 class Badge:
-    """A short word about a version; tone is "good", "warn", "bad" or "plain"."""
+    """A short label of a version; `tone` is "good", "warn", "bad" or "plain"."""
 
     text: str
     tone: str = "plain"
@@ -110,7 +110,7 @@ def certificate_rows(certificates: Sequence[Certificate | None]) -> tuple[Row, .
         (
             "bound over groups",
             lambda c: (
-                "not held"
+                "not tested"
                 if c.group_bound is None
                 else f"{share(c.group_bound)}, of {c.groups:,} groups"
             ),
@@ -118,7 +118,7 @@ def certificate_rows(certificates: Sequence[Certificate | None]) -> tuple[Row, .
         ("method", lambda c: c.method.replace("_", " ")),
         ("labels from", lambda c: c.labels_source),
         ("probes", lambda c: _fingerprints(c.probes) or "none"),
-        ("made", lambda c: f"{c.created_at:%Y-%m-%d %H:%M}"),
+        ("created", lambda c: f"{c.created_at:%Y-%m-%d %H:%M}"),
     )
     return tuple(
         Row(name, tuple(words(c) if c else "none" for c in certificates))
@@ -161,7 +161,7 @@ def threshold_badge(policy: Policy, running: Running) -> Badge:
 
 
 def shadow_gates(policy: Policy) -> tuple[str, ...]:
-    """Return the gates in shadow; abstention without any minimum confidence is none."""
+    """Return the gates in shadow, without an abstention gate that has no minimum."""
     words = dict(FIELDS)
     judges = any(getattr(policy, field) for field in _CONFIDENCES)
     return tuple(

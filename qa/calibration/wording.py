@@ -1,4 +1,4 @@
-"""What the calibration pages say: the effect of thresholds, and what own questions chose."""
+"""Texts of the calibration pages: effects of thresholds, and self-calibrations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ from qa.pipeline.gates import CONFIDENCES
 from qa.pipeline.policy import DECLARED
 from qa.pipeline.policy import Policy as PolicyValue
 
-# Field of a policy, and what the pages call it; in the order of comparing.
+# (policy field, label on the pages), in the order in which versions are compared.
 FIELDS = tuple((name, declared.label) for name, declared in DECLARED.items())
-_SPACE = "\u00a0"  # keeps a number and its sign on one line
+_SPACE = "\u00a0"  # keeps a number and its % sign on one line
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def labelled_rows(effects: Sequence[LabelledEffect]) -> tuple[Row, ...]:
         ("answered", "", [part(e.shown, e.questions) for e in effects]),
         (
             "wrong among the answered",
-            "not right, or not to be answered at all",
+            "incorrect, or should have been refused",
             [part(e.wrong, e.shown) for e in effects],
         ),
         (
@@ -148,7 +148,7 @@ def logged_sentences(effect: LoggedEffect) -> tuple[str, ...]:
         f"{_thumbs(effect.more_refused, effect.more_refused_down, 'more refused')}",
         f"{_thumbs(effect.more_answered, effect.more_answered_down, 'more answered')}",
         f"{effect.unknown:,} are unknown, {kept}" if effect.unknown else "",
-        f"{effect.same:,} would come out as they did",
+        f"{effect.same:,} would stay as they are",
     )
 
 
@@ -189,20 +189,20 @@ def _thumbs(count: int, down: int, what: str = "") -> str:
 
 CURVE = "own-questions"
 SYNTHETIC = (
-    "Questions made from the knowledge base itself chose this, with a rule and no "
-    "certificate. Labelled answers of people's questions calibrate better."
+    "This threshold was chosen by a rule, without a certificate, on questions made from "
+    "the knowledge base itself. Labelled answers to people's questions calibrate better."
 )
 LABELLED = (
-    "Questions that people asked and that were judged chose this, as far as there are "
-    "any, with a rule and no certificate; the others are made from the knowledge base "
-    "itself."
+    "This threshold was chosen by a rule, without a certificate, on questions that "
+    "people asked and that were judged, as far as there are any; the others are made "
+    "from the knowledge base itself."
 )
 _MIN_TOP = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class SelfWords:
-    """Sentences, and the numbers of the curve as cells of a table."""
+    """The sentences about a self-calibration, and its curve as table cells."""
 
     promise: str
     shares: tuple[str, ...]
@@ -221,10 +221,10 @@ class SelfWords:
 def words_of(kept: SelfCalibration) -> SelfWords:
     of = f"At most {_share(kept.target)} of the shown answers wrong"
     earned = f"{of}: an entry answers by itself from {kept.min_entry_answer:g} on."
-    none = f"{of}: no threshold earns it, and no entry answers by itself."
+    none = f"{of}: no threshold meets this target, and no entry answers by itself."
     safest = (
-        f"{of}: no threshold earns it. From {kept.min_entry_answer:g} on, the safest that "
-        "still answers, an entry answers by itself."
+        f"{of}: no threshold meets this target. An entry answers by itself from "
+        f"{kept.min_entry_answer:g} on, the safest threshold that still answers."
     )
     interval = (kept.wrong_low, kept.wrong_high)
     wrong = "Nothing is shown."
@@ -238,11 +238,11 @@ def words_of(kept: SelfCalibration) -> SelfWords:
         shares=(wrong, f"Own questions answered by an entry: {answered}."),
         upper_end=_upper_end(kept),
         counts=(
-            f"{_sources(kept)}{kept.own:,} own questions of {kept.entries:,} entries, each asked with its "
-            f"entry and without it, and {kept.foreign:,} foreign ones; "
-            f"{kept.shown:,} shown, {kept.wrong:,} of them wrong. Of all questions "
-            f"{_share(kept.unanswerable)} are assumed to have no answer, and the shares "
-            "above are weighted to that."
+            f"{_sources(kept)}{kept.own:,} own questions about {kept.entries:,} "
+            f"entries, each asked with its entry and without it, and {kept.foreign:,} "
+            f"foreign ones; {kept.shown:,} shown, {kept.wrong:,} of them wrong. The "
+            "shares above are weighted on the assumption that "
+            f"{_share(kept.unanswerable)} of all questions have no answer."
         ),
         origin=LABELLED if kept.labelled else SYNTHETIC,
         curve=tuple(
@@ -250,8 +250,8 @@ def words_of(kept: SelfCalibration) -> SelfWords:
             for at, answered, wrong in kept.curve
         ),
         alternative=(
-            "The share of own questions that is answered, and the share of wrong ones "
-            "among the shown, as the threshold falls. The numbers are in the table below."
+            "The share of own questions answered, and the share of wrong ones among the "
+            "shown, as the threshold falls. The numbers are in the table below."
         ),
     )
 
@@ -279,25 +279,25 @@ def curve_svg(kept: SelfCalibration) -> bytes:
 
 
 def _sources(kept: SelfCalibration) -> str:
-    """Say how many questions come from people, before those that are made."""
+    """Describe where the questions come from, human-written ones first."""
     said = [
         (kept.reviewed, "judged by experts in reviews, weighted by strata"),
         (kept.evaluated, "labelled in the newest evaluation"),
     ]
     lines = "".join(f"{count:,} questions {what}. " for count, what in said if count)
-    voted = f"Of the own ones voters pointed out {kept.named:,}. " if kept.named else ""
+    voted = f"Voters named {kept.named:,} of the own ones. " if kept.named else ""
     return lines + voted
 
 
 def _upper_end(kept: SelfCalibration) -> str:
-    """Say what the share of answered questions is worth; "" where people asked them all."""
+    """Qualify the share of answered questions; "" if people asked all of them."""
     if not kept.own:
         return ""
     some = f"{kept.own:,} of these" if kept.labelled else "These"
     return (
-        f"{some} questions are made from the entries themselves, so this is the upper end: "
-        "people ask otherwise and are answered less often. Questions that people asked "
-        "and experts reviewed give the true figure."
+        f"{some} questions are made from the entries themselves, so this is an upper "
+        "limit: people ask in other words and are answered less often. Questions that "
+        "people asked and experts reviewed give the true figure."
     )
 
 

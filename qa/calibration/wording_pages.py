@@ -1,4 +1,4 @@
-"""What a refusal says to its asker, tried before it is saved."""
+"""The preview page for the wording of refusals, to try a text before saving it."""
 
 from typing import Any
 
@@ -34,14 +34,14 @@ class WordingForm(StyledForm):
         required=False,
         max_length=1000,
         widget=forms.Textarea({"rows": 3}),
-        help_text="Empty shows what is said now.",
+        help_text="Empty shows the current wording.",
     )
 
 
 def preview(request: HttpRequest, site: dict[str, Any]) -> HttpResponse:
-    """Show a refusal as its asker reads it; POST saves the text that is tried.
+    """Show a refusal as its asker reads it; POST saves the tried text.
 
-    `site` is the admin's context, who may view wordings.
+    `site` is the context of an admin page whose user may view wordings.
     """
     base = KnowledgeBase.objects.order_by("pk").first()
     initial = {

@@ -1,5 +1,5 @@
-"""A calibration set out of the knowledge base itself: questions made from its entries.
+"""A calibration set made from the knowledge base itself: questions about its entries.
 
-`drawing` makes the questions, `measuring` asks them of search and verifier, and `choosing`
-takes the threshold.
+`drawing` makes the questions, `measuring` runs them through search and verifier, and
+`choosing` chooses the threshold.
 """

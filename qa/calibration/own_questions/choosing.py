@@ -1,17 +1,17 @@
 """The threshold at which a knowledge base's own questions are seldom answered wrongly.
 
-Angelopoulos et al., "Conformal Risk Control" (arXiv 2208.02814): the risk on n calibration
-points, with one more wrong one added, is compared with the target. Here that is
-(wrong + 1) / (shown + 1) among the shown, or what is known of other knowledge bases in place
-of the one. What is unanswerable is made by leaving out: each
-question is asked once of everything and once of everything but its own entry.
+Angelopoulos et al., "Conformal Risk Control" (arXiv 2208.02814): the risk on n
+calibration points, with one more wrong one added, is compared with the target. Here
+that is (wrong + 1) / (shown + 1); counts known from other knowledge bases can replace
+the added one. Unanswerable questions are made by leaving an entry out: each question is
+asked once against everything and once against everything but its own entry.
 
-What is promised: on these questions, mixed as assumed, at most the target of the shown
-answers is wrong, with one to spare. What is not: a certificate. The paper's guarantee is for
-calibration points drawn like the questions that follow, and for a risk that cannot fall
-while more is shown. These questions are made by rule, easier than people's and several of
-one entry, and a share of the shown may fall; so it is a sensible default until labelled
-answers calibrate a version.
+What holds: on these questions, in the assumed mixture, at most the target share of the
+shown answers is wrong, with one to spare. It is not a certificate. The paper's
+guarantee requires calibration points drawn like future questions, and a risk that never
+falls as more is shown. These questions are made by rule, easier than people's, several
+of them about one entry, and the wrong share of the shown may fall. So the threshold is
+a sensible default until labelled answers calibrate a version.
 """
 
 from collections.abc import Sequence
@@ -32,17 +32,17 @@ from qa.evaluation.metrics.intervals import (
 )
 from qa.exceptions import CalibrationError
 
-LEAST: Final = 0.5  # no entry answers that more likely doesn't
+LEAST: Final = 0.5  # below it, an entry more likely does not answer
 NONE: Final = 1.01  # no entry answers by itself
-# Of thresholds that show fewer, wrong shares jump about and break no lower threshold.
+# A threshold that shows fewer has too noisy a wrong share to rule out lower thresholds.
 ENOUGH: Final = 40
-# What is known before a knowledge base is asked: how many answers were shown, and how many
-# of them wrong, from a threshold on, to the questions of 12 support desks, on which nothing
-# but an offset and how many entries are read was chosen (docs/reference/measured.md). It
-# counts as much as `KNOWN_COUNTS` of its own answers. By as much as desks differ: before the
-# verifier's last fits 30 of 639 answers shown at 0.75 by thirteen others were wrong, and 33
-# of 433 by nine with more near misses, shares that lie apart like those of a beta
-# distribution that counts about 100.
+# The prior: (threshold, answers shown from it on, how many of them wrong), counted on
+# the questions of 12 support desks, on which only an offset and the number of entries
+# read were chosen (docs/reference/measured.md). It counts as much as `KNOWN_COUNTS` of
+# the knowledge base's own answers, which matches how much desks differ: before the
+# verifier's last fits, 30 of 639 answers shown at 0.75 by thirteen other desks were
+# wrong, and 33 of 433 by nine desks with more near misses; a beta prior worth about 100
+# answers spreads its shares as far.
 KNOWN: Final = (
     (0.75, 525, 28),
     (0.8, 506, 23),
@@ -52,7 +52,8 @@ KNOWN: Final = (
     (0.98, 245, 5),
 )
 KNOWN_COUNTS: Final = 100
-# How much more often than the safest threshold one may show wrong that shows more.
+# A threshold counts as nearly as safe up to this factor of the safest one's wrong
+# share.
 _NEARLY: Final = 1.1
 _PLACES: Final = 10_000  # thresholds have four decimal places
 _CURVE_POINTS: Final = 60
@@ -61,11 +62,12 @@ Floats = NDArray[np.float64]
 
 
 class Kind(StrEnum):
-    """What is known of a question when it is asked.
+    """The kind of a calibration question, which determines what should answer it.
 
-    OWN: an entry answers it. LEFT_OUT: that entry, and what says the same, is not there.
-    FOREIGN: it is of another trade. REVIEWED and EVALUATED: people asked it, and an expert's
-    review or an evaluation's golden set says what answers it, if anything does.
+    OWN: the entry that it was made from. LEFT_OUT: nothing, since that entry and its
+    equivalents are removed. FOREIGN: nothing, since it is about another trade. REVIEWED
+    and EVALUATED: people asked it, and an expert's review or an evaluation determined
+    what answers it, if anything does.
     """
 
     OWN = "own"
@@ -80,17 +82,19 @@ MADE: Final = (Kind.OWN, Kind.LEFT_OUT, Kind.FOREIGN)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One question, asked once.
+    """The result of asking one question once.
 
     Attributes:
-        group: What it depends on others by: its entry's document, or its trade.
-        probability: The verifier's, of the verified entry that would be shown; 0 for none.
-        is_right: Whether that entry is the question's own or says the same.
+        group: Its entry's document, or its trade; questions of one group are dependent.
+        probability: The verifier's probability that the verified entry that would be
+            shown answers; 0 if none would be.
+        is_right: Whether that entry is the question's own or an equivalent.
         weight: How many questions a labelled one stands for.
-        is_answerable: Whether an entry answers a labelled one.
-        is_doubtful: Whether one expert alone says so of a labelled one, against the
+        is_answerable: Whether an entry answers a labelled question.
+        is_doubtful: Whether the label rests on one expert alone and contradicts the
             verifier.
-        entry: What a made one was made of: several of one entry count as one.
+        entry: The entry that a made question is about; an entry's questions count as
+        one.
     """
 
     kind: Kind
@@ -105,7 +109,7 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A share in [0, 1] with its 95 % interval over resampled groups, if there is one."""
+    """A share in [0, 1] with its 95 % interval over resampled groups, if defined."""
 
     value: float
     interval: Interval | None
@@ -113,7 +117,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What a threshold does: the share of own questions answered, and of the shown wrong."""
+    """A threshold's share of own questions answered, and share of shown ones wrong."""
 
     threshold: float
     answered: float
@@ -122,15 +126,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The threshold chosen, `NONE` where the counts earn none, and what it does.
+    """The chosen threshold, or `NONE` if no threshold is safe enough, and its effect.
 
     Attributes:
-        is_earned: Whether it keeps the target; if not, it is the safest or `NONE`.
-        could_be_earned: Whether so many are shown at `LEAST` that none wrong among them
-            would have been enough; if not, there are too few questions to tell.
-        shown, wrong: Counts, not weighted.
-        wrong_share: Of the shown, weighted; None where nothing is shown.
-        answered_share: Of the answerable ones, rightly.
+        is_earned: Whether it meets the target; if not, it is the safest one or `NONE`.
+        could_be_earned: Whether enough questions are shown at the lowest threshold to
+            meet the target if none of them were wrong; if not, there are too few to
+            tell.
+        shown, wrong: Unweighted counts.
+        wrong_share: Weighted share of the shown answers; None if nothing is shown.
+        answered_share: Weighted share of the answerable questions, answered rightly.
     """
 
     target: float
@@ -154,29 +159,30 @@ def choose(
     bearable: float = 0.0,
     known: Sequence[tuple[float, int, int]] = (),
 ) -> Choice:
-    """Return the least threshold, of `least` or more, that keeps the share of wrong ones.
+    """Choose the lowest threshold from `least` on whose wrong share meets `target`.
 
-    At it (wrong + 1) / (shown + 1) is at most `target`, and at each higher one that shows
-    `ENOUGH`, wrong / shown. The one that is added stands for the next question; held
-    against higher thresholds too, it would break each of those that show next to nothing.
-    With what is `known` from elsewhere (thresholds, answers shown from there on, and wrong ones
-    among them), `KNOWN_COUNTS` such answers are added instead, at each threshold, where
-    questions are enough to tell at all.
-    Counts are weighted so that the share `unanswerable` of all made questions has no answer,
-    half of them left out and half foreign, and each entry that was asked for counts once.
-    Labelled ones have their own weights: of those nothing is assumed.
+    There, (wrong + 1) / (shown + 1) is at most `target`; at every higher threshold that
+    shows `ENOUGH`, wrong / shown is. The added one stands for the next question;
+    applied to higher thresholds too, it would rule out all that show next to nothing.
+    With a prior in `known` (threshold, answers shown from it on, wrong ones among
+    them), `KNOWN_COUNTS` such answers are added at each threshold instead, provided
+    that there are enough questions to tell at all.
 
-    Where none keeps the target and the safest threshold is wrong in at most the share
-    `bearable`, it is the least one nearly as safe as that: to say nothing any more because
-    1 in 15 and not 1 in 20 is wrong helps nobody.
+    Counts are weighted so that the share `unanswerable` of all made questions has no
+    answer, half of them left out and half foreign, and so that each entry counts once.
+    Labelled questions have their own weights; nothing is assumed about them.
+
+    If no threshold meets the target but the safest has a wrong share of at most
+    `bearable`, choose the lowest one that is nearly as safe: to stop answering because
+    1 in 15 rather than 1 in 20 is wrong helps nobody.
 
     Raises:
-        CalibrationError: There is no answerable question, or the shares are none.
+        CalibrationError: There is no answerable question, or a share is out of range.
     """
     if not 0 < target < 1 or not 0 <= unanswerable < 1:
         raise CalibrationError(
             f"The target {target:g} and the share of unanswerable questions "
-            f"{unanswerable:g} must lie between 0 and 1."
+            f"{unanswerable:g} must be between 0 and 1."
         )
     table = _Table.of(measured, unanswerable)
     thresholds = np.union1d(table.thresholds(), [least])
@@ -188,7 +194,7 @@ def choose(
         more_shown, more_wrong = _known_at(thresholds, known)
         holds = wrong + more_wrong <= target * (shown + more_shown)
         breaks = (shown >= ENOUGH) & ~holds
-    # From the highest down: whether none so far is broken by its counts.
+    # From the highest down: whether no threshold so far exceeds the target.
     unbroken = np.logical_and.accumulate(~breaks[::-1])[::-1]
     found = thresholds[holds & unbroken & (thresholds >= least)]
     if len(found):
@@ -213,7 +219,7 @@ def choose(
 def _known_at(
     thresholds: Floats, known: Sequence[tuple[float, int, int]]
 ) -> tuple[Floats, Floats]:
-    """Return how many of `KNOWN_COUNTS` answers each threshold shows, and of them wrong."""
+    """Return the prior counts shown and wrong at each threshold, by `KNOWN_COUNTS`."""
     at, shown, wrong = np.array(known, np.float64).T
     return (
         KNOWN_COUNTS * np.interp(thresholds, at, shown) / shown[0],
@@ -222,7 +228,7 @@ def _known_at(
 
 
 def _safest(thresholds: Floats, shown: Floats, wrong: Floats, bearable: float) -> float:
-    """Return the least of the thresholds that are nearly as safe as the safest, or `NONE`."""
+    """Return the lowest threshold that is nearly as safe as the safest, or `NONE`."""
     share = np.where(shown >= ENOUGH, (wrong + 1) / (shown + 1), np.inf)
     if share.min() > bearable:
         return NONE
@@ -245,7 +251,7 @@ class _Table:
         is_own = np.where(is_made, kinds == Kind.OWN.value, is_answerable)
         if not is_own.any():
             raise CalibrationError(
-                "No question can be made from this knowledge base; verify some entries "
+                "No question can be made from this knowledge base. Verify some entries "
                 "first."
             )
         rows = [(str(place), each.group) for place, each in enumerate(measured)]
@@ -262,17 +268,17 @@ class _Table:
         )
 
     def thresholds(self) -> Floats:
-        """Return every threshold that shows something else than the one before it."""
+        """Return the distinct thresholds, each of which shows different answers."""
         rounded = np.ceil(self.probability * _PLACES) / _PLACES
         return np.unique(np.append(rounded[rounded >= LEAST], LEAST))
 
     def counts(self, thresholds: Floats) -> tuple[Floats, Floats]:
-        """Return for each threshold how many are shown, and how many of them wrong."""
+        """Return the weighted counts of shown and wrong answers at each threshold."""
         shown = (self.probability >= thresholds[:, None]) * self.weight
         return shown.sum(axis=1), (shown * self.is_wrong).sum(axis=1)
 
     def shares(self, threshold: float) -> tuple[Share | None, Share]:
-        """Return the share of wrong ones among the shown, and of own ones answered."""
+        """Return the wrong share of the shown and the answered share of the own."""
         shown = self.weight * (self.probability >= threshold)
         own = self.weight * self.is_own
         pairs = (
@@ -287,7 +293,11 @@ class _Table:
         return wrong if shown.any() else None, answered
 
     def _share(self, part: Floats, whole: Floats, found: Interval | None) -> Share:
-        """Return a share; none or all, which no draw changes, has Wilson's of groups."""
+        """Return a share with its interval.
+
+        Shares of 0 and 1, which resampling cannot change, get Wilson's interval over
+        groups.
+        """
         value = float(part.sum() / whole.sum()) if whole.any() else 0.0
         groups = len(np.unique(self.clusters[whole > 0]))
         if found is None and groups > 1 and not part[whole > 0].any():
@@ -297,7 +307,7 @@ class _Table:
         return Share(value, found)
 
     def curve(self, thresholds: Floats) -> list[Point]:
-        """Return points from the highest threshold down, spread over all of them."""
+        """Return points spread over all thresholds, from the highest down."""
         spread = np.linspace(0, len(thresholds) - 1, _CURVE_POINTS).round()
         chosen = thresholds[np.unique(spread.astype(int))][::-1]
         shown, wrong = self.counts(chosen)
@@ -312,7 +322,10 @@ class _Table:
 
 
 def _weights(kinds: NDArray[np.str_], unanswerable: float) -> Floats:
-    """Return what each made question counts; where a sort is missing the other has its share."""
+    """Return the weight of each made question.
+
+    If there are no left-out or no foreign ones, the other kind takes the whole share.
+    """
     counts = {kind: int((kinds == kind.value).sum()) for kind in MADE}
     without = [kind for kind in (Kind.LEFT_OUT, Kind.FOREIGN) if counts[kind]]
     asked = counts[Kind.OWN] + counts[Kind.FOREIGN]
@@ -325,7 +338,7 @@ def _weights(kinds: NDArray[np.str_], unanswerable: float) -> Floats:
 
 
 def _share_of_entries(measured: Sequence[Measured]) -> float:
-    """Return how many entries there are for each question made of one."""
+    """Return the number of entries per own question, so that each entry counts once."""
     own = [each.entry for each in measured if each.kind is Kind.OWN]
     return len({*own}) / len(own) if own and all(own) else 1.0
 

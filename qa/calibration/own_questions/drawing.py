@@ -1,6 +1,6 @@
-"""Questions to a knowledge base: labelled, made of its own verified entries, and foreign.
+"""Calibration questions: labelled ones, ones made from verified entries, foreign ones.
 
-What is drawn depends on the entries and the seed alone.
+The made questions depend only on the entries and the seed.
 """
 
 import json
@@ -58,14 +58,14 @@ ASKING: Final = Form(
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a review or an evaluation says of a question that was asked.
+    """The judgement that a review or an evaluation made of a question.
 
     Attributes:
         right: Entries that answer it; empty where nothing may be shown.
         weight: How many questions it stands for.
-        at: When it was judged; of what has changed since it says nothing.
-        asker: Who asked it; they may see less than everybody together.
-        is_doubtful: Whether one expert alone says so, against the verifier.
+        at: When it was judged; entries changed since are not covered by it.
+        asker: Who asked it; it is asked again with this user's access.
+        is_doubtful: Whether it rests on one expert alone and contradicts the verifier.
     """
 
     kind: Kind
@@ -81,11 +81,11 @@ class OwnQuestion:
     """A question to the knowledge base.
 
     Attributes:
-        entry: What answers it; None for a foreign one, and where nothing does.
+        entry: The entry that answers it; None if it is foreign or nothing answers it.
         group: The entry's document, or the trade.
-        label: What is known of it where people asked it and somebody judged it.
-        is_named: Whether a voter pointed the entry out.
-        is_query: Whether it is a few words of the entry and nothing is asked of them.
+        label: Its judgement, if people asked it and somebody judged it.
+        is_named: Whether a voter named the entry.
+        is_query: Whether it is a few key words of the entry rather than a question.
     """
 
     text: str
@@ -103,12 +103,13 @@ def draw_questions(
     writer: Writer | None = None,
     labelled: Sequence[OwnQuestion] = (),
 ) -> tuple[OwnQuestion, ...]:
-    """Return at most `LIMIT` questions: the labelled ones, made ones, and foreign ones.
+    """Return at most `LIMIT` questions: labelled, made and foreign ones.
 
-    Each labelled one takes the place of one that would be made. Of these, up to half are
-    refused questions whose answer a voter pointed out. Of a question-and-answer entry its
-    question, the key words of it, and it mistyped; of a fact what `writer` asks, or a few
-    of its rarest words.
+    Labelled questions replace others one for one. Of the remaining places that are not
+    for foreign ones, up to half go to refused questions whose answering entry a voter
+    named. A question-and-answer entry yields its question, the question's key words,
+    and the question with a typo; a fact yields the question that `writer` asks, or else
+    a few of its rarest words.
     """
     left = LIMIT - len(labelled)
     if left <= 0:
@@ -154,7 +155,7 @@ def group_of(entry: Entry) -> str:
 
 
 def _entries(knowledge_base: KnowledgeBase, seed: int, *, limit: int) -> list[Entry]:
-    """Return verified entries in seeded order, one of each document before a second."""
+    """Return verified entries in seeded order, one per document before a second."""
     mixed = MD5(Concat(Cast("pk", TextField()), Value(f" {seed}")))
     document = Coalesce("document_id", -F("pk"))
     rows = Entry.objects.filter(
@@ -166,13 +167,13 @@ def _entries(knowledge_base: KnowledgeBase, seed: int, *, limit: int) -> list[En
 
 
 def _reworded(entry: Entry, seed: int) -> Sequence[str]:
-    # Nothing is kept secret by it.
+    # Not used for anything secret.
     chance = random.Random(f"{seed} {entry.pk}")  # noqa: S311
     return (entry.question, key_words(entry.question), mistype(entry.question, chance))
 
 
 def _written(writer: Writer, entries: Sequence[Entry], seed: int) -> dict[int, str]:
-    """Return by entry what the writer asks; what can't be read is left out."""
+    """Return {entry id: question by the writer}, without unreadable completions."""
     found: dict[int, str] = {}
     for start in range(0, len(entries), _WRITTEN_AT_ONCE):
         part = entries[start : start + _WRITTEN_AT_ONCE]
@@ -185,7 +186,7 @@ def _written(writer: Writer, entries: Sequence[Entry], seed: int) -> dict[int, s
 
 
 def _foreign(language: str) -> Iterator[OwnQuestion]:
-    """Yield everyday questions of other trades, in English where there are no others."""
+    """Yield everyday questions of other trades; in English if the language has none."""
     listed = json.loads(_FOREIGN.read_text(encoding="utf-8"))
     trades = listed.get(language, listed[KnowledgeBase.Language.ENGLISH.value])
     for trade, questions in trades.items():
@@ -199,13 +200,13 @@ _MISTYPED: Final = re.compile(r"[^\W\d_]{5,}")  # shorter words are seldom misty
 
 
 def key_words(question: str) -> str:
-    """Return a question as it is typed into a search box; "" if that leaves no word."""
+    """Return a question's key words as typed into a search box; "" if it has none."""
     found = _content(question)[:_MAX_WORDS]
     return " ".join(found)
 
 
 def telling_words(text: str, frequencies: Counter[str]) -> str:
-    """Return a short query for a fact: its rarest words by `frequencies`, in their order."""
+    """Return a query for a fact: its rarest words by `frequencies`, in text order."""
     words = [word for word in _content(text) if not starts_with_digit(word)]
     distinct = list(dict.fromkeys(words))
     rarest = sorted(distinct, key=lambda word: (frequencies[word], -len(word), word))
@@ -219,9 +220,9 @@ def frequencies_in(texts: Iterable[str]) -> Counter[str]:
 
 
 def mistype(question: str, chance: random.Random) -> str:
-    """Return a question with one word mistyped; "" where no word is long enough.
+    """Return a question with a typo in one word; "" if no word is long enough.
 
-    Two letters in the wrong order, one left out, or one doubled; never the first.
+    Two letters are swapped, one is left out, or one is doubled; never a word's first.
     """
     places = list(_MISTYPED.finditer(question))
     if not places:
@@ -244,7 +245,7 @@ def _content(text: str) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """That of a question entries of these ids are right; of none: nothing may be shown."""
+    """A judged answer with the ids of the right entries; if empty, none may be shown."""
 
     answer: Answer
     kind: Kind
@@ -257,11 +258,12 @@ class _Said:
 def labelled_questions(
     knowledge_base: KnowledgeBase, *, with_evaluation: bool = False
 ) -> tuple[OwnQuestion, ...]:
-    """Return at most `LIMIT` of them, reviews first, the newest before the others.
+    """Return at most `LIMIT` labelled questions, reviews first, newest first.
 
-    An expert's review says what was right to show and what should have been refused
-    (`qa.reviews.labels`); an evaluation says what its own questions do, by what it cited.
-    A question counts once: by its newest label, and as often as it was drawn.
+    An expert's review determines what was right to show and what should have been
+    refused (`qa.reviews.labels`); an evaluation's result labels its question by what it
+    cited. Each question occurs once, with its newest label and the sum of its labels'
+    weights.
     """
     everything = [
         _Said(
@@ -283,7 +285,7 @@ def labelled_questions(
     for said in everything:
         right = tuple(entries[pk] for pk in sorted(said.right) if pk in entries)
         if said.right and not right:
-            continue  # what answered is not there any more
+            continue  # the entries that answered are no longer there
         text = said.answer.question
         if text in found:
             known = found[text]
@@ -305,7 +307,7 @@ def labelled_questions(
 
 
 def _labels_of_run(knowledge_base: KnowledgeBase) -> list[_Said]:
-    """Return what the newest finished evaluation of its own questions says."""
+    """Return the labels from the newest finished evaluation of its own questions."""
     runs = EvaluationRun.objects.filter(
         knowledge_base=knowledge_base,
         suite=OWN_NAME,

@@ -1,8 +1,8 @@
 """Ask a knowledge base its own questions, once with their entry and once without it.
 
-Search and verifier work as for a question that is asked, on behalf of the knowledge base
-itself: whatever anybody may see is there. Labelled questions are asked as they were, for
-those who asked them. Numbers come out of it, and never a text.
+Search and verifier work as for a real question, but with access to every audience.
+Labelled questions are asked with the access of those who asked them. The results are
+numbers only, never texts.
 """
 
 from collections import Counter
@@ -30,11 +30,12 @@ from .choosing import Kind, Measured
 from .drawing import Label, OwnQuestion
 
 OnProgress = Callable[[int, int], None]
-# What is left out must not make the rest shorter than a search for it alone would.
+# Extra hits, so that leaving entries out still leaves as many candidates as a search
+# finds.
 _SPARE: Final = 12
-# Least shares of an answer's words and numbers, beyond those of its question, that another
-# entry with the same answer contains. A handbook's paragraph beside an FAQ had 0.28 to
-# 0.83, others 0.00 to 0.06.
+# The least shares of an answer's words and numbers, beyond those of its question, that
+# another entry must contain to count as the same answer. Handbook paragraphs that
+# restate an FAQ had 0.28 to 0.83, others 0.00 to 0.06.
 _COVERED, _COVERED_NUMBERS = 0.2, 0.5
 
 
@@ -46,10 +47,10 @@ def measure(
     verifier: Verifier,
     on_progress: OnProgress = lambda _done, _total: None,
 ) -> tuple[tuple[Measured, ...], int]:
-    """Return what was measured, and how many trades turned out to be its own.
+    """Return the measurements, and how many foreign trades the knowledge base covers.
 
-    A trade of which most questions find an entry as near as an answer is not foreign to
-    this knowledge base, and is left out.
+    If most questions of a trade find an entry near enough to answer from, that trade is
+    not foreign to this knowledge base and is left out.
     """
     asking = _Asking(knowledge_base, policy, verifier)
     found: list[Measured] = []
@@ -74,7 +75,7 @@ class _Asking:
     def __init__(
         self, knowledge_base: KnowledgeBase, policy: Policy, verifier: Verifier
     ) -> None:
-        # The search that the verifier's gate gets, whether it is in shadow now or not.
+        # As with the verifier's gate enforced, even if it is in shadow now.
         self._policy = replace(policy, verification=True)
         self._verifier = verifier
         self._knowledge_base = knowledge_base
@@ -88,7 +89,7 @@ class _Asking:
         )
 
     def own(self, question: OwnQuestion, entry: Entry) -> Iterator[Measured]:
-        """Yield what is measured of everything, and without the question's entry."""
+        """Yield two measurements: with all entries, and without the question's own."""
         found = self._search(question.text, self._scope)
         ids = [piece.entry_id for piece in found]
         right = {entry.pk} | duplicates_among(entry, ids)
@@ -107,19 +108,19 @@ class _Asking:
         yield Measured(Kind.LEFT_OUT, question.group, chance, False, entry=made_of)
 
     def foreign(self, question: OwnQuestion) -> tuple[Measured, bool]:
-        """Return what is measured, and whether an entry is as near as an answer."""
+        """Return the measurement and whether an entry is near enough to answer from."""
         found = self._search(question.text, self._scope)
         chance, _ = self._shown(question.text, found)
         is_near = any(piece.distance < default("alpha") for piece in found)
         return Measured(Kind.FOREIGN, question.group, chance, False), is_near
 
     def labelled(self, question: OwnQuestion, label: Label) -> Iterator[Measured]:
-        """Yield what is measured as its asker would see it, asked again today.
+        """Yield the measurement of a labelled question, asked with its asker's access.
 
-        As if nobody had confirmed or denied an entry for this question, for the sake of the next:
-        those that somebody has are answered word for word, by no threshold.
-        Nothing where an entry would be shown that was written or changed after the
-        question was judged: whether it answers is not known.
+        Confirmed and denied wordings of this very question are ignored: they are
+        decided word for word rather than by a threshold, and new questions have none.
+        Yield nothing if the entry that would be shown is not a right one and changed
+        after the question was judged, since it is unknown whether it answers.
         """
         scope = self._scope
         if label.asker:
@@ -159,12 +160,13 @@ class _Asking:
     def _shown(
         self, text: str, found: Sequence[Evidence]
     ) -> tuple[float, tuple[Evidence, ...]]:
-        """Return the verified entries that would be shown, of the first candidates.
+        """Return the probability that the shown entries answer, and these entries.
 
-        With the probability in [0, 1] that one of them answers; 0 where there is none.
+        They are the verified ones among the first candidates that would be shown; the
+        probability is in [0, 1], and 0 if there are none.
         """
         first, limit = list(found), self._policy.candidates
-        if len(first) > limit:  # as search does: the nearest is always among them
+        if len(first) > limit:  # as in search, always keep the nearest one
             nearest = min(first, key=lambda piece: piece.ratio)
             first = first[:limit]
             if nearest not in first:
@@ -175,10 +177,10 @@ class _Asking:
 
 
 def names_all(query: str, text: str) -> bool:
-    """Tell whether a text has all words of a query, more than which it does not ask for.
+    """Return whether a text contains all words and numbers of a key-word query.
 
-    A person's row in a rota and the sentence that names them are both right of "oona breslin
-    insurance claims".
+    Such a query asks for no more than that: for "oona breslin insurance claims", both a
+    person's row in a rota and the sentence that names them are right.
     """
     wanted, found = terms(query), terms(text)
     return {*wanted.words} <= {*found.words} and wanted.numbers <= found.numbers
@@ -189,10 +191,11 @@ def _whole(piece: Evidence) -> str:
 
 
 def covers_answer(entry: Entry, question: str, other: str) -> bool:
-    """Tell whether a text contains much of an entry's answer, beyond what is asked.
+    """Return whether a text contains much of an entry's answer, beyond the question.
 
-    Most knowledge bases state a fact twice, in an FAQ and in a handbook. A near miss shares
-    words with the question and not with the answer, or not its numbers.
+    Most knowledge bases state a fact twice, in an FAQ and in a handbook. A near miss
+    shares words with the question but not with the answer, or lacks the answer's
+    numbers.
     """
     asked, answer, text = map(
         terms, (f"{entry.question} {question}", entry.text, other)

@@ -1,4 +1,4 @@
-"""Which combinations of thresholds are tried, and in which order they are tested."""
+"""The combinations of thresholds to try, and the order in which they are tested."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +15,10 @@ from qa.pipeline.rules import SignalRow, Trust
 
 from .values import p_values
 
-# Learning from more combinations takes longer and finds no better ones.
+# More combinations take longer and have not yielded better ones.
 _MAX_COMBINATIONS = 8_000
 _MAX_OF_ONE = 400
-_MAX_FINE = 3  # signals whose grid is fine enough
+_MAX_FINE = 3  # up to so many signals, one joint grid is fine enough
 _DECIMALS = 6
 
 
@@ -27,7 +27,7 @@ def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, SignalRow]:
         if name not in THRESHOLDED:
             known = ", ".join(THRESHOLDED)
             raise CalibrationError(
-                f"The signal {name!r} has no threshold; those that have: {known}."
+                f"The signal {name!r} has no threshold; these have one: {known}."
             )
     measured = {
         name: THRESHOLDED[name]
@@ -45,11 +45,11 @@ def chosen_scores(table: Table, signals: Sequence[str]) -> dict[str, SignalRow]:
 def candidates(
     table: Table, base: Policy, scores: Mapping[str, SignalRow]
 ) -> list[Policy]:
-    """Return `base` with every combination of thresholds that is worth trying.
+    """Return a copy of `base` for every combination of thresholds worth trying.
 
-    They lie at quantiles of the signals in `table` and at the ends of what is allowed.
-    With many signals the grid of all is coarse, so each pair and each one alone are
-    tried in finer steps too, the others letting all pass.
+    Thresholds lie at quantiles of the signals in `table` and at the most permissive end
+    of their range. With many signals the joint grid is coarse, so each pair and each
+    single signal is also tried in finer steps while the others let everything pass.
     """
     tried: dict[tuple[float, ...], None] = {}
     counts = (len(scores), 2, 1) if len(scores) > _MAX_FINE else (len(scores),)
@@ -78,7 +78,7 @@ def with_thresholds(
 ) -> Policy:
     changes: dict[str, Any] = dict(thresholds)
     changes |= {score.switch: True for score in scores.values()}
-    # What is near enough to answer may not count as unrelated.
+    # Evidence near enough to answer from must not count as unrelated.
     changes["horizon"] = max(base.horizon, thresholds.get("alpha", base.alpha))
     return replace(base, **changes)
 
@@ -99,14 +99,14 @@ def thresholds_of(column: FloatArray, score: SignalRow, size: int) -> list[float
 def testing_order(
     shown: IntArray, wrong: FloatArray, *, epsilon: float, scale: float
 ) -> IntArray:
-    """Return which candidates to test, in order, by shown and wrong learnt answers.
+    """Return the candidates to test, in order, from their counts on the learning part.
 
-    Of the Pareto frontier (nothing shows as many with fewer wrong) the one with the
-    least p-value comes first, then those that show more, by p-value (Pareto testing:
-    Laufer-Goldshtein et al. 2023, arXiv 2210.07913). They are tested on `scale` times
-    as many answers.
+    They are on the Pareto frontier (no candidate shows as many with fewer wrong): first
+    the one with the smallest p-value, then those that show more, by p-value (Pareto
+    testing: Laufer-Goldshtein et al. 2023, arXiv 2210.07913). The test part has `scale`
+    times as many answers.
     """
-    # Among equals the first stays, which is the strictest.
+    # Of equal candidates keep the first, which is the strictest.
     by_shown = np.lexsort((np.arange(len(shown)), wrong, -shown))
     best_so_far = np.minimum.accumulate(
         np.concatenate(([np.inf], wrong[by_shown][:-1]))

@@ -1,4 +1,4 @@
-"""From labelled answers to certified thresholds, or why none is earned; or thresholds by cost."""
+"""The choice of thresholds from labelled answers, certified or by cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ from .values import (
 def split(
     groups: IntArray, *, learn_share: float, seed: int
 ) -> tuple[BoolArray, BoolArray]:
-    """Return which rows to learn from and which to test on; no group is in both.
+    """Return masks of the rows to learn from and to test on; no group is in both.
 
     Groups, numbered from 0 without gaps, are drawn until `learn_share` is reached.
     """
@@ -53,7 +53,7 @@ def split(
 
 
 def resampled_groups(count: int, *, seed: int, resamples: int) -> FloatArray:
-    """Return how often each resample holds each group, shape (resamples, count)."""
+    """Return how often each group is in each resample, shape (resamples, count)."""
     rng = np.random.default_rng(seed)
     drawn = rng.multinomial(count, np.full(count, 1 / count), size=resamples)
     return drawn.astype(np.float64)
@@ -85,10 +85,10 @@ def calibrate(
 ) -> Certified | NotCertified:
     """Choose the thresholds of `signals` that show most at a risk of at most epsilon.
 
-    Answers are best measured with every gate in shadow: what a gate kept from being
-    measured counts as wrong where a candidate would show it. A signal that was never
-    measured keeps its threshold of `base`. Selection with guaranteed risk is for one
-    signal. `delta` is the probability that the promise is broken.
+    Measure answers with every gate in shadow if possible: one that an enforced gate
+    kept from being measured counts as wrong where a candidate would show it. A signal
+    that was never measured keeps the threshold of `base`. Selection with guaranteed
+    risk takes one signal only. `delta` is the probability that the promise is broken.
     """
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not 0 < value < 1:
@@ -129,7 +129,7 @@ def measured_of(labelled: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     measured = [answer for answer in labelled if was_measured(answer)]
     if not measured:
         raise CalibrationError(
-            f"Of {len(labelled)} labelled answers none has stored signals."
+            f"None of {len(labelled)} labelled answers has stored signals."
         )
     return measured
 
@@ -183,31 +183,31 @@ def _warnings(
     if unmeasured:
         found.append(
             f"{unmeasured} labelled answers have no signals and are left out. If they "
-            "failed for what they ask, those that are left are a selection."
+            "failed because of what they ask, the remaining ones are a biased sample."
         )
     missing = [name for name in request.signals if name not in request.scores]
     if missing:
         found.append(
             f"No labelled answer has {', '.join(missing)}: the threshold stays as it "
-            "was, and the promise does not speak of answers that have it."
+            "was, and the promise does not cover answers that have it."
         )
     sizes = np.bincount(table.groups)
     if sizes.max(initial=1) == 1:
         found.append(
-            "No two of the answers tested on are of one group, so each counts as drawn by "
-            "itself. Where several are of one document or topic, give them one group."
+            "No two of the answers tested on are in one group, so each counts as drawn "
+            "independently. If several share a document or topic, give them one group."
         )
     elif sizes.max() > _LARGE * sizes.mean():
         found.append(
             f"The largest of {len(sizes)} groups has {sizes.max()} of the {len(table)} "
-            "answers tested on, and may be wholly wrong where the next is: the bound by "
-            "groups falls with fewer of it, or more of the others."
+            "answers tested on, and all of them may be wrong at once. To lower the "
+            "bound over groups, label fewer of this group or more of the others."
         )
     unknown = int(table.decide(chosen).unknown.sum()) if chosen else 0
     if unknown:
         found.append(
             f"{unknown} of the shown answers were kept from the language model by an "
-            "enforced gate and count as wrong; measure with every gate in shadow."
+            "enforced gate and count as wrong. Measure with every gate in shadow."
         )
     return found
 
@@ -224,14 +224,14 @@ def choose_by_cost(
     signals: Sequence[str] = CALIBRATABLE,
     seed: int = 0,
 ) -> CostChoice:
-    """Choose the thresholds of `signals` whose mean cost on these answers is least.
+    """Choose the thresholds of `signals` with the lowest mean cost on these answers.
 
-    Answers are best measured with every gate in shadow. Costs, in any unit, are of
-    showing a wrong answer and of refusing where the draft was right.
+    Measure answers with every gate in shadow if possible. The costs, in any unit, are
+    for showing a wrong answer and for refusing although the draft was right.
     """
     if min(wrong_cost, refused_cost) < 0 or wrong_cost == refused_cost == 0:
         raise CalibrationError(
-            f"The costs {wrong_cost} and {refused_cost} are no costs; give positive ones."
+            f"The costs {wrong_cost} and {refused_cost} are invalid; give positive ones."
         )
     measured = measured_of(labelled)
     table = table_of(measured)

@@ -1,7 +1,8 @@
-"""Thresholds whose risk is at most epsilon with confidence 1 - delta: learn then test, SGR.
+"""Thresholds of risk at most epsilon at confidence 1 - delta: Learn then Test, SGR.
 
-Of thousands of combinations the one with the fewest errors was mostly lucky, so half of
-what orders them is a model of few parameters. What is tested are counts.
+Of thousands of combinations, the one with the fewest errors is mostly lucky. So the
+order of testing rests half on counts and half on a model with few parameters; the tests
+themselves use counts only.
 """
 
 import math
@@ -29,16 +30,17 @@ _EDGE = 1e-9
 def log_capital(
     shown: FloatArray, wrong: FloatArray, most: int, epsilon: float
 ) -> float:
-    """Return the log of what the best bet against "the risk is above epsilon" has won.
+    """Return the log capital of the best bet against "the risk is above epsilon".
 
-    A bet is on each group, whose answers may hang together as they like: it wins on
-    right shown answers and loses on wrong ones, at odds that are fair where the risk, of
-    all that is shown of all groups, is epsilon (Waudby-Smith and Ramdas 2024, "Estimating
-    means of bounded random variables by betting", arXiv 2010.09686). For groups drawn
-    alike and independently, of `most` questions at most, its capital exceeds 1 / delta
-    with probability delta at most, though the stake is chosen with hindsight (Ming, Shen
-    and Wang 2026, "Optimized combination of independent or simultaneous e-values", arXiv
-    2603.10329, theorem 1). A question counts as much in a large group as in a small one.
+    Each group, whose answers may depend on each other in any way, is one bet: it wins
+    on right shown answers and loses on wrong ones, at odds that are fair if the risk
+    over all shown answers of all groups is epsilon (Waudby-Smith and Ramdas 2024,
+    "Estimating means of bounded random variables by betting", arXiv 2010.09686). For
+    i.i.d. groups of at most `most` questions, the capital exceeds 1 / delta with
+    probability at most delta, although the stake is chosen with hindsight (Ming, Shen
+    and Wang 2026, "Optimized combination of independent or simultaneous e-values",
+    arXiv 2603.10329, theorem 1). A question counts as much in a large group as in a
+    small one.
     """
     gains = (epsilon * shown - wrong) / ((1 - epsilon) * most)
     factors = np.maximum(1 + np.outer(_STAKES, gains), np.finfo(np.float64).tiny)
@@ -50,7 +52,7 @@ def group_bound(
 ) -> float:
     """Return the upper bound on the risk at confidence 1 - delta, from counts by group.
 
-    Of groups of one question it is Clopper and Pearson's.
+    If every group has one question, it is the Clopper-Pearson bound.
     """
     most = int(sizes.max(initial=1))
     if most == 1:
@@ -61,7 +63,7 @@ def group_bound(
 
     if missing(1 - _EDGE) < 0:
         return 1.0
-    # A twelfth of the start of every command, and few of them bound a risk.
+    # Importing it takes a twelfth of every command's start, and few commands need it.
     from scipy.optimize import brentq  # noqa: PLC0415
 
     return float(brentq(missing, _EDGE, 1 - _EDGE, xtol=_EDGE))
@@ -74,7 +76,7 @@ def groups_needed(
     epsilon: float,
     delta: float,
 ) -> int | None:
-    """Return how many groups like these would keep `group_bound` at epsilon."""
+    """Return how many groups like these bring `group_bound` to epsilon, None if none."""
     won = log_capital(shown, wrong, int(sizes.max(initial=1)), epsilon)
     return math.ceil(-math.log(delta) / won * len(sizes)) if won > 0 else None
 
@@ -84,15 +86,16 @@ _STEPS = 25
 
 
 def smoothed_errors(table: Table, scores: Mapping[str, SignalRow]) -> FloatArray:
-    """Return for each row the mean of its label (1 is wrong) and its predicted one.
+    """Return for each row the mean of its label (1 is wrong) and its prediction.
 
-    A logistic regression on the standardised signals, with a ridge (Hoerl and Kennard
-    1970; le Cessie and van Houwelingen 1992) and a term for a missing value.
+    The prediction is a logistic regression on the standardised signals, with a ridge
+    penalty (Hoerl and Kennard 1970; le Cessie and van Houwelingen 1992) and an
+    indicator for each signal's missing values.
     """
     features = np.column_stack([np.ones(len(table)), *_features(table, scores)])
     wrong = table.wrong.astype(np.float64)
     ridge = np.full(features.shape[1], _RIDGE)
-    ridge[0] = 1e-3  # so that it is solvable where nothing or everything is wrong
+    ridge[0] = 1e-3  # keeps the system solvable if nothing or everything is wrong
     weights = np.zeros(features.shape[1])
     for _ in range(_STEPS):
         said = _logistic(features @ weights)
@@ -124,17 +127,17 @@ def _logistic(values: FloatArray) -> FloatArray:
     return np.asarray(1 / (1 + np.exp(-np.clip(values, -30, 30))), np.float64)
 
 
-# What was best in simulations (docs/explanation/calibration.md): an order needs fewer
-# answers than a test does. And few, well spaced steps: each may be stopped by bad luck.
+# Best in simulations (docs/explanation/calibration.md): learning an order needs fewer
+# answers than testing does, and few, well-spaced steps give bad luck fewer chances.
 LEARN_SHARE = 0.25
 _TEST_STEPS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The passing policy with the highest coverage, if any, and all that was tested.
+    """The passing policy with the highest coverage, if any, and all tests made.
 
-    `best_possible` has the least bound of all candidates, with hindsight.
+    `best_possible` has the lowest bound of all candidates, with hindsight.
     """
 
     chosen: Policy | None
@@ -152,7 +155,7 @@ def learn_then_test(
     epsilon: float,
     delta: float,
 ) -> Course:
-    """Order candidates on `learn`, test them on `test`, stop at the first that fails."""
+    """Order candidates on `learn` and test them on `test` until the first one fails."""
     policies = candidates(learn, base, scores)
     shown, wrong = learn.count(policies, smoothed_errors(learn, scores))
     scale = len(test) / max(len(learn), 1)
@@ -187,10 +190,10 @@ def tested(
     epsilon: float,
     delta: float,
 ) -> Tested:
-    """Hold the promise against the bound over questions and against that over groups.
+    """Test the promise by the bound over questions and by the bound over groups.
 
-    Whichever of the two describes how the questions were drawn, a policy whose risk is
-    above epsilon passes with probability delta at most.
+    Whichever of the two matches how the questions were drawn, a policy whose risk is
+    above epsilon passes with probability at most delta.
     """
     flags = table.outcomes(policy)
     shown, wrong = (int(each.sum()) for each in flags)
@@ -220,7 +223,7 @@ def best_possible(
     epsilon: float,
     delta: float,
 ) -> Tested:
-    """Return the one with the least bound: chosen with hindsight, no promise."""
+    """Return the candidate with the lowest bound; hindsight, so not a guarantee."""
     shown, wrong = table.count(policies)
     bounds = upper_bounds(wrong, shown, delta)
     best = policies[int(np.lexsort((-shown, bounds))[0])]
@@ -235,11 +238,11 @@ def select_with_guaranteed_risk(
     epsilon: float,
     delta: float,
 ) -> Course:
-    """Search the lowest threshold whose bound is at most epsilon, of one signal."""
+    """Find one signal's most permissive threshold whose bound is at most epsilon."""
     if len(scores) != 1:
         named = ", ".join(scores)
         raise CalibrationError(
-            f"This method finds one threshold, not those of {named}; name one signal."
+            f"This method finds one threshold, not those of {named}: name one signal."
         )
     policies = candidates(table, base, scores)  # the strictest first
     level = delta / len(policies).bit_length()  # the search takes no more steps

@@ -1,4 +1,4 @@
-"""What a calibration yields (thresholds with a certificate, or why none), and binomial bounds."""
+"""The results of a calibration, certified or not, and binomial bounds on a risk."""
 
 import math
 from collections.abc import Mapping
@@ -19,10 +19,11 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """Thresholds by policy field, on the answers that they were tested on.
+    """The test of thresholds, by policy field, on the test part of the answers.
 
-    They passed if the bound over questions and the one over groups keep the promise.
-    `groups_needed` groups like these would keep the latter, None where no number would.
+    They passed if both the bound over questions and the one over groups are within the
+    promise. `groups_needed` groups like these would satisfy the latter; None if no
+    number would.
     """
 
     thresholds: Mapping[str, float]
@@ -50,11 +51,11 @@ class Tested:
 
 @dataclass(frozen=True, slots=True)
 class Certified:
-    """Thresholds of which at most epsilon of the shown answers are wrong.
+    """Thresholds at which at most epsilon of the shown answers are wrong.
 
-    That holds with probability 1 - delta over the labelled answers drawn, one by one or
-    in whole groups, for questions drawn likewise. `learnt` answers ordered the candidates
-    and are not tested on.
+    This holds with probability 1 - delta over the sampling of the labelled answers,
+    individually or in whole groups, for questions sampled likewise. `learnt` answers
+    ordered the candidates and are not part of the test.
     """
 
     policy: Policy
@@ -75,11 +76,11 @@ class Certified:
 
 @dataclass(frozen=True, slots=True)
 class NotCertified:
-    """That no thresholds earn the promise from these labelled answers, and why.
+    """The finding that no thresholds earn the promise, with the reasons.
 
-    `needed` shown answers without any error, of as many groups, could earn it. `best` was
-    tested; `best_possible` is chosen with hindsight, to say how far off one is, and would
-    need `needed_at_best_risk` shown answers, None where no number would do.
+    `needed` shown answers without any error, from as many groups, could earn it. `best`
+    was tested. `best_possible` is chosen with hindsight to show how far off the promise
+    is, and would need `needed_at_best_risk` shown answers, None if no number would do.
     """
 
     method: Method
@@ -106,8 +107,8 @@ class NotCertified:
         lines = [
             f"No thresholds earn {promise}.",
             f"There are {self.labelled} labelled answers, {tested} of them to test on; "
-            f"even without a single error it takes {self.needed} shown ones, of as many "
-            "groups.",
+            f"even without a single error it takes {self.needed} shown ones, from as "
+            "many groups.",
         ]
         if best is None or not best.shown:
             return " ".join((*lines, "None of them is shown by any thresholds."))
@@ -117,21 +118,21 @@ class NotCertified:
         )
         if best.is_grouped:
             lines.append(
-                f"By the {best.groups} groups of these answers, which may hang together, "
+                f"Over the {best.groups} groups, whose answers may depend on each other, "
                 f"it is {best.group_bound:.1%}."
             )
         if best.passed:
             lines.append(
                 "That would be enough, but it is known with hindsight only: the order "
-                "of testing, which may not look, began elsewhere and was stopped. "
-                "More labels make such bad luck rare."
+                "of testing is fixed in advance, and an earlier test failed. More "
+                "labels make such bad luck rare."
             )
         elif best.bound <= self.epsilon:
             lines += ["The bound over questions holds.", *_failing(best)]
         elif self.needed_at_best_risk is None:
             lines.append(
                 f"Even there {best.risk:.1%} are wrong: more labels alone will not "
-                "help, better signals or a better model would."
+                "help, but better signals or a better model would."
             )
         else:
             lines.append(
@@ -146,7 +147,7 @@ class NotCertified:
 
 
 def _failing(best: Tested) -> tuple[str, ...]:
-    """Say that the bound over groups fails, and how many would do."""
+    """Describe how the bound over groups fails and how many groups would satisfy it."""
     if not best.is_grouped:
         return ()
     if best.groups_needed is None:
@@ -159,11 +160,11 @@ def _failing(best: Tested) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class CostChoice:
-    """The thresholds of the least expected cost; no guarantee is made of them.
+    """The thresholds of the lowest mean cost, without a guarantee.
 
     `low` to `high` is the 95 % interval of the mean cost over resampled groups;
-    `optimism` is how much lower it looks for being chosen on the same answers
-    (bootstrap).
+    `optimism` is the bootstrap estimate of how much lower the cost looks because the
+    thresholds were chosen on the same answers.
     """
 
     policy: Policy
@@ -186,9 +187,10 @@ FloatArray = NDArray[np.float64]
 
 
 def p_values(wrong: ArrayLike, shown: ArrayLike, epsilon: float) -> FloatArray:
-    """Return P(Bin(shown, epsilon) <= wrong), the p-value of "the risk is above epsilon".
+    """Return P(Bin(shown, epsilon) <= wrong), the p-value of "risk above epsilon".
 
-    Fractional counts are interpolated by the incomplete beta function; 1 of none shown.
+    Fractional counts are interpolated by the incomplete beta function; 1 if none is
+    shown.
     """
     k, n = np.asarray(wrong, np.float64), np.asarray(shown, np.float64)
     is_informative = k < n
@@ -198,9 +200,10 @@ def p_values(wrong: ArrayLike, shown: ArrayLike, epsilon: float) -> FloatArray:
 
 
 def upper_bounds(wrong: ArrayLike, shown: ArrayLike, delta: float) -> FloatArray:
-    """Return the Clopper-Pearson upper bounds on the risk, each at confidence 1 - delta.
+    """Return the Clopper-Pearson upper bounds on the risk at confidence 1 - delta each.
 
-    At most epsilon exactly where `p_values(..., epsilon)` is at most delta; 1 of none.
+    A bound is at most epsilon exactly where `p_values(..., epsilon)` is at most delta;
+    it is 1 if none is shown.
     """
     k, n = np.asarray(wrong, np.float64), np.asarray(shown, np.float64)
     is_informative = k < n
@@ -218,12 +221,15 @@ def upper_bound(wrong: float, shown: float, delta: float) -> float:
 
 
 def least_shown(epsilon: float, delta: float) -> int:
-    """Return the least n with (1 - epsilon)^n <= delta: 59 for 5 % at 95 %."""
+    """Return the smallest n with (1 - epsilon)^n <= delta: 59 for 5 % at 95 %."""
     return math.ceil(math.log(delta) / math.log1p(-epsilon))
 
 
 def shown_needed(risk: float, epsilon: float, delta: float) -> int | None:
-    """Return how many shown answers would earn it at this risk; None for none."""
+    """Return how many shown answers would earn the promise at this risk.
+
+    None if no number would.
+    """
     if risk >= epsilon:
         return None
     high = least_shown(epsilon, delta)
