@@ -115,7 +115,7 @@ class CalibrationPages:
         except NescioError as error:
             messages.error(request, str(error))
             return self._calibration(request, desk, PromiseForm())
-        text = f"{made} is created, set by hand. It has no effect until activated."
+        text = f"{made} is created, set by hand. It decides nothing until activated."
         messages.success(request, text)
         return self._to_comparison(desk, made)
 
@@ -138,7 +138,7 @@ class CalibrationPages:
             why = (found.explanation, *found.warnings)
             return self._calibration(request, desk, promise, refusal=why)
         text = (
-            f"{found} is created: {found.certificate}. It has no effect until "
+            f"{found} is created: {found.certificate}. It decides nothing until "
             "activated."
         )
         messages.success(request, text)

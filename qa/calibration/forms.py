@@ -275,6 +275,6 @@ def follow(
         return f"Saved for {knowledge_base}."
     job = enqueue_calibration(knowledge_base, by=author_of(request))
     return format_html(
-        'The calibration has started; <a href="{}">the job</a> shows its progress.',
+        'The calibration has started; <a href="{}">the job</a> shows how far it is.',
         reverse("admin:jobs_job_change", args=[job.pk]),
     )

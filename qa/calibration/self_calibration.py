@@ -109,7 +109,7 @@ def calibrate_itself(
     Args:
         target: Largest wrong share of the shown answers; the knowledge base's if None.
         unanswerable: Assumed share of questions that nothing answers, half of them
-        foreign.
+            foreign.
         mode: `Mode.ACTIVATE` activates the version once its test cases pass. If None,
             the knowledge base's setting applies, and thresholds set by a person are
             kept.
@@ -309,8 +309,9 @@ def _notes(choice: Choice, own_trades: int) -> list[str]:
         )
     elif not choice.is_earned and choice.threshold < NONE:
         notes.append(
-            "No threshold meets the target; this is the safest that still answers. Look "
-            "at the questions that were shown a wrong answer, or choose another target."
+            "No threshold meets the target; this is the safest that still answers. "
+            "Look at the questions that were shown a wrong answer, or choose another "
+            "target."
         )
     elif not choice.is_earned:
         notes.append(

@@ -189,8 +189,9 @@ def _thumbs(count: int, down: int, what: str = "") -> str:
 
 CURVE = "own-questions"
 SYNTHETIC = (
-    "This threshold was chosen by a rule, without a certificate, on questions made from "
-    "the knowledge base itself. Labelled answers to people's questions calibrate better."
+    "This threshold was chosen by a rule, without a certificate, on questions made "
+    "from the knowledge base itself. Labelled answers to people's questions calibrate "
+    "better."
 )
 LABELLED = (
     "This threshold was chosen by a rule, without a certificate, on questions that "
@@ -250,8 +251,8 @@ def words_of(kept: SelfCalibration) -> SelfWords:
             for at, answered, wrong in kept.curve
         ),
         alternative=(
-            "The share of own questions answered, and the share of wrong ones among the "
-            "shown, as the threshold falls. The numbers are in the table below."
+            "The share of own questions answered, and the share of wrong ones among "
+            "the shown, as the threshold falls. The numbers are in the table below."
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What a version does with the saved test cases, looked at before it is activated."""
+"""The check of a version against the saved test cases, before it is activated."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -28,21 +28,21 @@ logger = logging.getLogger(__name__)
 
 
 class CaseState(StrEnum):
-    """How far the test cases are under a version."""
+    """The progress of the test cases under a version."""
 
-    NONE = "none"  # none are saved
+    NONE = "none"  # no test case is saved
     UNASKED = "unasked"
     RUNNING = "running"
-    STOPPED = "stopped"  # some were asked, and no job asks the others
+    STOPPED = "stopped"  # a run is unfinished, and no job continues it
     PASSED = "passed"
     FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedCase:
-    """A test case, what came of it, and whether it passes; None where it was not asked.
+    """A test case, its result, and whether it passes; None if it was not asked.
 
-    `before` is whether it passed under the version that is active.
+    `before` is whether it passes under the active version.
     """
 
     saved: SavedCase
@@ -58,7 +58,7 @@ class CheckedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseCheck:
-    """All test cases under one version; `asked` and `total` count those of a run."""
+    """All test cases under one version; `asked` of the `total` have a result."""
 
     state: CaseState
     cases: tuple[CheckedCase, ...]
@@ -89,10 +89,10 @@ class CaseCheck:
                     return "1 test case is saved and was not asked."
                 return f"{total} test cases are saved and were not asked."
             case CaseState.RUNNING:
-                return f"{self.asked} of {total} test cases are asked."
+                return f"{self.asked} of {total} test cases were asked so far."
             case CaseState.STOPPED:
                 return (
-                    f"{self.asked} of {total} test cases were asked, and no more are."
+                    f"{self.asked} of {total} test cases were asked; the run stopped."
                 )
             case CaseState.PASSED:
                 all_pass = f"All {total} test cases pass."
@@ -108,7 +108,7 @@ class CaseCheck:
 
 
 def check_of(policy: Policy) -> CaseCheck:
-    """Return the newest run of today's test cases under a version, case by case."""
+    """Return the newest run of the current test cases under a version, case by case."""
     saved = cases_of(policy.knowledge_base)
     if not saved:
         return CaseCheck(CaseState.NONE, (), None)
@@ -141,9 +141,9 @@ def check_of(policy: Policy) -> CaseCheck:
 
 
 def ask_cases(policy: Policy, *, by: User | None) -> Job:
-    """Ask the test cases under a version in the background, and first under the active one.
+    """Ask the test cases under a version in the background.
 
-    The active one's results tell what would change.
+    The active version is asked first, if it was not yet, to show what would change.
     """
     policy.knowledge_base.check_in_use()
     active = active_policy(policy.knowledge_base)
@@ -156,9 +156,9 @@ def ask_cases(policy: Policy, *, by: User | None) -> Job:
 def ask_cases_now(
     policy: Policy, *, by: User | None, on_progress: Callable[[int, int], None]
 ) -> None:
-    """Ask the test cases under a version before this returns, if nobody has or does.
+    """Ask the test cases under a version now, unless that is done or under way.
 
-    What keeps them from being asked is logged: then they were not asked.
+    An error is logged and leaves them unasked or partly asked.
     """
     if check_of(policy).state not in (CaseState.UNASKED, CaseState.STOPPED):
         return
@@ -179,24 +179,24 @@ def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Po
     """Activate a version whose test cases pass, or for a stated reason; see `activate`.
 
     Raises:
-        PolicyError: Test cases fail or were not asked, and no reason is given, or the
-            version, or the active one, says that they must pass, with today's entries.
+        PolicyError: Test cases fail or were not asked, and no reason is given; or this
+            version or the active one requires them to pass with the current entries.
     """
-    # Who saves a test case meanwhile waits: what was looked at is what is activated.
+    # Lock, so that no test case is saved between the check and the activation.
     base = KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
     base.check_in_use()
     check = check_of(policy)
     why = reason.strip()
     if is_blocked(policy, check):
         raise PolicyError(
-            f"{policy} can't be activated: {check.in_words} The policy says that they "
-            "must pass, with the entries of today. Ask them, and correct the thresholds or "
+            f"{policy} can't be activated: {check.in_words} The policy requires them "
+            "to pass with the current entries. Ask them, and correct the thresholds or "
             "the test cases."
         )
     if check.needs_reason and not policy.is_active and not why:
         raise PolicyError(
-            f"{check.in_words} Ask them, or state the reason why {policy} is to be "
-            "activated all the same."
+            f"{check.in_words} Ask them, or state the reason why {policy} should be "
+            "activated anyway."
         )
     is_told = check.state in (CaseState.PASSED, CaseState.FAILED)
     return activate(
@@ -208,14 +208,14 @@ def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Po
 
 
 def is_blocked(policy: Policy, check: CaseCheck) -> bool:
-    """Tell whether no reason is enough: cases must pass, and did not or with other entries."""
+    """Return whether cases must pass but did not, or only with older entries."""
     if policy.is_active or not must_pass(policy):
         return False
     return check.needs_reason or check.is_outdated
 
 
 def must_pass(policy: Policy) -> bool:
-    """Tell whether this version, or the one that it would replace, says that cases must pass."""
+    """Return whether this version or the active one requires test cases to pass."""
     active = active_policy(policy.knowledge_base)
     return policy.test_cases_must_pass or active.test_cases_must_pass
 
@@ -238,7 +238,7 @@ def _job_key(policy: Policy, data: str) -> str:
 
 
 def _is_asked(policy: Policy, data: str) -> bool:
-    """Tell whether a job asks the test cases, or waits to."""
+    """Return whether a job asks the test cases or is waiting to."""
     jobs = Job.objects.unfinished().filter(idempotency_key=_job_key(policy, data))
     return jobs.exists()
 

@@ -50,10 +50,10 @@ class EvaluationForm(StyledForm):
         KnowledgeBase.objects.in_use().order_by("name"),
         required=False,
         to_field_name="slug",
-        help_text="For suites that are asked against a knowledge base that is there.",
+        help_text="For suites that ask an existing knowledge base.",
     )
     policy = forms.CharField(
-        required=False, help_text="NAME:VERSION; empty for the one that is active."
+        required=False, help_text="NAME:VERSION; empty for the active one."
     )
     shadow = forms.BooleanField(
         required=False,
@@ -66,12 +66,12 @@ class EvaluationForm(StyledForm):
         self.fields["suite"].choices = names  # type: ignore[attr-defined]  # a ChoiceField
 
     def clean_data_set(self) -> str:
-        """Keep to the directory that is meant for it, links followed."""
+        """Refuse a path outside the data directory, after resolving links."""
         named: str = self.cleaned_data["data_set"].strip()
         if not settings.EVALUATION_DATA:
             if named:
                 raise forms.ValidationError(
-                    "NESCIO_EVALUATION_DATA is not set, so that no file can be read."
+                    "NESCIO_EVALUATION_DATA is not set, so no file can be read."
                 )
             return ""
         root = Path(settings.EVALUATION_DATA).resolve()
@@ -182,7 +182,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     @admin.display(description="figures")
     def figures(self, run: EvaluationRun) -> SafeString | str:
         if not run.report:
-            return "There are none until the run is finished."
+            return "Available once the run is finished."
         parts = (
             (part.title, table(part.columns, part.rows)) for part in tables(run.report)
         )
@@ -193,7 +193,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     @admin.display(description="thresholds")
     def try_thresholds(self, run: EvaluationRun) -> SafeString | str:
         if run.state != EvaluationRun.State.FINISHED or run.policy_id is None:
-            return "They can be tried once a run that a policy decides is finished."
+            return "Available once a run under a policy is finished."
         page = reverse("admin:qa_policy_calibrate", args=[run.knowledge_base_id])
         return format_html(
             '<a href="{}?run={}">Try thresholds on this run</a>', page, run.pk
@@ -202,7 +202,7 @@ class EvaluationRunAdmin(ReadOnlyAdmin):
     @admin.display(description="curves")
     def curves(self, run: EvaluationRun) -> SafeString | str:
         if run.state != EvaluationRun.State.FINISHED or run.policy_id is None:
-            return "There are none until a run that a policy decides is finished."
+            return "Available once a run under a policy is finished."
         address = "admin:qa_evaluationrun_curve"
         return images(
             (reverse(address, args=[run.pk, name]), name.replace("_", " "))

@@ -1,4 +1,4 @@
-"""The saved test cases: listed, edited, brought from a file and taken as one."""
+"""The admin of saved test cases: list, edit, import and export."""
 
 import tempfile
 from pathlib import Path
@@ -41,7 +41,7 @@ class BringCasesForm(StyledForm):
     file = forms.FileField(
         widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".jsonl"}),
         help_text="JSON Lines as for manage.py evaluate own; evidence holds ids of "
-        "entries. A known id is changed.",
+        "entries. Cases with a known id are updated.",
     )
 
     def __init__(self, *args: Any, user: User) -> None:
@@ -58,14 +58,14 @@ class BringCasesForm(StyledForm):
         try:
             file.read().decode("utf-8")
         except UnicodeDecodeError as error:
-            msg = f"The file is no text in UTF-8: {error}. Save it as UTF-8."
+            msg = f"The file is not UTF-8 text: {error}. Save it as UTF-8."
             raise forms.ValidationError(msg) from error
         file.seek(0)
         return file
 
 
 class LinesField(forms.CharField):
-    """Texts, one a line."""
+    """A list of texts, edited one per line."""
 
     widget = UnfoldAdminTextareaWidget({"rows": 2})
 
@@ -81,13 +81,13 @@ class LinesField(forms.CharField):
 
 
 class SavedCaseForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
-    user: User  # who edits; set by the admin
+    user: User  # the editor; set by the admin
     answer_contains = LinesField(
         required=False, help_text="One of these lines must be in the answer."
     )
     references = LinesField(
         required=False,
-        help_text="Right answers, one a line; one must be in the answer.",
+        help_text="Right answers, one per line; one must be in the answer.",
     )
 
     class Meta:

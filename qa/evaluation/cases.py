@@ -13,10 +13,10 @@ from qa.pipeline.gates import Gate, Reason
 
 @dataclass(frozen=True, slots=True)
 class LabelledAnswer:
-    """One question whose signals were measured and whose truth is known.
+    """One question with its measured signals and its labels.
 
-    A group (an article) is never split. None in `is_answerable` says that only the
-    draft is judged, in `is_correct` that none was written.
+    A group, such as an article, is never split. `is_answerable` is None if only the
+    draft is judged, `is_correct` is None if no draft was written.
     """
 
     id: str
@@ -33,19 +33,19 @@ class LabelledAnswer:
 Row = TypeVar("Row")
 
 MAX_NAME = 200  # characters of an id, a group or a key
-GROUPS_JOIN = "+"  # in files, between the groups of an asker that have none in a name
+GROUPS_JOIN = "+"  # joins an asker's groups in files, unless a name contains it
 ANSWERED = "answered"
 REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One question and what should become of it.
+    """One question and its expected outcome.
 
-    `id` is unique in its suite, `group` (an article) is never split. None or empty
-    makes no claim; an answer must cite one of `evidence`, contain one of
-    `answer_contains`, and is right by any of `references`. `asker` names groups of who
-    asks (in the demonstration, one of its users), and none for the evaluation's own user.
+    `id` is unique in its suite; `group`, such as an article, is never split. None and
+    empty values expect nothing. An answer must cite one of `evidence`, contain one of
+    `answer_contains`, and match one of `references`. `asker` names the groups of the
+    asker (in the demonstration, one of its users); empty for the evaluation's own user.
     """
 
     id: str
@@ -61,7 +61,11 @@ class Case:
 
 
 def read_cases(file: Path) -> tuple[Case, ...]:
-    """Read every line; EvaluationDataError names one that is no case."""
+    """Read all cases of a file.
+
+    Raises:
+        EvaluationDataError: A line is not a case, or an id occurs twice.
+    """
     cases: dict[str, Case] = {}
     for number, case in read_lines(file, _case):
         if case.id in cases:
@@ -75,7 +79,7 @@ def read_cases(file: Path) -> tuple[Case, ...]:
 def read_lines(
     file: Path, read: Callable[[Mapping[str, object]], Row]
 ) -> Iterator[tuple[int, Row]]:
-    """Yield what `read` makes of each JSON Lines row, with its number."""
+    """Yield the line number and the value of `read` for each JSON Lines row."""
     with file.open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, start=1):
             if not line.strip():
@@ -90,7 +94,7 @@ def read_lines(
 
 
 def as_row(case: Case) -> dict[str, object]:
-    """Return a case as a file of cases holds it, without what makes no claim."""
+    """Return a case as a row of a file of cases, without empty expectations."""
     expected = ANSWERED if case.is_answerable else REFUSED
     row: dict[str, object] = {"id": case.id, "question": case.question, "expect": expected}  # fmt: skip
     claims = {
@@ -138,23 +142,27 @@ def _asker(value: object) -> tuple[str, ...]:
 
 
 def as_text(value: object, name: str = "") -> str:
-    """Return a text; where it is the `name` of a row, as its column can hold it."""
+    """Return a non-blank text; with `name`, also check that it fits a column of names.
+
+    Raises:
+        ValueError: It is not such a text.
+    """
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"{value!r} is no text")
+        raise ValueError(f"{value!r} is not a text")
     if name and len(value) > MAX_NAME:
         raise ValueError(
             f"{name} has {len(value):,} characters and may have {MAX_NAME}; shorten it"
         )
     if name and not value.isprintable():
         raise ValueError(
-            f"{name} holds characters that cannot be printed; take them out"
+            f"{name} contains characters that can't be printed; remove them"
         )
     return value
 
 
 def as_texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise TypeError(f"{value!r} is no list of texts")
+        raise TypeError(f"{value!r} is not a list of texts")
     return tuple(as_text(item) for item in value)
 
 
@@ -171,10 +179,10 @@ def in_seeded_order(cases: Iterable[Case], seed: int) -> list[Case]:
 
 
 def sample(cases: Sequence[Case], limit: int | None, *, seed: int) -> tuple[Case, ...]:
-    """Return `limit` of the cases in a seeded order; all of them where it is None.
+    """Return `limit` cases in a seeded order, or all of them if it is None.
 
-    Answerable and unanswerable ones have their share, and within each of the two every
-    group has its own; groups of one case share one.
+    The sample is stratified by answerability and, within that, by group; cases without
+    a group form one stratum.
     """
     ordered = in_seeded_order(cases, seed)
     if limit is None or limit >= len(ordered):
@@ -200,7 +208,7 @@ def _strata(
 def _places(
     strata: Mapping[Hashable, Sequence[Case]], limit: int
 ) -> dict[Hashable, int]:
-    """Share `limit` places out by the largest remainder; the first of equal ones."""
+    """Distribute `limit` places by largest remainder; ties go to the first stratum."""
     total = sum(map(len, strata.values()))
     shares = {key: limit * len(rows) / total for key, rows in strata.items()}
     places = {key: int(share) for key, share in shares.items()}

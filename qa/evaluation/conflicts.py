@@ -1,6 +1,7 @@
-"""How well duplicates and contradictions are found, on labelled pairs.
+"""The quality of detecting duplicates and contradictions, on labelled pairs.
 
-The signals' model is fitted on the development part alone; an ablation leaves signals out.
+The signals' model is fitted on the development part only; an ablation leaves signals
+out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,13 +37,14 @@ from qa.evaluation.metrics.intervals import Rate
 from qa.evaluation.report.tables import TextTable
 from qa.inference.cross_encoder_judge import Head, states_of
 
-STRENGTH: Final = 1.0  # of the penalty, chosen by cross-validation on development
+STRENGTH: Final = 1.0  # penalty, chosen by cross-validation on the development part
 HEAD_PENALTY: Final = (
-    300.0  # of the head's 2,304 weights a kind, chosen in the same way
+    300.0  # penalty on the head's 2,304 weights per kind, chosen in the same way
 )
 PARTS: Final = ("development", "held_out", "further", "unseen")
-"""The signals' weights are fitted on the first, the head also on the third; the first two are
-by the authors of the rules, the third by two writers and the fourth by one who knew none."""
+"""The signals' weights are fitted on the first part, the head also on the third. The
+authors of the rules wrote the first two, two other writers the third, and a writer who
+did not know the rules the fourth."""
 ABLATIONS: Final[Mapping[str, frozenset[str]]] = {
     "all signals": frozenset(),
     "without numbers and dates": frozenset(
@@ -114,9 +116,9 @@ def fit_model(
 
 
 def fit_head(pairs: Sequence[LabelledPair], verifier: Readings) -> Head:
-    """Fit which kind a pair is on the states of its two statements, read together."""
+    """Fit a classifier of pair kinds on the states of both statements read together."""
     states = states_of(verifier, [(pair.first, pair.second) for pair in pairs])
-    # What hardly moves would count the more, the less it does.
+    # Otherwise a feature that hardly varies would be scaled up without limit.
     mean, scale = states.mean(0), np.maximum(states.std(0), 1e-3)
     fitted = LogisticRegression(C=1 / HEAD_PENALTY, max_iter=3_000).fit(
         (states - mean) / scale, [list(Kind).index(pair.kind) for pair in pairs]
@@ -186,7 +188,7 @@ def _judge(pair: LabelledPair, model: Model = MODEL) -> Judgement:
 
 
 def _numbers(pair: LabelledPair, left_out: frozenset[str]) -> Mapping[str, float]:
-    """Return the signals of the pair's first sentences, of which each has one."""
+    """Return the signals of the pair's first sentences; each statement has just one."""
     measured = measure_signals(
         pair.first, pair.second, distance=pair.distance, ignored_signals=left_out
     )
@@ -227,7 +229,7 @@ def _ablation_rows(
 def _type_rows(
     parts: Mapping[str, Sequence[LabelledPair]],
 ) -> Iterable[tuple[str, ...]]:
-    ours = PARTS[:2]  # whose types are few
+    ours = PARTS[:2]  # the other parts have too many types
     pairs = [pair for part in ours for pair in parts[part]]
     for kind, name in sorted({(pair.kind.value, pair.type) for pair in pairs}):
         cells = []
@@ -284,7 +286,7 @@ def judge_tables_of(
             words=3,
         ),
         TextTable(
-            "What it said of them",
+            "Its judgements of the unsure pairs",
             ("part", "asked", "unreadable", "right", "of the commonest kind"),
             tuple(counted),
             words=1,

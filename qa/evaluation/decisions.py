@@ -1,4 +1,4 @@
-"""What a policy does with many labelled answers at once, by the steps of `replay`."""
+"""Vectorised decisions of a policy on labelled answers, by the steps of `replay`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,9 +32,9 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 Alike = tuple[Sequence[str], slice | Sequence[int], Sequence[Sequence[float | None]]]
-"""Names of signals, the places of questions that have these, and the values of each."""
+"""Signal names, the rows of the questions that have exactly these, and their values."""
 
-# All that a policy holds, and what nothing but these tells apart.
+# All signals that a policy compares, and those that tell otherwise equal cases apart.
 _HELD = dict.fromkeys(
     (
         *EVIDENCE,
@@ -43,12 +43,12 @@ _HELD = dict.fromkeys(
         QUESTION_RATIO,
     )
 )
-# Of these it matters whether they were asked for, whatever came of it.
+# For these it matters whether they were requested, even if they have no value.
 _ASKED = (
     *CONFIDENCES, *EVIDENCE, NEAREST_OBSTACLE,
     *(name for name, row in SIGNALS.items() if row.gate is Gate.BOUNDARY),
 )  # fmt: skip
-# What decides at the hard gate, and what behind it: of each the values of its fields.
+# The policy fields that decide at the hard gate, and those that decide behind it.
 _HARD = ("hard_refusal", "alpha", "alpha_unverified")
 _BOUNDS = {row.threshold for row in SIGNALS.values() if row.comparison}
 _hard_gate = attrgetter(*_HARD)
@@ -67,8 +67,8 @@ class Decided:
 class Columns:
     """Signals of many questions; row i is the i-th question.
 
-    Values are NaN where not measured; `unasked` says that nobody asked for one (as of a
-    confidence without a probe), which is not the same.
+    Values are NaN where not measured. `unasked` marks signals that were not requested
+    at all, such as a confidence without a probe.
     """
 
     values: Mapping[str, FloatArray]
@@ -110,7 +110,7 @@ class Table(Columns):
     def outcomes(self, policy: Policy) -> tuple[BoolArray, BoolArray]:
         """Return for each row whether it is shown, and whether it is shown and wrong.
 
-        What is unknown counts as both: a promise may not rest on it.
+        Unknown rows count as both, so that no promise relies on them.
         """
         decided = self.decide(policy)
         wrong = decided.unknown | (decided.answered & self.wrong)
@@ -121,9 +121,9 @@ class Table(Columns):
     ) -> tuple[IntArray, FloatArray]:
         """Return for each policy how many rows `outcomes` shows, and how many wrong.
 
-        `errors` is how wrong each row counts, in [0, 1]; its label by default. A grid
-        repeats the same few bounds at each gate, so each is computed once: policies
-        that differ at the hard gate alone are counted as one product.
+        `errors` is each row's weight as an error, in [0, 1]; its label by default. A
+        grid repeats the same few bounds at each gate, so each is computed once:
+        policies that differ only at the hard gate are counted in one matrix product.
         """
         weights = self.wrong if errors is None else errors
         if self._asks_itself(policies):
@@ -139,7 +139,7 @@ class Table(Columns):
         ]
         distances.sort()
         for number, policy in enumerate(policies):
-            # A word-for-word answer heeds alpha too, if only where it is that small.
+            # Word-for-word answers also depend on alpha, if it is that small.
             covered = int(np.searchsorted(distances, policy.alpha))
             key = (covered, *_behind_the_hard_gate(policy))
             alike.setdefault(key, []).append(number)
@@ -156,7 +156,10 @@ class Table(Columns):
         return shown, wrong
 
     def _asks_itself(self, policies: Sequence[Policy]) -> bool:
-        """Tell whether more than evidence decides, so that no gate is behind another."""
+        """Return whether more than evidence decides; gates then can't be counted apart.
+
+        That is so with the adaptive scope and with signals of the boundary gate.
+        """
         return any(policy.scope == Scope.ADAPTIVE for policy in policies) or any(
             row.gate is Gate.BOUNDARY and not self.unasked[name].all()
             for name, row in SIGNALS.items()
@@ -183,7 +186,7 @@ class Table(Columns):
 
 
 def columns_of(size: int, alike: Iterable[Alike]) -> Columns:
-    """Return the signals of `size` questions as columns, from groups of the same names."""
+    """Return the signals of `size` questions as columns, from groups of equal names."""
     values = {name: np.full(size, np.nan) for name in _HELD}
     unasked = {name: np.ones(size, np.bool_) for name in (*_HELD, *_ASKED)}
     for names, places, rows in alike:
@@ -193,14 +196,14 @@ def columns_of(size: int, alike: Iterable[Alike]) -> Columns:
                 values[name][places] = measured[:, column]
             if name in unasked:
                 unasked[name][places] = False
-    # Stored before there were two ratios: the one counts as verified.
+    # Results stored before there were two ratios: the single one counts as verified.
     old = np.logical_and.reduce([unasked[name] for name in RATIOS])
     values["verified_ratio"][old] = values[RATIO][old]
     return Columns(values, {name: unasked[name] for name in _ASKED})
 
 
 def table_of(labelled: Sequence[LabelledAnswer]) -> Table:
-    """Return the answers as columns; an answer without a group is a group of its own."""
+    """Return the answers as columns; one without a group is a group of its own."""
     alike: dict[tuple[str, ...], list[int]] = {}
     for number, answer in enumerate(labelled):
         alike.setdefault(tuple(answer.signals), []).append(number)

@@ -1,4 +1,4 @@
-"""The result of one labelled question, and whether a draft is right."""
+"""The result of one labelled question, and the scoring of drafts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -20,7 +20,7 @@ Parameter = str | int | float | bool | None
 class Judged(LabelledAnswer):
     """A labelled answer with its decision, further measures by name, and its wall time.
 
-    The gate is "verbatim" for a word-for-word answer and "" for one of the model.
+    The gate is "verbatim" for a word-for-word answer and "" for one by the model.
     """
 
     is_answered: bool
@@ -33,7 +33,7 @@ class Judged(LabelledAnswer):
 
 
 class Suite(Protocol):
-    """Labelled questions; results are joined by id alone."""
+    """A set of labelled questions; results are joined by id only."""
 
     @property
     def name(self) -> str:
@@ -41,26 +41,26 @@ class Suite(Protocol):
 
     @property
     def protocol(self) -> str:
-        """What is asked against what, in sentences; says what is known to leak."""
+        """A description of the questions, the knowledge and any known leakage."""
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """What identifies a run: data digest, limit, seed, ..."""
+        """The parameters that identify a run: data digest, limit, seed, ..."""
 
     @property
     def knowledge_base(self) -> KnowledgeBase | None:
-        """What is asked, if anything is."""
+        """The knowledge base that is asked, if there is one."""
 
     @property
     def policy(self) -> Policy | None:
-        """What decides, if anything does."""
+        """The policy that decides, if there is one."""
 
     @property
     def case_ids(self) -> Sequence[str]:
-        """Unique, in the order in which they are asked."""
+        """The unique ids of the questions, in the order in which they are asked."""
 
     def judge(self, case_id: str) -> Judged:
-        """Ask one question, wait for its outcome and judge it."""
+        """Ask one question and judge its outcome."""
 
 
 def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
@@ -72,7 +72,7 @@ def thresholds_of(policy: Policy | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What was or would have been said; `short` is "" where it is not known apart."""
+    """A draft answer, shown or not; `short` is "" unless the short answer is marked."""
 
     text: str
     cited: tuple[str, ...]
@@ -89,7 +89,7 @@ Scoring = Callable[[Case, Draft], Score]
 
 
 def draft_of(outcome: Outcome, key_of: Callable[[int], str]) -> Draft | None:
-    """Return what an outcome's draft says, if any, citing entries by `key_of`."""
+    """Return an outcome's draft, if any, with the cited entries named by `key_of`."""
     generation = outcome.generation
     if generation is None:
         if not outcome.answered:
@@ -109,11 +109,12 @@ def draft_of(outcome: Outcome, key_of: Callable[[int], str]) -> Draft | None:
 
 
 def by_references(case: Case, draft: Draft) -> Score:
-    """Right if a reference is in the draft, both normalised as for SQuAD.
+    """Score a draft as right if it contains a reference, both normalised as for SQuAD.
 
-    The words that the model marks must share one with a reference too: who reads them
-    first may not be misled. To a question without an answer every draft is wrong.
-    Measures are those of the best reference, on the marked words where there are any.
+    If the model marks a short answer, that must share a word with a reference too, so
+    that it does not mislead the reader. For a question without an answer, every draft
+    is wrong. Measures are those of the best reference, on the short answer if there is
+    one.
 
     Rajpurkar et al., "SQuAD" (EMNLP 2016): normalisation, exact match, F1. Lin, "ROUGE"
     (2004): the longest common subsequence.

@@ -1,6 +1,6 @@
-"""The knowledge of labelled questions: written once through the usual services.
+"""The knowledge of data sets, written once through the usual services.
 
-Only the evaluation's own user sees it, so that no page answers from a data set.
+Only the evaluation's own user may see it, so that no page answers from a data set.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,29 +28,30 @@ from qa.pipeline.values import clean_text
 from .cases import GROUPS_JOIN
 
 USERNAME = "evaluation"
-# How the slugs of knowledge bases begin that evaluations make.
+# Prefix of the slugs of knowledge bases created by evaluations.
 PREFIX = "eval-"
 EMPTY = f"{PREFIX}empty"
 _AUDIENCE = "evaluation"
-_MAX_NAME_LENGTH = 150  # of a user
-_ENTRIES_AT_ONCE = 256  # written in one transaction: what a kill loses at most
+_MAX_NAME_LENGTH = 150  # of a username
+_ENTRIES_AT_ONCE = 256  # per transaction; a kill loses at most the last one
 
 Loading = Callable[[int, int], None]
-"""Called while knowledge is loaded with how many sources are written, and of how many."""
+"""Callback while knowledge is loaded: (sources written, sources in total)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A statement, or with `question` the exact answer to it; None is verified.
+    """A statement, or with `question` the exact answer to it.
 
-    All texts are cleaned as questions are, of a data set's control characters.
+    `confidence` is None for a verified one. All texts are cleaned like questions, which
+    removes a data set's control characters.
     """
 
     text: str
     question: str = ""
     key: str = ""
     confidence: float | None = None
-    heading: str = ""  # of the section that it stands in; "" where it is in none
+    heading: str = ""  # of its section; "" for none
 
     def __post_init__(self) -> None:
         for name in ("text", "question", "heading"):
@@ -67,10 +68,11 @@ class Source:
 def ensure_knowledge(
     slug: str, name: str, sources: Sequence[Source], *, loading: Loading | None = None
 ) -> KnowledgeBase:
-    """Return the knowledge base `slug`, with what `sources` say; `slug` names a digest.
+    """Return the knowledge base `slug` with the facts of `sources` loaded.
 
-    What is there is not written again, so that loading goes on where it was broken off;
-    two processes that load at the same time write everything once.
+    `slug` must contain a digest of the data: sources that exist are not written again,
+    so that interrupted loading resumes. Two processes that load at once write
+    everything once.
     """
     knowledge_base, _ = KnowledgeBase.objects.get_or_create(
         slug=slug, defaults={"name": name}
@@ -91,7 +93,7 @@ def ensure_knowledge(
 
 
 def given_or_empty(slug: str) -> KnowledgeBase:
-    """Return the knowledge base `slug`, or an empty one where none is named."""
+    """Return the knowledge base `slug`, or an empty one if `slug` is ""."""
     if not slug:
         return ensure_knowledge(EMPTY, "Evaluation: nothing", ())
     try:
@@ -105,12 +107,13 @@ def asked_of(knowledge_base: KnowledgeBase) -> dict[str, str]:
 
 
 def evaluation_user(groups: Sequence[str] = ()) -> User:
-    """Return the evaluations' agent, who can't sign in, or one of `groups` too."""
+    """Return the evaluations' agent, who can't sign in; a separate one per `groups`."""
     there = set(Group.objects.filter(name__in=groups).values_list("name", flat=True))
     missing = [name for name in groups if name not in there]
     if missing:
-        raise EvaluationDataError(f"There is no group {missing[0]!r}; make it first.")
-    # No two lists may share a name, or the second would be asked with the groups of the first.
+        raise EvaluationDataError(f"There is no group {missing[0]!r}; create it first.")
+    # Each list needs its own username, or a second one would use the groups of the
+    # first.
     username = f"{USERNAME}-{GROUPS_JOIN.join(groups)}" if groups else USERNAME
     is_joined = any(GROUPS_JOIN in name for name in groups)
     if len(username) > _MAX_NAME_LENGTH or is_joined:
@@ -129,7 +132,7 @@ def ensure_agent(username: str, groups: Iterable[str]) -> User:
 
 
 def _state(knowledge_base: KnowledgeBase) -> str:
-    """Return what changes whenever an entry is written: the entries and the last revision."""
+    """Return a state that changes with every write: entry count and last revision."""
     entries = Entry.objects.filter(knowledge_base=knowledge_base).aggregate(
         n=Count("pk")
     )
@@ -161,7 +164,7 @@ def _write(knowledge_base: KnowledgeBase, sources: Sequence[Source]) -> None:
         cursor.execute(
             "SELECT pg_advisory_xact_lock(hashtext(%s))", [knowledge_base.slug]
         )
-    done = _written(knowledge_base)  # by another process, meanwhile
+    done = _written(knowledge_base)  # another process may have written meanwhile
     author, audience = evaluation_user(), ensure_audience()
     new: list[NewEntry] = []
     for source in sources:
@@ -187,7 +190,7 @@ def _write(knowledge_base: KnowledgeBase, sources: Sequence[Source]) -> None:
 def _new_entry(
     fact: Fact, document: Document, sections: Mapping[str, Section]
 ) -> NewEntry:
-    # A verified entry's confidence is 1, whatever is said here.
+    # For verified entries this value is ignored: their confidence is always 1.
     confidence = UNVERIFIED_CONFIDENCE if fact.confidence is None else fact.confidence
     is_verified = fact.confidence is None
     return NewEntry(

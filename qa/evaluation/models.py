@@ -17,7 +17,7 @@ from qa.policies.models import Policy
 
 
 class EvaluationRun(models.Model):
-    """A suite asked under one policy; results are stored one by one, by question id."""
+    """A run of a suite, under a policy if any; results are stored by question id."""
 
     class State(models.TextChoices):
         RUNNING = "running", "running"
@@ -114,12 +114,14 @@ class EvaluationResult(models.Model):
 
 class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those whose entries an expert may see, asked by who sees no more than the expert.
+        """Filter for cases whose entries and askers' audiences an expert may see.
 
-        A question says what its asker knows to exist, and may be written from an entry.
+        A question reveals what its asker knows to exist, and may be written from an
+        entry.
         """
         entries = Entry.objects.always_visible_to(user).filter(pk=OuterRef("entry_id"))
-        # By the rows between: an entry that is hidden from the reader is not found itself.
+        # Via the through table: an entry hidden from the reader can't be joined
+        # directly.
         named = SavedCase.entries.through.objects.filter(savedcase=OuterRef("pk"))
         audiences = Audience.objects.visible_to(user).values("pk")
         beyond = Audience.objects.exclude(pk__in=audiences)
@@ -132,9 +134,9 @@ class SavedCaseQuerySet(models.QuerySet["SavedCase"]):
 
 
 class SavedCase(models.Model):
-    """A question and what should become of it, asked before a policy is activated.
+    """A question and its expected outcome, asked before a policy is activated.
 
-    Its columns are the fields of `Case`, which says what each claims.
+    Its columns are the fields of `Case`, where their meaning is documented.
     """
 
     class Expect(models.TextChoices):

@@ -1,4 +1,4 @@
-"""A suite whose questions pass the real pipeline, looked up ahead in a thread."""
+"""A suite whose questions pass the real pipeline, with search ahead in a thread."""
 
 import time
 from collections import deque
@@ -32,16 +32,16 @@ from .knowledge import asked_of, evaluation_user
 Item = TypeVar("Item")
 Prepared = TypeVar("Prepared")
 
-_DEPTH = 2  # one is being prepared while one waits
+_DEPTH = 2  # one item is being prepared while another one waits
 
 
 def prepared_ahead(
     prepare: Callable[[Item], Prepared], items: Iterable[Item]
 ) -> Iterator[Prepared]:
-    """Yield `prepare(item)` of every item, in order, made in a thread of its own.
+    """Yield `prepare(item)` for every item, in order, computed ahead in a thread.
 
-    Inside a caller's transaction, whose rows no other thread would see, each is made
-    when it is needed. What `prepare` raises is raised in its item's place.
+    Inside a transaction, whose rows other threads can't see, each is computed when
+    needed instead. An exception of `prepare` is raised at its item's position.
     """
     if connection.in_atomic_block:
         yield from map(prepare, items)
@@ -58,7 +58,7 @@ def prepared_ahead(
         finally:
             for future in waiting:
                 future.cancel()
-            # A connection belongs to its thread, which ends here.
+            # Connections are per thread, and this thread ends here.
             thread.submit(connections.close_all)
 
 
@@ -75,7 +75,7 @@ class Considered:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A question up to the hard gate; no answer or trace if it can't be asked."""
+    """A question up to the hard gate; without answer and trace if it can't be asked."""
 
     case: Case
     answer: Answer | None
@@ -86,7 +86,7 @@ class _Begun:
 
 @dataclass(kw_only=True, eq=False)
 class CaseSuite:
-    """Cases about a knowledge base; `about` is what else identifies a run."""
+    """Cases about a knowledge base; `about` holds further parameters of a run."""
 
     name: str
     protocol: str
@@ -109,9 +109,9 @@ class CaseSuite:
 
 @dataclass(kw_only=True, eq=False)
 class AskedSuite(CaseSuite):
-    """A suite of questions that are asked as everybody's are.
+    """A suite of questions that are asked like those of any user.
 
-    Entries without one of `keys` have their id.
+    Entries that are not in `keys` are named by their id.
     """
 
     policy: Policy
@@ -126,7 +126,7 @@ class AskedSuite(CaseSuite):
         return considered.judged
 
     def consider(self, case_ids: Iterable[str]) -> Iterator[Considered]:
-        """Yield questions to be written later, searching for the next one meanwhile."""
+        """Yield judged questions for the caller to write, searching ahead meanwhile."""
         cases = (self.cases_by_id[case_id] for case_id in case_ids)
         for begun in prepared_ahead(self._begin, cases):
             yield self._conclude(begun)
@@ -177,7 +177,7 @@ class AskedSuite(CaseSuite):
             is_correct=score.is_correct if score else None,
             is_answered=outcome.answered,
             gate=outcome.gate.value if outcome.gate else "",
-            # A report says no more than the asker was shown.
+            # A report reveals no more than the asker was shown.
             reason=outcome.shown_reason.value if outcome.shown_reason else "",
             measures={**(score.measures if score else {}), **expected},
             milliseconds=(before + time.perf_counter() - began) * 1000,
@@ -190,7 +190,7 @@ def _expected(case: Case, outcome: Outcome, *, reveals: bool) -> dict[str, float
     measures = {}
     if case.gate is not None:
         measures["expected_gate"] = float(outcome.gate is case.gate)
-    # Whether there is something hidden is not measured either, unless it is shown.
+    # A measure must not reveal hidden evidence either, unless refusals do.
     if case.reason is not None and (reveals or case.reason is not Reason.NOT_ENTITLED):
         measures["expected_reason"] = float(outcome.shown_reason is case.reason)
     return measures
@@ -216,7 +216,7 @@ class ConsideringSuite(Protocol):
 
 
 def considered_of(suite: Suite, case_ids: list[str]) -> Iterator[Considered]:
-    """Ask questions of any suite; one that judges at once has written what it writes."""
+    """Ask questions of any suite; one without `consider` writes while it judges."""
     if isinstance(suite, ConsideringSuite):
         yield from suite.consider(case_ids)
         return

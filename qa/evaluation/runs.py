@@ -1,6 +1,6 @@
-"""Runs of suites: kept question by question, so that one that is killed goes on; as a job too.
+"""Runs of suites, also as jobs; stored by question, so that a killed one resumes.
 
-A run is identified by suite and parameters (the data's digest among them), the policy's
+A run is identified by suite and parameters (including the data's digest), the policy's
 thresholds and the models' fingerprints.
 """
 
@@ -36,7 +36,7 @@ KIND = "qa.evaluate"
 
 _LOCKS = 0x4E455343  # the class of this module's advisory locks
 _PATIENCE_SECONDS = 10.0
-# Columns, in the order of the values' own fields.
+# Columns, in the order of the fields of `LabelledAnswer` and `Judged`.
 _LABELLED = ("case_id", "group", "signals", "is_answerable", "is_correct")
 _DECIDED = (
     "is_answered", "gate", "reason", "measures", "milliseconds", "model_milliseconds",
@@ -47,7 +47,7 @@ _DECIDED = (
 def begin(
     suite: Suite, *, by: AbstractBaseUser | None = None, anew: bool = False
 ) -> EvaluationRun:
-    """Return the suite's unfinished run, or a new one if none or `anew`."""
+    """Return the suite's unfinished run, or a new one if there is none or if `anew`."""
     model, probes = _models_of(suite)
     made_with = {
         "suite": suite.name,
@@ -84,7 +84,7 @@ def go_on(
     *,
     writing: Callable[[], AbstractContextManager[None]] = transaction.atomic,
 ) -> Generator[Judged]:
-    """Ask what has no result yet; yield each question once it is stored.
+    """Ask the questions without a result; yield each one once it is stored.
 
     A result is stored with its answer in one transaction, opened by `writing`.
     """
@@ -99,12 +99,12 @@ def go_on(
 
 
 def finish(run: EvaluationRun) -> EvaluationRun:
-    """Store the report of a run that has asked everything, without its single results."""
+    """Finish a run that has asked everything; its report leaves out single results."""
     rows = judged_of(run)
     if len(rows) < run.total:
         raise EvaluationDataError(
-            f"The run has asked {len(rows):,} of its {run.total:,} questions; go on "
-            "with it first."
+            f"The run has asked {len(rows):,} of its {run.total:,} questions; resume "
+            "it first."
         )
     report = report_of(run, rows)
     report.pop("results", None)
@@ -116,7 +116,7 @@ def finish(run: EvaluationRun) -> EvaluationRun:
 
 
 def report_of(run: EvaluationRun, rows: list[Judged]) -> dict[str, Any]:
-    # Statistics, which a process that only asks does without.
+    # Imported lazily: a process that only asks needs no statistics.
     from qa.evaluation.report.build import build_report  # noqa: PLC0415
 
     policy = run.policy.as_value() if run.policy else None
@@ -142,7 +142,7 @@ def _store(run: EvaluationRun, judged: Judged) -> None:
 def _models_of(suite: Suite) -> tuple[str, str]:
     if suite.policy is None:
         return "", ""
-    # Pulls in torch, which a suite that asks no model does without.
+    # Imported lazily: it loads torch, which a suite without a model doesn't need.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
     model = load_language_model()
@@ -151,8 +151,8 @@ def _models_of(suite: Suite) -> tuple[str, str]:
 
 @contextmanager
 def _alone(run: EvaluationRun) -> Iterator[None]:
-    """Keep other processes from this run; ends with this process, however that ends."""
-    # The lock is the connection's: it needs one that nobody gives back meanwhile.
+    """Lock the run against other processes; released however this process ends."""
+    # The lock belongs to its connection, so use one that nobody else closes.
     held = connections.create_connection(DEFAULT_DB_ALIAS)
     try:
         _lock(held, run)
@@ -166,7 +166,7 @@ def _alone(run: EvaluationRun) -> Iterator[None]:
 
 
 def _lock(held: BaseDatabaseWrapper, run: EvaluationRun) -> None:
-    """Take the run's lock; one that was killed a moment ago may hold it still."""
+    """Take the run's lock, waiting a little for a process that was just killed."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     with held.cursor() as cursor:
         while True:
@@ -175,8 +175,8 @@ def _lock(held: BaseDatabaseWrapper, run: EvaluationRun) -> None:
                 return
             if time.monotonic() > deadline:
                 raise EvaluationBusyError(
-                    f"Another process goes on with the run of {run.suite} that started "
-                    f"at {run.started_at:%H:%M}; wait for it or stop it."
+                    f"Another process is working on the run of {run.suite} that "
+                    f"started at {run.started_at:%H:%M}; wait for it or stop it."
                 )
             time.sleep(0.1)
 
@@ -184,9 +184,10 @@ def _lock(held: BaseDatabaseWrapper, run: EvaluationRun) -> None:
 def evaluate_in_background(run: JobRun) -> dict[str, object]:
     """Ask a suite's questions and return the report, without its single results.
 
-    The parameters are `suite`, and as for the command `data`, `limit`, `seed`,
-    `shadow`, `policy` (or `policy_id`) and `knowledge_base`. Each question's rows and the job's progress
-    are written in one step: whatever happens, the run goes on behind the last of them.
+    The parameters are `suite` and, as in the command, `data`, `limit`, `seed`,
+    `shadow`, `policy` (or `policy_id`) and `knowledge_base`. Each question's rows and
+    the job's progress are written in one step, so an interrupted run resumes after the
+    last one.
     """
     suite = _suite(run)
     evaluation = _evaluation(run, suite)
@@ -222,7 +223,7 @@ def _evaluation(run: JobRun, suite: Suite) -> EvaluationRun:
 
 def _suite(run: JobRun) -> Suite:
     def loading(done: int, total: int) -> None:
-        # Stops here if that was asked for; what is loaded stays.
+        # An empty step stops a cancelled job here; what is loaded stays.
         with run.step():
             pass
 

@@ -1,6 +1,6 @@
-"""Test cases that are kept with a knowledge base: saved, imported, exported, as cases.
+"""The test cases saved with a knowledge base: writing, import, export, conversion.
 
-Files are those of the suite own: one JSON object a line.
+Files have the format of the suite own: one JSON object per line.
 """
 
 import json
@@ -27,11 +27,11 @@ from .models import SavedCase
 
 _LONGEST = 500
 MAX_CASES = 500
-"""Of one knowledge base: they are asked before every activation."""
+"""Per knowledge base, since all are asked before every activation."""
 
 
 def cases_of(knowledge_base: KnowledgeBase) -> list[tuple[SavedCase, Case]]:
-    """Return all test cases with what they claim, for any reader (three queries)."""
+    """Return all test cases, whoever reads them, as rows and cases (three queries)."""
     rows = SavedCase.objects.filter(knowledge_base=knowledge_base)
     return _as_cases(list(rows.prefetch_related("groups")))
 
@@ -49,7 +49,7 @@ def digest_of_cases(cases: Iterable[Case]) -> str:
 
 
 def as_lines(cases: Iterable[Case]) -> str:
-    """Return cases as JSON Lines, which `evaluate own` and `import_cases` read."""
+    """Return cases as JSON Lines, as read by `evaluate own` and `import_cases`."""
     return "".join(
         f"{json.dumps(as_row(each), ensure_ascii=False)}\n" for each in cases
     )
@@ -64,10 +64,10 @@ def save_case(
     asker: User,
     by: User,
 ) -> SavedCase:
-    """Save what should become of a question of `asker`'s; once more changes the one saved."""
+    """Save a test case for a question of `asker`, replacing an earlier one."""
     text = clean_text(question)
     groups = set(asker.groups.exclude(name__in=[*Role]))
-    if asker.is_superuser:  # who sees everything is asked for by who sees these
+    if asker.is_superuser:  # stand-in: members of groups that may see these entries
         found = Audience.objects.filter(entries__in=entries, everyone=False)
         groups |= set(Group.objects.filter(audiences__in=found))
     names = group_names(groups)
@@ -83,13 +83,13 @@ def save_case(
 
 
 def key_of(question: str, groups: Sequence[str]) -> str:
-    """Return the id of a question as members of these groups ask it."""
+    """Return the id of a question asked by members of these groups."""
     key = question_id(question)
     return f"{key}-{digest(*sorted(groups))[:8]}" if groups else key
 
 
 def import_cases(file: Path, *, knowledge_base: KnowledgeBase, by: User) -> int:
-    """Save all cases of a file, or none; those with a known id are changed."""
+    """Save all cases of a file, or none; those with a known id are updated."""
     cases = read_cases(file)
     return len(write_cases(cases, knowledge_base=knowledge_base, by=by))
 
@@ -98,9 +98,9 @@ def import_cases(file: Path, *, knowledge_base: KnowledgeBase, by: User) -> int:
 def write_cases(
     cases: Sequence[Case], *, knowledge_base: KnowledgeBase, by: User
 ) -> list[SavedCase]:
-    """Save cases, all or none; see `check_cases` for what is refused."""
+    """Save all cases or none; `check_cases` lists what is refused."""
     refuse_elsewhere(by, knowledge_base.pk, Role.SME)
-    # Who saves at the same time waits: the bound holds.
+    # Lock, so that concurrent writes can't exceed the limit.
     rows = KnowledgeBase.objects.select_for_update(no_key=True)
     rows.get(pk=knowledge_base.pk).check_in_use()
     there = check_cases(cases, knowledge_base=knowledge_base, by=by)
@@ -121,11 +121,12 @@ def write_cases(
 def check_cases(
     cases: Sequence[Case], *, knowledge_base: KnowledgeBase, by: User
 ) -> dict[str, SavedCase]:
-    """Return what is saved already, by id, if these can be saved.
+    """Check that the cases can be saved; return the existing ones of the base by id.
 
     Raises:
-        EvaluationDataError: One claims what can't be, names an entry or a group that is not
-            there for `by`, or they are too many.
+        EvaluationDataError: A case is inconsistent or too long, has the id of a case
+            hidden from `by`, or names an entry or a group that `by` may not use; or
+            there are too many.
     """
     known = SavedCase.objects.filter(knowledge_base=knowledge_base)
     there = {case.key: case for case in known}
@@ -134,8 +135,8 @@ def check_cases(
     _known_entries(cases, knowledge_base, by)
     if len(there.keys() | {case.id for case in cases}) > MAX_CASES:
         raise EvaluationDataError(
-            f"A knowledge base keeps up to {MAX_CASES} test cases: they are asked before "
-            "every activation. Delete some first."
+            f"A knowledge base holds at most {MAX_CASES} test cases, since all are "
+            "asked before every activation. Delete some first."
         )
     for case in cases:
         _check(case)
@@ -175,8 +176,8 @@ def _check(case: Case) -> None:
         )
     if not case.is_answerable and (case.evidence or case.answer_contains):
         raise EvaluationDataError(
-            f"{case.id!r} is to be refused, so that nothing can be cited or said; leave "
-            "evidence and answer_contains out."
+            f"{case.id!r} should be refused, so it can't expect evidence or a text; "
+            "leave evidence and answer_contains out."
         )
     said = (*case.answer_contains, *case.references)
     for text in (case.question, *said):
@@ -193,9 +194,9 @@ def _check(case: Case) -> None:
 
 
 def _known_groups(cases: Iterable[Case], by: User) -> dict[str, Group]:
-    """Return the groups that askers are in, none of whom may see more than `by`.
+    """Return the groups of the askers, none of which may see more than `by`.
 
-    None is a role: who asks would be made an account that holds it.
+    A role is refused, since an account with that role would be created to ask.
     """
     wanted = {name for case in cases for name in case.asker}
     found = {group.name: group for group in Group.objects.filter(name__in=wanted)}
@@ -204,8 +205,8 @@ def _known_groups(cases: Iterable[Case], by: User) -> dict[str, Group]:
     refused = {*beyond.values_list("name", flat=True), *(role.value for role in Role)}
     if missing := sorted((wanted - found.keys()) | (wanted & refused)):
         raise EvaluationDataError(
-            f"There is no group {missing[0]!r} that is no role and whose members see no "
-            "more than you do; name others under as."
+            f"{missing[0]!r} is not a group you can use under as: it must exist, not "
+            "be a role, and its members must see no more than you do."
         )
     return found
 
@@ -229,7 +230,7 @@ def _known_entries(
 
 
 def _as_cases(saved: Sequence[SavedCase]) -> list[tuple[SavedCase, Case]]:
-    # By the rows between: which are named does not depend on who reads.
+    # Via the through table, so that the result does not depend on the reader.
     rows = SavedCase.entries.through.objects.filter(savedcase__in=saved)
     named: dict[int, list[int]] = defaultdict(list)
     for case, entry in rows.order_by("entry_id").values_list(

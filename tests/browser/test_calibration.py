@@ -63,7 +63,7 @@ def test_a_slider_moved_by_keyboard_shows_its_effect_and_is_saved(desk, path):
     page.get_by_role("button", name="Save as a new version").focus()
     page.keyboard.press("Enter")
 
-    expect(page.get_by_text("is made, set by hand")).to_be_visible()
+    expect(page.get_by_text("is created, set by hand")).to_be_visible()
     assert Policy.objects.latest("pk").alpha == 0.7
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_saved_before_its_effect_is_shown(desk, path):
     held[0].continue_()
     expect(save).to_be_enabled()
     save.press("Enter")
-    expect(page.get_by_text("is made, set by hand")).to_be_visible()
+    expect(page.get_by_text("is created, set by hand")).to_be_visible()
     assert Policy.objects.latest("pk").alpha == 0.7
 
 

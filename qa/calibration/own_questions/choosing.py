@@ -93,8 +93,7 @@ class Measured:
         is_answerable: Whether an entry answers a labelled question.
         is_doubtful: Whether the label rests on one expert alone and contradicts the
             verifier.
-        entry: The entry that a made question is about; an entry's questions count as
-        one.
+        entry: The entry of a made question; the questions of an entry count as one.
     """
 
     kind: Kind
@@ -251,7 +250,7 @@ class _Table:
         is_own = np.where(is_made, kinds == Kind.OWN.value, is_answerable)
         if not is_own.any():
             raise CalibrationError(
-                "No question can be made from this knowledge base. Verify some entries "
+                "No question can be made from this knowledge base; verify some entries "
                 "first."
             )
         rows = [(str(place), each.group) for place, each in enumerate(measured)]

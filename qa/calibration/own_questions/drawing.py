@@ -245,7 +245,7 @@ def _content(text: str) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """A judged answer with the ids of the right entries; if empty, none may be shown."""
+    """A judged answer with the ids of the right entries; if none, refusing is right."""
 
     answer: Answer
     kind: Kind

@@ -231,7 +231,7 @@ def choose_by_cost(
     """
     if min(wrong_cost, refused_cost) < 0 or wrong_cost == refused_cost == 0:
         raise CalibrationError(
-            f"The costs {wrong_cost} and {refused_cost} are invalid; give positive ones."
+            f"Costs {wrong_cost} and {refused_cost} are invalid; give positive ones."
         )
     measured = measured_of(labelled)
     table = table_of(measured)

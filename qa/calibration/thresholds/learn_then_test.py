@@ -76,7 +76,7 @@ def groups_needed(
     epsilon: float,
     delta: float,
 ) -> int | None:
-    """Return how many groups like these bring `group_bound` to epsilon, None if none."""
+    """Return how many groups like these bring `group_bound` to epsilon, or None."""
     won = log_capital(shown, wrong, int(sizes.max(initial=1)), epsilon)
     return math.ceil(-math.log(delta) / won * len(sizes)) if won > 0 else None
 

@@ -118,8 +118,8 @@ class NotCertified:
         )
         if best.is_grouped:
             lines.append(
-                f"Over the {best.groups} groups, whose answers may depend on each other, "
-                f"it is {best.group_bound:.1%}."
+                f"Over the {best.groups} groups, whose answers may depend on each "
+                f"other, it is {best.group_bound:.1%}."
             )
         if best.passed:
             lines.append(

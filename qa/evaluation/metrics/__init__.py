@@ -1,1 +1,1 @@
-"""Plain functions of labels, scores and texts: docs/reference/evaluation-metrics.md."""
+"""Metrics as pure functions; see docs/reference/evaluation-metrics.md."""

@@ -1,4 +1,4 @@
-"""Whether a probability means what it says: of answers at 0.8, are 80 % right?
+"""Calibration of probabilities: of the answers at 0.8, are 80 % right?
 
 ECE: Naeini, Cooper and Hauskrecht (AAAI 2015). Bins of equal mass: Nguyen and O'Connor
 (EMNLP 2015). Brier score: Brier, Monthly Weather Review 78 (1950).
@@ -35,14 +35,14 @@ def reliability(
     binning: Binning = Binning.EQUAL_WIDTH,
     bins: int = BINS,
 ) -> tuple[Bin, ...]:
-    """Return the bins that hold anything, by growing probability.
+    """Return the non-empty bins by increasing probability.
 
-    Equal width: bin i of n is [i/n, (i+1)/n), the last one with its end. Equal mass: by
-    rank; equal probabilities stay together, so bins may differ in size.
+    Equal width: bin i of n is [i/n, (i+1)/n); the last one includes its end. Equal
+    mass: by rank; equal probabilities stay together, so bins may differ in size.
     """
     values, labels = _checked(probabilities, right)
     if bins < 1:
-        raise ValueError(f"{bins} bins hold nothing")
+        raise ValueError(f"bins must be at least 1, not {bins}")
     places = _places(values, binning)
     numbers = np.minimum((places * bins).astype(np.int64), bins - 1)
     return tuple(
@@ -58,7 +58,7 @@ def reliability(
 
 
 def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
-    """Return the mean distance of accuracy and probability, in [0, 1]; None of none."""
+    """Return the mean gap of accuracy and probability, in [0, 1]; None if no bins."""
     total = sum(one.count for one in bins)
     if not total:
         return None
@@ -66,7 +66,7 @@ def expected_calibration_error(bins: Sequence[Bin]) -> float | None:
 
 
 def brier_score(probabilities: Sequence[float], right: Sequence[bool]) -> float | None:
-    """Return the mean squared distance from 1 (right) or 0, in [0, 1]; None of none."""
+    """Return the mean squared error from 1 (right) or 0, in [0, 1]; None if empty."""
     values, labels = _checked(probabilities, right)
     return float(((values - labels) ** 2).mean()) if len(values) else None
 

@@ -1,4 +1,4 @@
-"""Rates and differences with their intervals, and tests of two runs on one set.
+"""Rates and differences with intervals, and tests of two runs on the same questions.
 
 Wilson, JASA 22 (1927). McNemar, Psychometrika 12 (1947), in its exact binomial form.
 Holm, Scandinavian Journal of Statistics 6 (1979).
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """`count` of `total`; its value and interval are None where nothing was counted."""
+    """`count` of `total`; its value and interval are None if `total` is 0."""
 
     count: int
     total: int
@@ -30,13 +30,13 @@ class Rate:
 
 
 def wilson_interval(count: int, total: int) -> tuple[float, float]:
-    # Pulls in pandas, which a process that counts nothing does without.
+    # Imported lazily: statsmodels loads pandas, which most processes don't need.
     from statsmodels.stats.proportion import proportion_confint  # noqa: PLC0415
 
     if total <= 0 or not 0 <= count <= total:
-        raise ValueError(f"{count} of {total} is no share")
+        raise ValueError(f"{count} of {total} is not a share")
     low, high = proportion_confint(count, total, method="wilson")
-    # Rounding must not put the share itself outside its interval.
+    # Rounding errors must not put the share outside its interval.
     low, high = min(count / total, float(low)), max(count / total, float(high))
     return max(0.0, low), min(1.0, high)
 
@@ -44,18 +44,18 @@ def wilson_interval(count: int, total: int) -> tuple[float, float]:
 Numbers = NDArray[np.floating[Any]]
 Flags = NDArray[np.bool_]
 Interval = tuple[float, float]
-# Takes weights of shape (draws, rows): how often each row is in each draw. Returns
-# one number a draw, or a row of them for each of several figures; NaN where a figure is
-# not defined.
+# Takes weights of shape (draws, rows): how often each row is in each draw. Returns one
+# number per draw, shape (draws,), or several figures, shape (figures, draws); NaN where
+# undefined.
 Statistic = Callable[[Numbers], Numbers]
 
 DRAWS = 1000
-SEED = 20231102  # any fixed number: the same rows have the same intervals
-_AT_ONCE = 200_000  # weights held at a time: what a processor's cache holds
+SEED = 20231102  # fixed, so that the same rows always have the same intervals
+_AT_ONCE = 200_000  # weights held at a time, so that they fit in the processor's cache
 
 
 def clusters_of(ids_and_groups: Sequence[tuple[str, str]]) -> NDArray[np.intp]:
-    """Number the groups; a row whose group is "" is one of its own."""
+    """Number the groups; a row whose group is "" is a group of its own."""
     numbers: dict[tuple[str, str], int] = {}
     found = [
         numbers.setdefault((group, "") if group else ("", name), len(numbers))
@@ -71,10 +71,12 @@ def resampled(
     seed: int = SEED,
     within: bool = False,
 ) -> Iterator[Numbers]:
-    """Yield how often each row is in each draw, as many clusters with replacement.
+    """Yield how often each row is in each draw of a cluster bootstrap.
 
-    Clusters are numbered from 0 without a gap. `within` draws the rows of each drawn
-    cluster too, for other questions about other articles: a little wider.
+    Each draw takes as many clusters as there are, with replacement. Clusters are
+    numbered from 0 without gaps. `within` also resamples the rows of each drawn
+    cluster, to generalise to other questions about other articles; intervals become a
+    little wider.
     """
     generator = np.random.default_rng(seed)
     count = int(clusters.max()) + 1
@@ -82,7 +84,7 @@ def resampled(
     for begin in range(0, draws, step):
         drawn = generator.integers(0, count, (min(step, draws - begin), count))
         times = [np.bincount(one, minlength=count) for one in drawn]
-        # Whole numbers up to 2^24 are exact in single precision.
+        # Single precision is exact for integers up to 2^24.
         counts = np.array(times, dtype=np.float32)
         if within:
             yield _drawn_within(counts, clusters, generator)
@@ -110,10 +112,10 @@ def bootstrap(
     draws: int = DRAWS,
     within: bool = False,
 ) -> list[Interval | None]:
-    """Return the 95 % percentile interval of each figure, on the same draws.
+    """Return the 95 % percentile interval of each figure, all on the same draws.
 
-    None where there are not two clusters, where fewer than 95 % of the draws define the
-    figure, or where all draws agree: 0 of 30 is no proof of 0.
+    None if there are fewer than two clusters, if fewer than 95 % of the draws define
+    the figure, or if all draws agree, since 0 of 30 does not prove 0.
     """
     if not len(clusters) or not statistics:
         return [None] * len(statistics)
@@ -128,7 +130,7 @@ def bootstrap(
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A figure of the second run minus the first's on the same questions, at 95 %."""
+    """A figure of two runs on the same questions, second minus first, at 95 %."""
 
     first: float | None
     second: float | None
@@ -147,7 +149,7 @@ def differences(
     *,
     within: bool = False,
 ) -> list[Difference]:
-    """Return what two runs differ in, each draw taking the same questions of both."""
+    """Return the differences of two runs; each draw uses the same questions of both."""
     once = np.ones((1, len(clusters)))
     statistics = [_minus(*pair) for pair in pairs]
     intervals = bootstrap(statistics, clusters, within=within)
@@ -166,8 +168,8 @@ class McNemar:
 
     @property
     def p_value(self) -> float:
-        """Two-sided: how often chance alone would be at least as uneven; in (0, 1]."""
-        # The same: pandas.
+        """The two-sided p-value of the exact test, in (0, 1]."""
+        # Imported lazily: it loads pandas.
         from statsmodels.stats import contingency_tables  # noqa: PLC0415
 
         table = [[self.both, self.only_first], [self.only_second, self.neither]]
@@ -185,9 +187,9 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> McNemar:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return them in their order, adjusted for all tests made at once.
+    """Return the p-values in the same order, adjusted for all tests made at once.
 
-    statsmodels' own collects all garbage at each call, which takes most of a second.
+    The version in statsmodels runs the garbage collector, which takes most of a second.
     """
     p = np.asarray(p_values, np.float64)
     order = np.argsort(p)

@@ -1,7 +1,7 @@
-"""Answering selectively: how risk grows as a score lets more answers through, and F1.
+"""Selective answering: risk against coverage as a score admits more answers, and F1.
 
-Higher scores are more trusted, a missing one (None) is least. Equal scores are one
-step, so that no result depends on the order of the rows.
+Higher scores are more trusted; a missing score (None) is the least trusted. Equal
+scores form one step, so that no result depends on the order of the rows.
 
 Risk and coverage: El-Yaniv and Wiener, JMLR 11 (2010). AURC, E-AURC: Geifman, Uziel and
 El-Yaniv (ICLR 2019).
@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from .intervals import Numbers, Statistic
 
 Scores = Sequence[float | None]
-_TINY = 1e-30  # keeps 0 / 0 a 0
+_TINY = 1e-30  # makes 0 / 0 equal 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
     """Answers in the order of a score, the most trusted first.
 
-    `starts` is where each step begins; the missing score is -inf. Methods take weights
-    of shape (draws, answers), in the answers' original order: how often each answer is
-    in each resampled set.
+    `starts` is where each step begins; a missing score is -inf. Methods take weights of
+    shape (draws, answers), in the answers' original order: how often each answer is in
+    each resampled set.
     """
 
     order: NDArray[np.intp]
@@ -34,7 +34,7 @@ class Ranking:
     scores: Numbers
 
     def steps(self, weights: Numbers) -> tuple[Numbers, Numbers]:
-        """Return how many answers each step adds, and how many wrong ones."""
+        """Return how many answers each step adds, and how many of them are wrong."""
         shown = np.take(weights, self.order, axis=1)
         bad = shown * self.wrong
         if len(self.starts) == len(self.order):
@@ -45,11 +45,11 @@ class Ranking:
         )
 
     def areas(self, weights: Numbers) -> Numbers:
-        """Return AURC and AUROC, of shape (2, draws); AUROC is NaN without both kinds."""
+        """Return AURC and AUROC, shape (2, draws); AUROC is NaN if a class is empty."""
         shown, bad = self.steps(weights)
         so_far, bad_so_far = np.cumsum(shown, axis=1), np.cumsum(bad, axis=1)
         totals, wrongs = so_far[:, -1], bad_so_far[:, -1]
-        # Right answers above each step, and half of those in it.
+        # Right answers in the steps above, and half of those in the step itself.
         above = so_far - bad_so_far - (shown - bad) / 2
         won = np.einsum("ds,ds->d", bad, above)
         pairs = wrongs * (totals - wrongs)
@@ -61,9 +61,9 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class RiskCoverage:
-    """The curve, one point a step, by growing coverage; shares in [0, 1].
+    """The curve, one point per step, by increasing coverage; shares in [0, 1].
 
-    `threshold` is the lowest score shown; None at the step of the missing ones.
+    `threshold` is the lowest score shown; None at the step of missing scores.
     """
 
     coverage: tuple[float, ...]
@@ -73,7 +73,7 @@ class RiskCoverage:
     def risk_at(self, coverage: float) -> float:
         """Return the risk of the first step that shows `coverage`, in (0, 1]."""
         if not 0 < coverage <= 1:
-            raise ValueError(f"{coverage} is no coverage in (0, 1]")
+            raise ValueError(f"{coverage} is not a coverage in (0, 1]")
         reached = (
             risk
             for shown, risk in zip(self.coverage, self.risk, strict=True)
@@ -82,16 +82,16 @@ class RiskCoverage:
         return next(reached)
 
     def coverage_at(self, risk: float) -> float:
-        """Return the largest coverage at this risk on these answers; 0 for none."""
+        """Return the largest coverage of at most this risk on these answers; or 0."""
         pairs = zip(self.coverage, self.risk, strict=True)
         return max((shown for shown, wrong in pairs if wrong <= risk), default=0.0)
 
 
 def rank(scores: Scores, wrong: Sequence[bool]) -> Ranking:
-    """Put answers in order by score; None and NaN are the least trusted."""
+    """Order answers by score; None and NaN are the least trusted."""
     if not len(scores) or len(scores) != len(wrong):
         raise ValueError(
-            f"{len(scores)} scores and {len(wrong)} labels make no ranking"
+            f"{len(scores)} scores and {len(wrong)} labels can't be ranked"
         )
     values = np.asarray(scores, dtype=np.float64)  # None becomes NaN
     values = np.where(np.isnan(values), -np.inf, values)
@@ -117,8 +117,8 @@ def risk_coverage(scores: Scores, wrong: Sequence[bool]) -> RiskCoverage:
 def aurc(scores: Scores, wrong: Sequence[bool]) -> float:
     """Return the area under the risk-coverage curve, in [0, 1]; lower is better.
 
-    The mean over all answers of the risk at the step that shows it: without ties the
-    empirical AURC of Geifman et al.
+    It is the mean, over all answers, of the risk at the step that shows the answer;
+    without ties this is the empirical AURC of Geifman et al.
     """
     ranking = rank(scores, wrong)
     return float(ranking.areas(_once(ranking))[0, 0])
@@ -128,16 +128,16 @@ def least_aurc(wrong: Sequence[bool]) -> float:
     """Return the AURC of the oracle, which shows every right answer first."""
     total, bad = len(wrong), sum(wrong)
     if not total:
-        raise ValueError("no answers have no area")
+        raise ValueError("AURC needs at least one answer")
     shown = np.arange(total - bad + 1, total + 1)
     return float(((shown - (total - bad)) / shown).sum() / total)
 
 
 def auroc(scores: Scores, wrong: Sequence[bool]) -> float | None:
-    """Return how well a score tells right from wrong, in [0, 1]; 0.5 is chance.
+    """Return how well a score separates right from wrong, in [0, 1]; 0.5 is chance.
 
-    The Mann-Whitney statistic, ties counting half; None where all are right or all
-    wrong.
+    It is the Mann-Whitney statistic with ties counting half; None if all answers are
+    right or all are wrong.
     """
     ranking = rank(scores, wrong)
     area = float(ranking.areas(_once(ranking))[1, 0])
@@ -145,8 +145,8 @@ def auroc(scores: Scores, wrong: Sequence[bool]) -> float | None:
 
 
 def average_precision(scores: Scores, wrong: Sequence[bool]) -> float | None:
-    """Return precision weighted by each step's recall; None without any right."""
-    # Pulls in scipy, which a process that evaluates nothing does without.
+    """Return precision weighted by each step's gain in recall; None if all wrong."""
+    # Imported lazily: it loads scipy, which most processes don't need.
     from sklearn.metrics import average_precision_score  # noqa: PLC0415
 
     right = ~np.asarray(wrong, np.bool_)
@@ -158,23 +158,24 @@ def average_precision(scores: Scores, wrong: Sequence[bool]) -> float | None:
 def precision_recall(
     scores: Scores, wrong: Sequence[bool]
 ) -> tuple[list[float], list[float]] | None:
-    """Return precision and recall by step; None without any right."""
-    from sklearn.metrics import precision_recall_curve  # noqa: PLC0415  # the same
+    """Return precision and recall by step; None if all answers are wrong."""
+    from sklearn.metrics import precision_recall_curve  # noqa: PLC0415  # loads scipy
 
     right = ~np.asarray(wrong, np.bool_)
     if not right.any():
         return None
     precision, recall, _ = precision_recall_curve(right, _finite(scores))
-    # Its last point stands for showing nothing.
+    # Drop the curve's last point, which stands for showing nothing.
     return precision[-2::-1].tolist(), recall[-2::-1].tolist()
 
 
 @dataclass(frozen=True, slots=True)
 class TwoByTwo:
-    """Questions that should be answered (due) or refused (undue), and were.
+    """Counts of questions that should be answered (due) or refused (undue), by outcome.
 
-    Precision, recall and F1 are of refusing, in [0, 1], or None (Kirichenko et al.,
-    "AbstentionBench: reasoning LLMs fail on unanswerable questions", 2025).
+    Precision, recall and F1 are those of refusing, in [0, 1], or None if undefined
+    (Kirichenko et al., "AbstentionBench: reasoning LLMs fail on unanswerable
+    questions", 2025).
     """
 
     due_answered: int

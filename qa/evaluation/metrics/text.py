@@ -1,4 +1,4 @@
-"""How near an answer's text is to the right ones.
+"""Similarity of an answer's text to the reference answers.
 
 Exact match and token F1 as in SQuAD 2.0's evaluation script: Rajpurkar et al. (ACL
 2018). ROUGE-L: Lin (2004).
@@ -15,35 +15,38 @@ _NOT_ALPHANUMERIC = re.compile(r"[^a-z0-9]+")
 
 
 def normalised(text: str) -> str:
-    """Lower-case, without punctuation and English articles, single spaces (SQuAD)."""
+    """Normalise as SQuAD: lower case, no punctuation or articles, single spaces."""
     bare = text.lower().translate(_NO_PUNCTUATION)
     return " ".join(_ARTICLES.sub(" ", bare).split())
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 if the answer is a gold, normalised; without any if "" (SQuAD 2.0)."""
+    """Return 1 if the normalised answer equals a gold answer, else 0.
+
+    Without gold answers, 1 if it is "" (SQuAD 2.0).
+    """
     said = normalised(answer)
     return float(any(said == gold for gold in _golds(golds)))
 
 
 def token_f1(answer: str, golds: Sequence[str]) -> float:
-    """Return the best F1 over words, in [0, 1]; without golds 1 for "" alone."""
+    """Return the best F1 over words, in [0, 1]; without golds, 1 for "" and else 0."""
     said = normalised(answer).split()
     return max(_f1_of_bags(said, gold.split()) for gold in _golds(golds))
 
 
 def contains_gold(answer: str, golds: Sequence[str]) -> float:
-    """Return 1 if a right answer's whole words are in the answer in a row, else 0."""
+    """Return 1 if a gold answer's words occur consecutively in the answer, else 0."""
     said = f" {normalised(answer)} "
     wanted = [gold for gold in _golds(golds) if gold]
     return float(any(f" {gold} " in said for gold in wanted))
 
 
 def rouge_l(answer: str, golds: Sequence[str]) -> float:
-    """Return the best ROUGE-L F1, in [0, 1]; 0 where either has no word.
+    """Return the best ROUGE-L F1, in [0, 1]; 0 if either text has no word.
 
-    By the longest common subsequence of lower-case ASCII words, without stemming, on
-    the whole text as one sentence.
+    It uses the longest common subsequence of lower-case ASCII words, without stemming,
+    with the whole text as one sentence.
     """
     said = _words(answer)
     return max((_rouge_l(said, _words(gold)) for gold in golds), default=0.0)

@@ -1,4 +1,4 @@
-"""The report of a run as a JSON object, and its results read back."""
+"""The report of a run as a JSON object, and the parsing of its results."""
 
 from collections.abc import Mapping, Sequence
 from json import dumps
@@ -16,7 +16,7 @@ from .counts import columns_of
 from .signals import ablations, alpha_sweep, signals
 
 _JUDGED: Final = TypeAdapter(Judged)
-# What fields are called in a report where it is not their own name.
+# {field of `Judged`: key in the report} where they differ.
 _NAMES: Final = {
     "is_answerable": "should_answer",
     "is_answered": "answered",
@@ -49,7 +49,7 @@ def judged_from(report: Mapping[str, Any]) -> list[Judged]:
     results = report.get("results")
     if not isinstance(results, dict):
         raise EvaluationDataError(
-            "The report holds no results by id; write one with "
+            "The report contains no results by id; write one with "
             "`manage.py evaluate SUITE --json PATH`."
         )
     return [_judged(name, row) for name, row in results.items()]
@@ -72,9 +72,9 @@ def _judged(name: str, row: object) -> Judged:
 
 
 def build_report(rows: Sequence[Judged], *, policy: Policy | None) -> dict[str, Any]:
-    """Report on judged questions, whose ids are unique, in any order.
+    """Return the report on judged questions, given in any order with unique ids.
 
-    Gates are replayed by `policy`; None where no gate decides.
+    Gates are replayed under `policy`; None if no gate decides.
     """
     columns = columns_of(rows)
     report = {
@@ -103,21 +103,21 @@ def _notes(report: dict[str, Any], *, is_clustered: bool) -> list[str]:
     undrafted = report["signals"]["undrafted"]
     if undrafted:
         found.append(
-            f"{undrafted:,} questions have no draft, so they count as wrong if shown in "
-            "the figures of the signals. A run in shadow writes one for each."
+            f"{undrafted:,} questions have no draft, so the figures of the signals "
+            "count them as wrong if shown. A run in shadow writes a draft for each."
         )
     if report["ablations"]["why_not"]:
         found.append(report["ablations"]["why_not"])
     if report["ablations"].get("replayed_otherwise"):
         found.append(
             f"{report['ablations']['replayed_otherwise']:,} questions were decided "
-            "otherwise than this policy decides on their stored signals: it is another "
-            "policy than the run's, or something beside thresholds decided."
+            "differently from how this policy decides on their stored signals: it is "
+            "not the run's policy, or something other than thresholds decided."
         )
     if is_clustered:
         found.append(
             f"The questions come in {report['groups']:,} groups. Intervals marked "
-            "clustered or bootstrap resample whole groups; Wilson's take questions as "
+            "clustered or bootstrap resample whole groups; Wilson's treat questions as "
             "independent and are too narrow."
         )
     return found

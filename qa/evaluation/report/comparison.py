@@ -1,4 +1,4 @@
-"""Two runs beside each other, question by question."""
+"""The comparison of two runs, question by question."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -22,7 +22,7 @@ from .counts import Columns, Part, columns_of
 from .signals import scores_of
 
 Pair = tuple[Statistic, Statistic]
-# Name: whether more of it is better.
+# {figure: whether more of it is better}; None for neither.
 BETTER_MORE = {
     "right": True,
     "answered": None,
@@ -37,16 +37,18 @@ BETTER_MORE = {
 def compare(first: Sequence[Judged], second: Sequence[Judged]) -> dict[str, Any]:
     """Compare two runs on the questions that both asked, joined by id.
 
-    A difference is the second run's figure minus the first's; its interval draws the
-    same questions, in whole groups, for both. EvaluationDataError: no question is in
-    both, or one means another thing in each.
+    A difference is the second run's figure minus the first's; its interval resamples
+    the same questions, in whole groups, for both.
+
+    Raises:
+        EvaluationDataError: No question is in both, or one is labelled differently.
     """
     one, two = columns_of(first), columns_of(second)
     shared = {row.id for row in one.rows} & {row.id for row in two.rows}
     if not shared:
         raise EvaluationDataError(
-            f"The runs have no question in common: {len(one.rows):,} ids and "
-            f"{len(two.rows):,} ids, none of them alike. Compare runs of one suite."
+            f"The runs have no question in common: none of {len(one.rows):,} ids is "
+            f"among the other {len(two.rows):,}. Compare runs of one suite."
         )
     only = len(one.rows) - len(shared), len(two.rows) - len(shared)
     one = columns_of([row for row in one.rows if row.id in shared])
@@ -68,7 +70,7 @@ def compare(first: Sequence[Judged], second: Sequence[Judged]) -> dict[str, Any]
 
 
 def worse(comparison: dict[str, Any]) -> list[str]:
-    """Name the figures in which the second run is worse, and not by chance (95 %)."""
+    """Return the figures in which the second run is significantly worse (95 %)."""
     return [
         name for name, part in comparison["differences"].items() if part["is_worse"]
     ]

@@ -1,4 +1,4 @@
-"""A run's rows as columns, and the parts of a report that count its policy's decisions."""
+"""A run's results as columns, and the report's counts of its policy's decisions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Columns of rows in the order of their ids; rows of one cluster are of one group.
+    """Columns of rows in the order of their ids; a cluster holds the rows of one group.
 
-    Neither due nor undue are those of which only drafts are judged.
+    Questions of which only drafts are judged are neither due nor undue.
     """
 
     rows: tuple[Judged, ...]
@@ -75,7 +75,7 @@ def _flags(values: Sequence[bool]) -> Flags:
     return np.array(values, dtype=np.bool_)
 
 
-# Name, what it means; the order in which they are printed.
+# {name: meaning}, in the order of printing.
 RATES = {
     "false_answers": "answered, of the questions to be refused",
     "false_refusals": "refused, of the questions to be answered",
@@ -204,8 +204,9 @@ def measures(columns: Columns) -> Part:
 def times(columns: Columns) -> Part:
     """Return how long questions took, and the share outside the language model.
 
-    Over the questions that asked one, relative to its own time. A run is held up by
-    less, since the next question is looked up while the model works.
+    The share is over the questions that asked a model, relative to the model's time.
+    The run itself loses less, since it searches for the next question while the model
+    works.
     """
     whole = np.array([row.milliseconds for row in columns.rows])
     model = np.array([row.model_milliseconds for row in columns.rows])

@@ -1,4 +1,4 @@
-"""The plots of a report, as SVG for pages and PNG for everything else."""
+"""The plots of a report, as SVG for web pages and PNG for everything else."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def write_plots(rows: Rows, directory: Path, *, policy: Policy | None) -> list[P
             try:
                 drawing = draw(rows, policy)
             except EvaluationDataError:
-                continue  # these rows hold nothing of this plot
+                continue  # these rows have no data for this plot
             written += charts.write_drawing(drawing, name.replace("_", "-"), directory)
     return written
 
@@ -56,8 +56,8 @@ def _precision_recall(rows: Rows, _policy: Policy | None) -> charts.Drawing:
         curve, area = precision_recall(values, wrong), auroc(values, wrong)
         if curve is None or area is None:
             raise EvaluationDataError(
-                "Of these answers all are right or all are wrong, so no curve tells them "
-                "apart; use labelled answers of both kinds."
+                "These answers are all right or all wrong, so there is no curve; use "
+                "labelled answers of both kinds."
             )
         precision, recall = curve
         curves[name] = recall, precision, area
@@ -69,8 +69,9 @@ def _precision_recall(rows: Rows, _policy: Policy | None) -> charts.Drawing:
     charts.share_axes(axes, top=1.0)
     charts.draw_legend(axes, "signal (AUROC)")
     text = (
-        f"Of {len(wrong):,} questions {share:.1%} may be shown. How well each signal tells "
-        f"them from the others, AUROC, higher is better, 0.5 is chance: {areas}."
+        f"Of {len(wrong):,} questions, {share:.1%} may be shown. How well each signal "
+        "separates them from the others (AUROC; higher is better, 0.5 is chance): "
+        f"{areas}."
     )
     return figure, charts.Description("Precision against recall", text)
 
@@ -80,8 +81,8 @@ def _reliability(rows: Rows, _policy: Policy | None) -> charts.Drawing:
     held = {name: pair for name, pair in held.items() if pair[0]}
     if not held:
         raise EvaluationDataError(
-            "None of these answers holds a probability; the language model's server may "
-            "not tell any."
+            "None of these answers has a probability; the language model's server may "
+            "not report any."
         )
     figure, (curve, counts) = charts.panels(rows=2, height=5.4)
     said = []
@@ -118,7 +119,7 @@ def _refusals(rows: Rows, policy: Policy | None) -> charts.Drawing:
     swept = alpha_sweep(rows, policy)
     if not swept or policy is None:
         raise EvaluationDataError(
-            "No gate can be played again on these answers: they hold no signals, or no "
+            "No gate can be replayed on these answers: they have no signals, or no "
             "policy decided them."
         )
     figure, (refused, accuracy) = charts.panels(rows=2, height=5.4)
@@ -152,7 +153,7 @@ def _refusals(rows: Rows, policy: Policy | None) -> charts.Drawing:
 def _scores(rows: Rows) -> tuple[dict[str, list[float | None]], list[bool]]:
     scores = scores_of(rows)
     if not scores:
-        raise EvaluationDataError("None of these answers holds a signal to rank by.")
+        raise EvaluationDataError("None of these answers has a signal to rank by.")
     return scores, [row.is_wrong_if_shown for row in rows]
 
 

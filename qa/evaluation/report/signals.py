@@ -1,6 +1,7 @@
-"""What stored signals are worth: each as a score of trust, and together through the gates.
+"""The value of stored signals, each as a trust score and together through the gates.
 
-Where an enforced gate hid what is behind it, no figure is made up: run it in shadow.
+Where an enforced gate hid what later gates would have done, the figure is missing
+rather than estimated: run the suite in shadow.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +27,7 @@ from .counts import Columns, Flags, Part, rate
 
 COVERAGES = (0.2, 0.4, 0.6, 0.8)
 RISKS = (0.05, 0.1, 0.2)
-# Signals that say how probable it is that the answer may be shown.
+# Signals that are probabilities that the answer may be shown.
 PROBABILITIES = ("verdict_probability", *CONFIDENCES)
 
 
@@ -42,7 +43,7 @@ def signals(columns: Columns) -> Part:
     return {
         "error_rate": float(columns.wrong.mean()),
         "oracle_aurc": selective.least_aurc(wrong),
-        # They count as wrong if shown, whatever a draft would have said.
+        # These count as wrong if shown, since they have no draft to judge.
         "undrafted": undrafted,
         "scores": {
             name: _score(values, wrong, intervals[2 * place : 2 * place + 2])
@@ -57,7 +58,7 @@ def signals(columns: Columns) -> Part:
 
 
 def scores_of(rows: Sequence[LabelledAnswer]) -> dict[str, list[float | None]]:
-    """Return each signal that any row has, oriented so that higher is more trusted."""
+    """Return each signal that any row has, with higher values more trusted."""
     held = {}
     for name, score in SCORES.items():
         values = [row.signals.get(name) for row in rows]
@@ -71,7 +72,7 @@ def scores_of(rows: Sequence[LabelledAnswer]) -> dict[str, list[float | None]]:
 def probabilities_of(
     rows: Sequence[LabelledAnswer], name: str
 ) -> tuple[list[float], list[bool]]:
-    """Return the rows' values of a probability, missing ones left out, and if right."""
+    """Return the known values of a probability, and whether each answer is right."""
     held = [
         (value, not row.is_wrong_if_shown)
         for row in rows
@@ -118,10 +119,11 @@ def _score(
 
 
 _ALL = "all gates"
-# What a run in shadow does not measure together: beside an entry's own answer nothing is
-# written, and of what is written it is not known whether the entry would have been right.
+# A run in shadow can't measure both sides of these: beside an entry's own answer no
+# draft is written, and for a draft it is unknown whether the entry would have been
+# right.
 _AS_IT_WAS = frozenset({"verification", "sources_must_agree"})
-# Name: which of the switches are on.
+# {name: the switches that are on}
 ABLATIONS: Mapping[str, frozenset[str]] = {
     "no gate": frozenset(),
     "hard refusal alone": frozenset({"hard_refusal"}),
@@ -152,9 +154,9 @@ def ablations(columns: Columns, policy: Policy | None) -> Part:
 
 
 def with_gates(policy: Policy, name: str) -> Policy:
-    """Return a policy that enforces the gates of `ABLATIONS` by that name and no others.
+    """Return a policy that enforces only the gates of the ablation `name`.
 
-    All gates leave the verifier and the agreement of sources as the policy has them.
+    "all gates" leaves the verifier and the agreement of sources as the policy has them.
     """
     chosen = ABLATIONS[name]
     left = _AS_IT_WAS if name == _ALL else frozenset[str]()
@@ -163,9 +165,10 @@ def with_gates(policy: Policy, name: str) -> Policy:
 
 
 def alpha_sweep(rows: Sequence[LabelledAnswer], policy: Policy | None) -> list[Part]:
-    """Return refused count and accuracy for growing alpha: hard refusal alone, all gates.
+    """Return refusals and accuracy by alpha, for hard refusal alone and for all gates.
 
-    Empty where it is unknown (see `ablations`). Learn to Refuse (Cao, 2023), figure 5.
+    Empty if no gate can be replayed (see `ablations`). Learn to Refuse (Cao, 2023),
+    figure 5.
     """
     if policy is None or _why_not(rows, policy):
         return []
@@ -202,9 +205,9 @@ def _ablation(columns: Columns, answered: Flags, unknown: Flags) -> dict[str, An
     if hidden:
         return {
             "unknown": hidden,
-            "why_not": f"Of {hidden:,} questions it is not known what would have been "
-            "answered: an enforced gate decided them. Run the suite in shadow, and for the "
-            "verifier with its gate enforced.",
+            "why_not": f"For {hidden:,} questions it is unknown what would have been "
+            "answered: an enforced gate decided them. Run the suite in shadow, and for "
+            "the verifier with its gate enforced.",
         }
     table = selective.two_by_two(columns.should_answer, answered.tolist())
     return {

@@ -1,7 +1,7 @@
-"""How every plot is drawn: no colour, font or time of day depends on the machine.
+"""The style and the drawing of every plot, reproducible on any machine.
 
-matplotlib is imported where something is drawn, and without pyplot, which keeps every
-figure it has made.
+matplotlib is imported lazily, and without pyplot, which keeps a reference to every
+figure.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Between black and white, so that they read on a light and on a dark page (at least 3:1
-# against both); distinct to colour-blind eyes, and by dash and marker without colour.
+# Legible on light and dark pages (contrast of at least 3:1 against both) and distinct
+# to colour-blind readers; dashes and markers distinguish them without colour.
 INK = "#767b85"
 _COLOURS = ("#2e7fc2", "#d1651b", "#158f6b", "#b0589a", "#9a7d0a", "#8276d4", "#c4504a")
 _DASHES: tuple[Any, ...] = ("-", (0, (6, 2)), (0, (2, 2)), (0, (7, 2, 1, 2)))
@@ -65,7 +65,7 @@ PNG = "png"
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A plot's title and its curves in sentences, for those who hear it."""
+    """A plot's title and a description of its curves, for screen readers."""
 
     title: str
     text: str
@@ -80,7 +80,7 @@ def styles() -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """Hold the style while a plot is drawn and saved, in one thread: it is global."""
+    """Apply the style while a plot is drawn and saved; locked, since it is global."""
     import matplotlib as mpl  # noqa: PLC0415
 
     with _ONE_AT_A_TIME, mpl.rc_context(_STYLE):
@@ -98,7 +98,7 @@ def panels(
 
 
 def saved(figure: Figure, kind: str, description: Description) -> bytes:
-    """Return identical bytes for the same figure: transparent `SVG` or white `PNG`."""
+    """Return a transparent `SVG` or a white `PNG`, byte-identical for equal figures."""
     held = io.BytesIO()
     if kind == SVG:
         figure.savefig(held, format=SVG, transparent=True, metadata={"Date": None})
@@ -110,9 +110,9 @@ def saved(figure: Figure, kind: str, description: Description) -> bytes:
 
 def _described(svg: bytes, description: Description) -> bytes:
     text = svg.decode("utf-8")
-    start = text.index("<svg ")  # without the XML head, so that a page may hold it
+    start = text.index("<svg ")  # without the XML declaration, to embed it in a page
     end = text.index(">", start)
-    name = description.title.lower().replace(" ", "-")  # several may stand on one page
+    name = description.title.lower().replace(" ", "-")  # ids, unique within a page
     described = (
         f' role="img" aria-labelledby="{name}-title {name}-text">\n'
         f' <title id="{name}-title">{escape(description.title)}</title>\n'
@@ -123,7 +123,7 @@ def _described(svg: bytes, description: Description) -> bytes:
 
 Drawing = tuple["Figure", Description]
 _MIN_SHARE = 0.01
-_MAX_POINTS = 400  # more can't be seen, and make a page heavy
+_MAX_POINTS = 400  # more would be invisible and make the page heavy
 
 
 def risk_coverage_drawing(
@@ -151,8 +151,8 @@ def risk_coverage_drawing(
     share_axes(axes, top=max(0.05, min(1.0, 1.6 * bad / total)))
     draw_legend(axes, "signal (AURC)")
     text = (
-        f"Of {total:,} questions {bad / total:.1%} would be wrong if all were shown. Area "
-        f"under each signal's curve, lower is better: {areas}; the oracle, "
+        f"Of {total:,} questions, {bad / total:.1%} would be wrong if all were shown. "
+        f"Area under each signal's curve (lower is better): {areas}; oracle "
         f"{least_aurc(wrong):.3f}."
     )
     return figure, Description("Risk against coverage", text)
@@ -187,7 +187,7 @@ def draw_steps(
     place: int,
     style: dict[str, Any],
 ) -> None:
-    # The first few answers are noise that would hide what follows.
+    # The first few answers are noisy and would dominate the scale.
     begin = min(int(np.searchsorted(across, _MIN_SHARE)), len(across) - 1)
     spread = np.linspace(begin, len(across) - 1, _MAX_POINTS).round()
     chosen = np.unique(spread.astype(int))
@@ -215,7 +215,7 @@ def percent_axis(axis: Axis) -> None:
 
 
 def draw_legend(axes: Axes, title: str) -> None:
-    """Put the legend beside the curves: over them it would hide some."""
+    """Draw the legend beside the axes, where it hides no curve."""
     axes.legend(title=title, loc="upper left", bbox_to_anchor=(1.01, 1.0))
 
 

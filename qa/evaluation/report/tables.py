@@ -1,4 +1,4 @@
-"""A report as tables of text, which the terminal and Markdown show alike."""
+"""A report as text tables, printed in the terminal or written as Markdown."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ Report = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """A title, heads and rows; the first `words` columns hold words, others numbers."""
+    """A titled table; the first `words` columns hold text, the others numbers."""
 
     title: str
     columns: tuple[str, ...]
@@ -29,7 +29,7 @@ class TextTable:
 def tables(
     report: Report, questions: Mapping[str, str] | None = None
 ) -> Iterator[TextTable]:
-    """Yield every table that has something to show; `questions` are texts by id."""
+    """Yield every non-empty table; `questions` are texts by id."""
     parts = (
         _rates(report),
         _outcomes(report),
@@ -106,7 +106,7 @@ def _confusion(report: Report) -> TextTable:
 def _gates(report: Report) -> TextTable:
     rows: list[tuple[str, ...]] = []
     gates = report["ablations"]["gates"]
-    # A stored report has lost the order, and one from before may lack a row.
+    # A stored report loses the order of its keys, and an old one may lack a row.
     for name, part in ((name, gates[name]) for name in ABLATIONS if name in gates):
         if part["why_not"]:
             unknown = f"{part['unknown']:,} unknown"
@@ -192,7 +192,7 @@ def _times(report: Report) -> TextTable:
     ]
     share = report["times"]["overhead_share"]
     if share is not None:
-        outside = "outside the model, looked up ahead too, of its time"
+        outside = "outside the model, search ahead included, of its time"
         rows.append((outside, "", "", "", "", percent(share)))
     heads = ("time", "count", "median", "95th percentile", "mean", "in all")
     return TextTable("Time", heads, tuple(rows))
@@ -227,7 +227,7 @@ def _is_wrong(row: Mapping[str, Any]) -> bool:
 def _wider(
     first: Sequence[float] | None, second: Sequence[float] | None
 ) -> Sequence[float] | None:
-    """Return the interval that holds both: groups may not make a figure more certain."""
+    """Return the interval that covers both, so that groups never narrow a figure's."""
     if first is None or second is None:
         return first or second
     return min(first[0], second[0]), max(first[1], second[1])
@@ -296,6 +296,6 @@ def _as_rich(table: TextTable) -> Table:
     for place, name in enumerate(table.columns):
         shown.add_column(name, justify="left" if place < table.words else "right")
     for row in table.rows:
-        # A question may hold what rich takes for markup.
+        # As Text, since a question may contain what rich would read as markup.
         shown.add_row(*(Text(cell) for cell in row))
     return shown

@@ -1,4 +1,4 @@
-"""The suite "golden": a knowledge base's golden set of reviewed questions, asked again."""
+"""The suite "golden": a knowledge base's golden set of reviewed questions."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,17 +29,17 @@ GOLDEN_NAME: Final = "golden"
 
 
 def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
-    """Open the reviewed questions of the golden part, each as its asker would ask it.
+    """Open the reviewed questions of the golden part, each with its asker's access.
 
-    Strata of which more were drawn are thinned by the digest of the question, so that all
-    stand for equally many: shares of the run are those of the questions asked.
+    Oversampled strata are thinned by a digest, so that each question stands for equally
+    many and shares in the run estimate those of all questions asked.
     """
     refuse_others(GOLDEN_NAME, options, frozenset({"knowledge_base"}))
     slug = options.get("knowledge_base", "")
     if not slug:
         raise EvaluationDataError(
-            "The suite golden asks what experts judged of a knowledge base: name it, "
-            "--knowledge-base SLUG."
+            "The suite golden asks questions that experts judged; name their knowledge "
+            "base: --knowledge-base SLUG."
         )
     knowledge_base = given_or_empty(slug)
     golden = [
@@ -51,8 +51,8 @@ def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
     cases = _cases(kept, knowledge_base)
     if not cases:
         raise EvaluationDataError(
-            f"No question of the golden set of {slug} is judged yet; a quarter of what "
-            "experts judge belongs to it. Review some answers first."
+            f"No question in the golden set of {slug} is judged yet; a quarter of the "
+            "judged questions belongs to it. Review some answers first."
         )
     judged = {
         str(each.answer.pk): (each.answer.text.strip(), each.is_right) for each in kept
@@ -81,18 +81,18 @@ def open_golden(**options: Unpack[SuiteOptions]) -> Suite:
 
 
 def thinned(questions: Sequence[ReviewedQuestion]) -> list[ReviewedQuestion]:
-    """Return questions of equal weight: each is kept as often as it stands for others."""
+    """Thin questions to equal weight, keeping each in proportion to its own."""
     most = max((each.weight for each in questions), default=0.0)
     return [each for each in questions if _chance(each) * most < each.weight]
 
 
 def _chance(question: ReviewedQuestion) -> float:
-    """Return a number in [0, 1) that is a question's own."""
+    """Return a number in [0, 1), fixed for each question."""
     return int(digest("thinned", str(question.answer.pk))[:8], 16) / 2**32
 
 
 def _asked_once(questions: Iterable[ReviewedQuestion]) -> list[ReviewedQuestion]:
-    """Return each text with its newest label, counted as often as it was asked."""
+    """Return each text once, with its newest label and the sum of its weights."""
     found: dict[str, ReviewedQuestion] = {}
     for each in questions:
         known = found.get(each.answer.question)
@@ -123,7 +123,7 @@ def _cases(
 
 
 def _groups(questions: Iterable[ReviewedQuestion]) -> Mapping[int, tuple[str, ...]]:
-    """Return {asker: groups beside the roles}, for those who have some."""
+    """Return {asker id: names of groups other than roles}, for askers who have any."""
     askers = {each.answer.asker_id for each in questions}
     rows = Group.objects.filter(user__in=askers).exclude(name__in=[*Role])
     found: dict[int, list[str]] = {}

@@ -1,4 +1,4 @@
-"""How suites are opened: their options, their data set's file, what they have in common."""
+"""Helpers for opening suites: options, policies, sampling and data set files."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ def find_policy(text: str) -> Policy:
     number = number_in(version)
     if not name or number is None:
         raise EvaluationDataError(
-            f"{text!r} names no policy; write NAME:VERSION, such as default:1."
+            f"{text!r} does not name a policy; write NAME:VERSION, such as default:1."
         )
     rows = Policy.objects.filter(name=name, version=number)
     if slug:
@@ -42,12 +42,13 @@ def find_policy(text: str) -> Policy:
     if len(found) > 1:
         first = found[0].knowledge_base.slug
         raise EvaluationDataError(
-            f"Several knowledge bases have a policy {text}; write {first}/{text}, say."
+            f"Several knowledge bases have a policy {text}; write for example "
+            f"{first}/{text}."
         )
     return found[0]
 
 
-# The gates that only measure in a run from which every ablation can be played again.
+# Gates that only measure in a shadow run, so that every ablation can be replayed.
 _IN_SHADOW: Mapping[str, bool] = {
     "verification": False,
     "hard_refusal": False,
@@ -60,7 +61,7 @@ _SHADOW_NAME = "shadow"
 
 
 class SuiteOptions(TypedDict, total=False):
-    """How a suite is opened; one that is absent has the suite's own default.
+    """The options for opening a suite; missing ones take the suite's default.
 
     `data` may be a file, its directory, or a directory of data sets; `knowledge` is a
     file of facts (suite own), `knowledge_base` the slug of an existing one. `articles`
@@ -88,12 +89,16 @@ COMMON = frozenset({"data", "policy", "limit", "seed", "shadow", "loading", "by"
 
 
 def refuse_others(name: str, options: SuiteOptions, taken: frozenset[str]) -> None:
-    """Refuse an option that says something and that the suite has no use for."""
+    """Refuse a non-empty option that the suite does not take.
+
+    Raises:
+        EvaluationDataError: There is such an option.
+    """
     for option, value in options.items():
         if value and option not in taken | COMMON:
             flag = option.replace("_", "-")
             raise EvaluationDataError(
-                f"The suite {name} has no use for --{flag} {value!r}; leave it out."
+                f"The suite {name} does not take --{flag} {value!r}; leave it out."
             )
 
 
@@ -129,7 +134,7 @@ def sampled_suite(
     options: SuiteOptions,
     **parameters: str,
 ) -> AskedSuite:
-    """Return a suite of sampled cases; `parameters` identify the run."""
+    """Return a suite of sampled cases; `parameters`, with `data`, identify the run."""
     seed, limit = options.get("seed", 0), options.get("limit")
     return AskedSuite(
         name=name,
@@ -143,10 +148,10 @@ def sampled_suite(
 
 
 def find_file(suite: str, data: Path | None, *patterns: str) -> Path:
-    """Return the data set's file; below a directory of sets, by the first pattern."""
+    """Return the data set's file; in a directory, the first match of the patterns."""
     if data is None:
         raise EvaluationDataError(
-            f"The suite {suite} needs its data set: --data PATH, the file "
+            f"The suite {suite} needs its data set: give --data PATH, the file "
             f"{Path(patterns[0]).name} or a directory with {patterns[0]}."
         )
     if data.is_file():
@@ -165,7 +170,7 @@ def read_json(file: Path) -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8-sig"))
     except ValueError as error:
-        raise EvaluationDataError(f"{file.name} is no JSON: {error}.") from error
+        raise EvaluationDataError(f"{file.name} is not JSON: {error}.") from error
 
 
 def misread(file: Path, what: str) -> EvaluationDataError:

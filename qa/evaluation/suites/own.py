@@ -1,4 +1,4 @@
-"""Own labelled questions: the demonstration's, and those of a file."""
+"""The suites "demo" and "own": questions of the demonstration, and one's own."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ from .options import (
 DEMO_NAME = "demo"
 QUESTIONS = Path(__file__).with_name("demonstration.jsonl")
 
-# Who asks, by the names that the questions use, and the groups beside the role agent.
+# {asker's name in the questions: groups beside the role agent}
 ASKERS: Mapping[str, tuple[str, ...]] = {
     "agent": (),
     "fraud": ("fraud-desk",),
@@ -95,15 +95,12 @@ def _entries(knowledge: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
         waiting += section.get("sections", ())
 
 
-# The suite "own": one's own labelled questions, and knowledge to ask them against.
-
-
 OWN_NAME = "own"
 _DOCUMENT = "Facts"
 
 
 def open_own(**options: Unpack[SuiteOptions]) -> Suite:
-    """Open a file's questions or, where none is named, those saved of the knowledge base."""
+    """Open the questions of a file or, without one, the knowledge base's test cases."""
     refuse_others(OWN_NAME, options, frozenset({"knowledge", "knowledge_base"}))
     knowledge, slug = options.get("knowledge"), options.get("knowledge_base", "")
     if slug and not knowledge and options.get("data") is None:
@@ -112,7 +109,7 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
     cases = read_cases(file)
     if knowledge and slug:
         raise EvaluationDataError(
-            "Give a file of knowledge or a knowledge base that is there, not both."
+            "Give either a file of knowledge or an existing knowledge base, not both."
         )
     keys: Mapping[int, str] = {}
     if knowledge:
@@ -132,11 +129,11 @@ def open_own(**options: Unpack[SuiteOptions]) -> Suite:
 
 
 def open_saved(knowledge_base: KnowledgeBase, options: SuiteOptions) -> AskedSuite:
-    """Open the test cases that are saved of a knowledge base."""
+    """Open the saved test cases of a knowledge base."""
     cases = [case for _, case in cases_of(knowledge_base)]
     if not cases:
         raise EvaluationDataError(
-            f"No test case of {knowledge_base.slug} is saved yet: save some on the "
+            f"No test case is saved for {knowledge_base.slug} yet: save some on the "
             "playground, or name a file with --data."
         )
     return _suite(
@@ -204,7 +201,7 @@ def _source(facts: Sequence[Fact]) -> Source:
 def _fact(row: Mapping[str, object]) -> Fact:
     confidence = row.get("confidence")
     if confidence is not None and not isinstance(confidence, float | int):
-        raise TypeError(f"confidence {confidence!r} is no number")
+        raise TypeError(f"confidence {confidence!r} is not a number")
     return Fact(
         text=as_text(row["text"]).strip(),
         question=as_text(row["question"]).strip() if row.get("question") else "",

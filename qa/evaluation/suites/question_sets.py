@@ -64,7 +64,7 @@ def open_squad2(**options: Unpack[SuiteOptions]) -> Suite:
         data=data,
         selection=selection,
     )
-    # Questions on one article share evidence, which a model then reads once.
+    # Grouped by article: its questions share evidence, which a model then reads once.
     suite.cases = sorted(suite.cases, key=lambda case: case.group)
     return suite
 
@@ -160,7 +160,7 @@ def _cases(split: str, pairs: Pairs) -> Iterator[Case]:
             question=text,
             is_answerable=is_answerable,
             references=(intent,) if is_answerable else (),
-            # An utterance outside of all intents is like no other.
+            # Each out-of-scope utterance is a group of its own.
             group=intent if is_answerable else f"{_NO_INTENT} {number}",
         )
 
@@ -175,7 +175,7 @@ def _sources(pairs: Pairs) -> Iterator[Source]:
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where a data set keeps what; `id` is None where the line's number is the id."""
+    """The files and field names of a data set; without `id`, row numbers are ids."""
 
     files: tuple[str, ...]
     question: str
@@ -259,7 +259,7 @@ def _case(
     row: Mapping[str, Any], layout: _Layout, number: int, is_answerable: bool | None
 ) -> Case:
     answers = row[layout.answers]
-    if isinstance(answers, str):  # a list that was written as JSON once more
+    if isinstance(answers, str):  # a list encoded as a JSON string
         answers = json.loads(answers)
     return Case(
         id=str(row[layout.id]) if layout.id else f"line-{number}",

@@ -1,4 +1,4 @@
-"""The suites by name, and several suites evaluated as one run."""
+"""The registry of suites, and the joining of several suites into one run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ def suites() -> Mapping[str, SuiteFactory]:
 
 
 def register_suites(more: Mapping[str, SuiteFactory]) -> None:
-    """Add suites of a package that this one does not know, such as a study's."""
+    """Add suites from a package that this one can't import, such as a study's."""
     _SUITES.update(more)
 
 
@@ -58,7 +58,7 @@ JOIN = "+"
 
 
 class Joined:
-    """The questions of several suites, ids and groups marked by suite."""
+    """The questions of several suites; ids and groups are prefixed with the suite."""
 
     def __init__(self, suites: Sequence[Suite]) -> None:
         self._suites = {suite.name: suite for suite in suites}
@@ -80,7 +80,7 @@ class Joined:
 
     @property
     def policy(self) -> Policy | None:
-        """The first suite's; the others' is in the parameters."""
+        """The first suite's policy; those of the others are in the parameters."""
         return next(iter(self._suites.values())).policy
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The suite "scifact": how well a search ranks what is relevant; no model is asked.
+"""The suite "scifact": how well search ranks relevant documents; no model is asked.
 
 nDCG: Järvelin and Kekäläinen, ACM TOIS 20 (2002); with linear gains, as in trec_eval
 and BEIR.
@@ -41,14 +41,14 @@ def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float
 
 
 def ndcg_at(ranked: Sequence[str], gains: Mapping[str, float], k: int) -> float:
-    """Return the discounted gain of the first k over the best possible, in [0, 1]."""
+    """Return the discounted gain of the first k relative to the best, in [0, 1]."""
     _check(ranked, [name for name, gain in gains.items() if gain > 0], k)
     got = _discounted([gains.get(name, 0.0) for name in ranked[:k]])
     return got / _discounted(sorted(gains.values(), reverse=True)[:k])
 
 
 def reciprocal_rank(ranked: Sequence[str], relevant: Collection[str]) -> float:
-    """Return 1 / the place of the first relevant id, 0 if none is ranked."""
+    """Return 1 / the rank of the first relevant id, or 0 if none is ranked."""
     _check(ranked, relevant, 1)
     wanted = set(relevant)
     places = (place for place, name in enumerate(ranked, 1) if name in wanted)
@@ -61,20 +61,22 @@ def _discounted(gains: Sequence[float]) -> float:
 
 def _check(ranked: Sequence[str], relevant: Collection[str], k: int) -> None:
     if not relevant or k < 1:
-        raise ValueError(f"{len(relevant)} relevant ids and k {k} give no measure")
+        raise ValueError(
+            f"a measure needs a relevant id and k >= 1, not {len(relevant)} and {k}"
+        )
     if len(set(ranked)) != len(ranked):
         raise ValueError("an id is ranked twice")
 
 
 NAME = "scifact"
-_DEPTH = 100  # ranks that are measured
+_DEPTH = 100  # number of ranks measured
 _RECALLS = (1, 5, 10, 100)
 _HIT = 10
 
 
 @dataclass(kw_only=True, eq=False)
 class RetrievalSuite(CaseSuite):
-    """Queries with the documents that are relevant to them, by case id and by entry."""
+    """Queries and their relevant documents: gains by case id, documents by entry."""
 
     gains: Mapping[str, Mapping[str, float]]
     documents: Mapping[int, str]
@@ -128,7 +130,7 @@ def open_scifact(**options: Unpack[SuiteOptions]) -> Suite:
     if missing or len(cases) != len(gains):
         what = f"document {missing[0]}" if missing else "a query"
         raise EvaluationDataError(
-            f"{judgements.name} names {what}, which is not there."
+            f"{judgements.name} names {what} that does not exist."
         )
     digest = digest_of(corpus)
     knowledge_base = ensure_knowledge(

@@ -83,7 +83,7 @@ def test_no_threshold_tells_better_than_the_one_that_is_chosen(rows):
 
 
 def test_without_a_confidence_there_is_no_threshold():
-    with pytest.raises(EvaluationDataError, match="nothing to choose"):
+    with pytest.raises(EvaluationDataError, match="No confidence was measured"):
         best_threshold([watched(None, True)])
 
 
@@ -121,7 +121,7 @@ def test_without_a_confidence_nothing_is_proposed(tmp_path, monkeypatch):
     echo = GivenWriter(lambda *_: draft("Rome"))
     monkeypatch.setattr(monitored_selection, "monitored_writer", lambda: echo)
 
-    with pytest.raises(CommandError, match="nothing to choose") as refused:
+    with pytest.raises(CommandError, match="No confidence was measured") as refused:
         call_command("calibrate", "monitor", str(labelled))
 
     assert refused.value.returncode == 2

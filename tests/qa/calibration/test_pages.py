@@ -209,7 +209,7 @@ def test_what_was_tried_is_saved_as_a_version_that_waits(enter, policy, run):
     )
     assert made.calibrated_embedder == run.embedder
     assert made.created_by is not None
-    assert "default v2 is made, set by hand" in text_of(saved)
+    assert "default v2 is created, set by hand" in text_of(saved)
 
 
 def test_confidences_are_tried_and_saved_with_the_probes_that_gave_them(enter, policy):

@@ -312,12 +312,10 @@ def test_the_command_prints_thresholds_counts_shares_and_that_they_are_synthetic
     said = capsys.readouterr().out
     assert "At most 10.0% of the shown answers wrong" in said
     assert "min_entry_answer = " in said
-    assert "24 own questions of 24 entries" in said
+    assert "24 own questions about 24 entries" in said
     assert "95 % interval" in said
-    assert (
-        "These questions are made from the entries themselves, so this is the" in said
-    )
-    assert "Questions made from the knowledge base itself chose this" in said
+    assert "These questions are made from the entries themselves, so this is an" in said
+    assert "on questions made from the knowledge base itself" in said
     assert "waits to be activated" in said
     assert not Policy.objects.get(name=NAME).is_active
 
@@ -341,7 +339,7 @@ def test_the_page_and_rest_show_it(base, client: Client, no_worker):
     kept = calibrate_itself(base, target=0.1, mode=Mode.PROPOSE)
 
     shown = client.get(page).content.decode()
-    assert "this is the upper end: people ask otherwise" in shown
+    assert "this is an upper limit: people ask in other words" in shown
     assert f'href="{reverse("admin:qa_review_changelist")}">Reviews</a>' in shown
     curve = client.get(
         reverse("admin:qa_policy_curve", args=[base.pk, "own-questions"]),
@@ -415,7 +413,7 @@ def test_what_one_expert_alone_calls_wrong_makes_no_stricter_version_decide(base
 
     doubted = calibrate_itself(base, target=0.1)
 
-    assert "12 reviews by one expert alone" in doubted.not_activated
+    assert "12 reviews by a single expert" in doubted.not_activated
     assert not doubted.policy.is_active
     assert doubted.policy.min_entry_answer > active_policy(base).min_entry_answer
 

@@ -165,9 +165,9 @@ def test_nothing_is_promised_of_a_policy_that_shows_what_no_evidence_carries(pol
         retrieval_timing=RetrievalTiming.BOUNDARY,
     )
 
-    with pytest.raises(CalibrationError, match="what no evidence carries"):
+    with pytest.raises(CalibrationError, match="answers without evidence"):
         certify(adaptive, labels, epsilon=0.1, delta=0.1, by=None)
-    with pytest.raises(CalibrationError, match="what no evidence carries"):
+    with pytest.raises(CalibrationError, match="answers without evidence"):
         make_by_cost(adaptive, labels, wrong_cost=1, refused_cost=1, by=None)
 
 
@@ -183,8 +183,8 @@ def test_labels_of_another_knowledge_base_are_refused(policy):
     ("fields", "said"),
     [
         ({"state": EvaluationRun.State.RUNNING}, "not finished"),
-        ({"policy": None}, "no knowledge base"),
-        ({"knowledge_base": None}, "no knowledge base"),
+        ({"policy": None}, "did not ask a knowledge base"),
+        ({"knowledge_base": None}, "did not ask a knowledge base"),
     ],
 )
 def test_an_unfinished_run_and_one_that_asked_no_knowledge_base_have_no_labels(

@@ -64,8 +64,8 @@ def test_the_demonstration_shows_every_kind_of_outcome():
         ([json.dumps(LINE), "", "[]"], "line 3"),
         ([json.dumps(LINE | {"expect": "maybe"})], "expect must be"),
         ([json.dumps(LINE | {"gate": "none"})], "'none'"),
-        ([json.dumps(LINE | {"question": " "})], "no text"),
-        ([json.dumps(LINE | {"evidence": "fee"})], "no list"),
+        ([json.dumps(LINE | {"question": " "})], "not a text"),
+        ([json.dumps(LINE | {"evidence": "fee"})], "not a list"),
         ([json.dumps({"id": "a"})], "expect"),
         (
             [json.dumps(LINE), json.dumps(LINE | {"id": "a" * 201})],

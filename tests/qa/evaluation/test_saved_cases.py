@@ -124,9 +124,9 @@ def test_a_group_with_a_plus_in_its_name_is_one_group(entry, boss, tmp_path):
     [
         ({"evidence": ["999999"]}, "no entry '999999'"),
         ({"evidence": ["x"]}, "no entry 'x'"),
-        ({"as": "nobody"}, "no group 'nobody'"),
-        ({"as": "vault"}, "no group 'vault'"),
-        ({"as": "admin"}, "no group 'admin'"),
+        ({"as": "nobody"}, "'nobody' is not a group"),
+        ({"as": "vault"}, "'vault' is not a group"),
+        ({"as": "admin"}, "'admin' is not a group"),
         ({"expect": "refused", "answer_contains": ["x"]}, "leave evidence"),
         ({"question": "?!"}, "Type a question first"),
         ({"question": "a\u0000b"}, "U\\+0000"),

@@ -334,7 +334,7 @@ def test_guaranteed_risk_finds_one_threshold_on_all_answers(drawn):
         ({"signals": ()}, "none is named"),
         ({"signals": ("unverified_ratio",)}, "unverified_ratio"),
         ({"labelled": perfect(3) * 2}, "same id"),
-        ({"labelled": []}, "Of 0 labelled"),
+        ({"labelled": []}, "None of 0 labelled"),
         ({"labelled": [LabelledAnswer("q", "", {}, True, True)]}, "stored signals"),
     ],
 )
@@ -390,7 +390,7 @@ def test_the_cheapest_thresholds_are_the_cheapest_of_all_tried():
 
 @pytest.mark.parametrize("costs", [(-1.0, 1.0), (0.0, 0.0)])
 def test_costs_that_are_none_are_refused(costs):
-    with pytest.raises(CalibrationError, match="no costs"):
+    with pytest.raises(CalibrationError, match="invalid; give positive ones"):
         choose_by_cost(
             perfect(3), base=_BASE, wrong_cost=costs[0], refused_cost=costs[1]
         )

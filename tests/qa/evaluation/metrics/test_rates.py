@@ -28,7 +28,7 @@ def test_the_interval_is_newcombes_example():
 
 @pytest.mark.parametrize(("count", "total"), [(0, 0), (2, 1), (-1, 3)])
 def test_what_is_no_share_has_no_interval(count, total):
-    with pytest.raises(ValueError, match="no share"):
+    with pytest.raises(ValueError, match="not a share"):
         wilson_interval(count, total)
 
 

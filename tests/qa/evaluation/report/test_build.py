@@ -189,7 +189,7 @@ def test_rows_that_another_policy_decided_are_noticed():
     report = build_report([row], policy=make_policy(alpha=0.85))
 
     assert report["ablations"]["replayed_otherwise"] == 1
-    assert any("another policy" in note for note in report["notes"])
+    assert any("not the run's policy" in note for note in report["notes"])
 
 
 def test_a_wider_alpha_never_refuses_more():

@@ -169,7 +169,7 @@ def test_articles_are_chosen_for_knowledge_and_questions_alike(tmp_path):
         ({}, "--data"),
         ({"data": Path("/nowhere")}, "has no squad"),
         ({"articles": ("Atlantis",)}, "no article 'Atlantis'"),
-        ({"knowledge_base": "cards"}, "no use for --knowledge-base"),
+        ({"knowledge_base": "cards"}, "does not take --knowledge-base"),
     ],
 )
 def test_what_cannot_be_asked_is_told(tmp_path, options, told):
