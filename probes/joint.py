@@ -1,7 +1,7 @@
 """The joint probe: one confidence from all signals of an answer together.
 
-Logistic regression, calibrated by how it is fitted. A signal that was not measured
-counts as its mean, and has a weight of its own where that happened often enough.
+Logistic regression, which its fit calibrates. A signal that was not measured counts as
+its mean; if that happened often enough, being missing has a weight of its own.
 
 References:
     Platt, "Probabilistic outputs for support vector machines" (1999). Hastie,
@@ -25,13 +25,13 @@ from probes.fitting import fit_logistic, require_labels
 Signals = Mapping[str, float | None]
 Numbers = NDArray[np.float64]
 
-# (answers, of these right and of these wrong)
+# Minimum numbers of (answers, right ones as well as wrong ones).
 _MIN_TO_FIT: Final = (100, 20)
-# A share of missing values from which on being missing has a weight of its own.
+# Share of missing values from which being missing has a weight of its own.
 _MIN_MISSING_SHARE: Final = 0.005
-# Probabilities nearer to 0 and 1 than this count as this.
+# Probabilities are clipped to this distance from 0 and 1.
 _MIN_PROBABILITY: Final = 1e-6
-# Beyond so many deviations a signal says no more than at that many.
+# Signals are clipped to this many deviations from their mean.
 _MAX_DEVIATIONS: Final = 8.0
 
 
@@ -40,9 +40,9 @@ class JointSettings:
     """How a joint probe is fitted; the fit is convex, so that no seed is needed.
 
     Attributes:
-        log_odds: Those of them that are probabilities and are read as log-odds.
-        strength: Penalty on the squared weights, in answers: a weight of 1 deviation
-            costs as much as half of `strength` answers' log-likelihood units.
+        log_odds: Signals that are probabilities and are read as log-odds.
+        strength: Penalty on the squared weights, in answers: a weight of 1 per
+            deviation costs as much as half of `strength` answers' log-likelihood units.
     """
 
     signals: tuple[str, ...]
@@ -58,9 +58,9 @@ class Term:
     """What one signal adds to the log-odds that an answer is right.
 
     Attributes:
-        mean: Of the measured values, after that.
-        weight: Log-odds for each deviation above the mean.
-        missing: Log-odds where the signal was not measured.
+        mean: Mean of the measured values, as log-odds if `is_log_odds`.
+        weight: Log-odds per deviation above the mean.
+        missing: Log-odds if the signal was not measured.
     """
 
     is_log_odds: Annotated[bool, Field(strict=True)]
@@ -81,7 +81,7 @@ class JointProbe:
     """Confidence in [0, 1] that an answer is right, from its signals.
 
     Attributes:
-        intercept: Log-odds where every signal is at its mean.
+        intercept: Log-odds if every signal is at its mean.
         inputs: Fingerprints of the probes whose confidences are among the signals, by
             kind.
     """
@@ -106,7 +106,7 @@ def fit_joint(
     settings: JointSettings,
     inputs: Mapping[str, str] | None = None,
 ) -> JointProbe:
-    """Fit on labelled answers; signals never measured, or never differing, drop out."""
+    """Fit on labelled answers; drop signals that are never measured or never differ."""
     require_labels(is_right, "to fit on", *_MIN_TO_FIT)
     measured = {
         name: np.array(
@@ -164,7 +164,7 @@ def _standardised(
 
 
 def _read(value: float | None, *, is_log_odds: bool) -> float:
-    """Return a signal as it is standardised; NaN where it was not measured."""
+    """Return a signal ready to be standardised; NaN if it was not measured."""
     if value is None or math.isnan(value):
         return math.nan
     if not is_log_odds:

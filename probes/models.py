@@ -1,4 +1,4 @@
-"""The registry: probes with their files, and who let which of them decide when."""
+"""The registry: probes with their files, and who changed their states when."""
 
 from typing import Self
 
@@ -16,7 +16,7 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
         return self.defer("weights")
 
     def serving(self) -> Self:
-        """Those that are asked of every answer: active ones and those in shadow."""
+        """Return the probes asked of every answer: active ones and those in shadow."""
         return self.filter(
             kind__in=ANSWER_KINDS, state__in=[Probe.State.ACTIVE, Probe.State.SHADOW]
         )
@@ -26,16 +26,16 @@ class ProbeQuerySet(models.QuerySet["Probe"]):
 
 
 class Probe(models.Model):
-    """A fitted probe with its files, and whether it decides.
+    """A fitted probe with its files and its state.
 
-    The files never change: what an answer was decided by can be read again.
+    The files never change, so the probe that decided an answer can be read again.
     """
 
     class State(models.TextChoices):
         """What a probe is used for.
 
-        A candidate is kept and asked nothing; one in shadow is asked of every answer and
-        refuses none; of each kind and language model one at most is active.
+        A candidate is stored but not asked; one in shadow is asked of every answer but
+        refuses none; at most one of each kind and language model is active.
         """
 
         CANDIDATE = "candidate", "candidate"
@@ -106,12 +106,12 @@ class Probe(models.Model):
 
     @property
     def signal(self) -> str:
-        """The name under which answers store what it says in shadow."""
+        """The signal that stores its confidence with answers while it is in shadow."""
         return f"{self.kind}_{self.fingerprint[:8]}"
 
 
 class ProbeChange(models.Model):
-    """That a probe came into another state; rows are only ever added."""
+    """A change of a probe's state; rows are only ever added."""
 
     probe = models.ForeignKey(Probe, on_delete=models.CASCADE, related_name="changes")
     before = models.CharField(max_length=9, choices=Probe.State.choices, blank=True)

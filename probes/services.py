@@ -1,4 +1,4 @@
-"""The registry of probes: kept, tried in shadow, activated, retired."""
+"""The registry of probes: register, try in shadow, activate, retire."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from probes.reranker.blend import Blend
 
 State = Probe.State
-# The columns that a probe's card says.
+# Columns that come from a probe's card.
 _OF_CARD: Final = (
     "kind", "language_model", "language_model_name", "form", "layer", "part",
     "data_sha256", "sizes", "metrics", "temperature",
@@ -36,7 +36,7 @@ def load_probe(
         from probes.reranker.blend import blend_from  # noqa: PLC0415
 
         return blend_from(files, language_model=language_model)
-    # torch takes seconds and 400 MiB, which a joint probe does without.
+    # torch takes seconds and 400 MiB, which a joint probe does not need.
     if kind is ProbeKind.DIRECTIONS:
         from probes.directions.sets import directions_from  # noqa: PLC0415
 
@@ -49,9 +49,9 @@ def load_probe(
 def register(
     files: ProbeFiles, *, by: AbstractBaseUser | None = None, note: str = ""
 ) -> Probe:
-    """Keep a probe as a candidate; one that is kept already is returned as it is.
+    """Store a probe as a candidate; return it unchanged if it is stored already.
 
-    It is loaded once, so that what can't be used is refused here and not by a question.
+    It is loaded once, so that an unusable probe is refused here and not by a question.
     """
     card = files.checked()
     load_probe(files, language_model=card.language_model)
@@ -76,9 +76,9 @@ def register(
 
 
 def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
-    """Let a probe run in shadow, or activate it in place of the active one.
+    """Put a probe into shadow, or activate it in place of the active one.
 
-    Activating the former one again undoes it.
+    To undo an activation, activate the former probe again.
     """
     if state not in (State.SHADOW, State.ACTIVE):
         raise ProbeStateError(f"A probe is promoted to shadow or active, not {state}.")
@@ -88,7 +88,7 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
             raise ProbeStateError(f"{probe} is {probe.state} already.")
         if state == State.SHADOW and probe.kind not in ANSWER_KINDS:
             raise ProbeStateError(
-                f"{probe} is asked of no answer, so that it has no shadow: "
+                f"{probe} is not asked of answers, so it can't run in shadow: "
                 "activate it, or leave it."
             )
         load_probe(probe.files, language_model=probe.language_model)
@@ -105,7 +105,7 @@ def promote(probe_id: int, state: str, *, by: AbstractBaseUser | None) -> Probe:
 
 
 def retire(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
-    """Ask a probe no more; it is kept, and can be promoted again."""
+    """Stop using a probe; it is kept and can be promoted again."""
     with transaction.atomic():
         probe = _locked(probe_id)
         if probe.state == State.RETIRED:
@@ -115,7 +115,7 @@ def retire(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
 
 
 def roll_back(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
-    """Activate again the probe that this active one replaced; without one retire it."""
+    """Activate again the probe that this one replaced; without one, retire it."""
     with transaction.atomic():
         probe = _locked(probe_id)
         if probe.state != State.ACTIVE:
@@ -129,7 +129,7 @@ def roll_back(probe_id: int, *, by: AbstractBaseUser | None) -> Probe:
 
 
 def _require_recall(probe: Probe) -> None:
-    """Refuse a reranker that puts fewer answers among the first notes than before."""
+    """Refuse a reranker that lowers the recall among the first notes."""
     if probe.kind != ProbeKind.RERANKER:
         return
     before, after = (
@@ -144,7 +144,7 @@ def _require_recall(probe: Probe) -> None:
 
 
 def _locked(probe_id: int) -> Probe:
-    """Return the probe; nobody else changes the registry in this transaction."""
+    """Return the probe, with the registry locked until the transaction ends."""
     lock_until_commit("probes")
     probe = Probe.objects.filter(pk=probe_id).first()
     if probe is None:
@@ -195,10 +195,10 @@ def unregistered(directory: Path = DIRECTORY) -> list[ProbeFiles]:
 
 
 def register_shipped(directory: Path = DIRECTORY) -> list[Probe]:
-    """Register the probes below `directory` that are not, and return them.
+    """Register the probes below `directory` that are missing, and return them.
 
     Each is activated for its own language model, unless one of its kind is active
-    there. What was done with it afterwards is left.
+    there. Later changes to it stay.
     """
     made = []
     for files in unregistered(directory):

@@ -10,7 +10,7 @@ Activations = NDArray[np.float32]
 
 
 class Part(StrEnum):
-    """What of a block is read: its output, or what its feed-forward part holds inside."""
+    """The part of a block that is read: its output, or inside its feed-forward part."""
 
     BLOCK = "block"
     FFN = "ffn"

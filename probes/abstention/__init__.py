@@ -1,1 +1,1 @@
-"""Whether an answer is to be shown, judged from the model's own activations; needs torch."""
+"""Probes that judge from a model's activations if its answer is right; need torch."""

@@ -1,4 +1,4 @@
-"""A probe of activations as files, and back: weights as safetensors, never a pickle."""
+"""Activation probes as files: weights as safetensors, never a pickle."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -14,14 +14,14 @@ from probes.abstention.probe import AbstentionProbe, Kind, SequenceClassifier
 from probes.cards import UNREADABLE, ProbeCard, ProbeFiles, card_bytes, reason
 from probes.taps import Part, Tap
 
-# Sizes that a file may ask for: a forged card must not take all memory.
+# Largest size that a file may ask for: a forged card must not exhaust the memory.
 _MAX_SIZE: Final = 1 << 16
 
 
 def probe_files(
     probe: AbstentionProbe, settings: FitSettings, card: ProbeCard
 ) -> ProbeFiles:
-    """Return a fitted probe as files; `card` says what the probe does not know."""
+    """Return a fitted probe as files; `card` has the fields that the probe lacks."""
     weights = save_tensors(
         {name: value.contiguous() for name, value in probe.network.state_dict().items()}
     )
@@ -59,7 +59,7 @@ def probe_from(files: ProbeFiles, *, language_model: str) -> AbstentionProbe:
 
 
 def settings_of(card: ProbeCard) -> FitSettings:
-    # Cards of before these were there.
+    # Defaults for cards from before these settings existed.
     said: dict[str, object] = {
         "opens_with_prompt": False,
         "closes_with_end": True,
@@ -76,7 +76,7 @@ def _filled(
         raise ValueError(f"sizes {sizes} are not between 1 and {_MAX_SIZE}")
     if not all(bool(torch.isfinite(tensor).all()) for tensor in tensors.values()):
         raise ValueError("a weight is not finite")
-    # Its first weights are thrown away, and must not touch anybody's random numbers.
+    # Its initial weights are replaced and must not use up the caller's random numbers.
     with torch.random.fork_rng(devices=[]):
         network = new_network(width, settings)
     network.load_state_dict(dict(tensors))

@@ -1,6 +1,6 @@
-"""Fitting a probe: seeded, stopped early, its temperature set on held-out answers.
+"""Fit a probe: seeded, with early stopping and a temperature from held-out answers.
 
-The loss is cross-entropy, and how far the confidence is off on average.
+The loss is cross-entropy plus the average miscalibration of the confidence.
 
 References:
     Response abstinence, equations 7 to 9, after Patra et al. (arXiv 2212.10005).
@@ -42,13 +42,13 @@ def abstention_loss(
     """Return cross-entropy + huber_weight * Huber(mean confidence - mean correctness).
 
     As in equation 8, confidence is the predicted class's probability and correctness is
-    whether the prediction is right, both over the batch; only the confidence has a
-    gradient. Batches of a few dozen make the means worth something.
+    whether the prediction is right, both averaged over the batch; only the confidence
+    has a gradient. The means need batches of a few dozen.
 
     Args:
         logits: Shape (rows, 2).
         is_right: 1 or 0, shape (rows,).
-        huber_delta: Gap in (0, 1] from which the penalty is linear; 1 is the squared
+        huber_delta: Gap in (0, 1] above which the penalty is linear; 1 is the squared
             gap.
     """
     loss = functional.cross_entropy(logits, is_right)
@@ -62,11 +62,11 @@ def abstention_loss(
     return loss + huber_weight * gap
 
 
-# (answers, of these right and of these wrong)
+# Minimum numbers of (answers, right ones as well as wrong ones).
 _MIN_TO_FIT: Final = (100, 20)
 _MIN_HELD_OUT: Final = (30, 6)
 _MIN_TO_GO_ON: Final = (15, 2)
-# A probe that is gone on with is worth so many answers: it moves as far as that lets it.
+# When a probe is fitted further, it counts as this many answers.
 _WORTH: Final = 400
 _SLOWER: Final = 0.1
 _TEMPERATURES: Final = (0.05, 20.0)
@@ -77,13 +77,14 @@ class FitSettings:
     """How a probe is fitted; the same settings and data give the same weights.
 
     Attributes:
-        dropout: Share in [0, 1) of numbers dropped while fitting.
+        dropout: Share in [0, 1) of values dropped while fitting.
         opens_with_prompt: Whether the first position of every sequence is the prompt's
-            last token, which a linear head reads by itself.
+            last token, which a linear head reads separately.
         closes_with_end: Whether the last one is the token that ended the answer. While
-            an answer is written, its activations take a pass of their own.
-        penalty: Of a linear head: half of so many times its squared weights is added to
-            the mean loss. A few thousand answers determine a thousand weights only so.
+            an answer is written, its activations take an extra pass.
+        penalty: For a linear head: half of this times its squared weights is added to
+            the mean loss. Without it a few thousand answers do not determine a thousand
+            weights.
     """
 
     kind: Kind = Kind.LSTM
@@ -110,7 +111,7 @@ class FitSettings:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """How far fitting is: 1-based, of `total` at most, with the held-out loss."""
+    """Progress of a fit: 1-based, of at most `total`, with the held-out loss."""
 
     number: int
     total: int
@@ -128,17 +129,17 @@ def fit(
     begin_from: AbstentionProbe | None = None,
     on_epoch: Callable[[Epoch], None] = lambda _epoch: None,
 ) -> AbstentionProbe:
-    """Fit a probe from nothing, or go on with one that fewer answers suffice for.
+    """Fit a probe from scratch, or fit an existing one further with fewer answers.
 
-    Going on, a linear head is drawn towards the former weights, and other weights begin
-    with them, move slowly and stay where no epoch has a lower held-out loss.
+    Fitted further, a linear head is drawn towards its former weights; other weights
+    start from theirs, move slowly, and stay if no epoch has a lower held-out loss.
     """
     minimum = _MIN_TO_FIT if begin_from is None else _MIN_TO_GO_ON
     require_labels([row.is_right for row in training], "to fit on", *minimum)
     if begin_from is None:
         require_labels([row.is_right for row in held_out], "held out", *_MIN_HELD_OUT)
     width = training[0].activations.shape[1]
-    # The caller's random numbers are none of our business.
+    # Leave the caller's random numbers alone.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
         network = new_network(width, settings)
@@ -161,7 +162,7 @@ def fit(
         if len(held_out) >= _MIN_HELD_OUT[0]:
             with torch.no_grad():
                 temperature = fit_temperature(*_logits(network, held_out))
-        # Nothing was chosen by the held-out answers that a convex fit could not bear.
+        # The convex fit chose nothing by the held-out answers, so it may use them too.
         _solve_linear(network, [*training, *held_out], settings, former)
     return AbstentionProbe(
         settings.kind,
@@ -174,7 +175,7 @@ def fit(
 
 
 def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
-    """Return the temperature in [0.05, 20] with the least cross-entropy.
+    """Return the temperature in [0.05, 20] with the lowest cross-entropy.
 
     Guo et al., "On calibration of modern neural networks" (ICML 2017).
     """
@@ -190,7 +191,7 @@ def fit_temperature(logits: torch.Tensor, is_right: torch.Tensor) -> float:
 
 
 def _former(network: SequenceClassifier) -> tuple[float, NDArray[np.float64]] | None:
-    """Return intercept and weights of a linear head, of "right" over "not"."""
+    """Return a linear head's intercept and weights, as log-odds of right over wrong."""
     head = network.linear_head()
     if head is None:
         return None
@@ -202,7 +203,7 @@ def _former(network: SequenceClassifier) -> tuple[float, NDArray[np.float64]] | 
 def _beside_head(
     network: SequenceClassifier, rows: Sequence[Labelled], features: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what else than its linear head a network adds to each row's log odds."""
+    """Return what the network adds to each row's log-odds besides its linear head."""
     network.train(mode=False)
     with torch.no_grad():
         logits, _ = _logits(network, rows)
@@ -217,9 +218,11 @@ def _solve_linear(
     settings: FitSettings,
     former: tuple[float, NDArray[np.float64]] | None,
 ) -> None:
-    """Leave the best weights of a linear head in `network`, if it has one.
+    """Set the linear head of `network`, if it has one, to its optimal weights.
 
-    Weights are drawn towards the `former` ones, as those of `_WORTH` answers, or to 0. By the exact solution: descent that is stopped early finds a worse one, slowly.
+    Weights are drawn towards the `former` ones, which count as `_WORTH` answers, or to
+    0. The solution is exact: gradient descent with early stopping is slower and finds a
+    worse one.
     """
     head = network.linear_head()
     if head is None:
@@ -234,7 +237,8 @@ def _solve_linear(
         strength = settings.penalty * len(rows)
         intercept, weights = fit_logistic(features / scale, labels, strength)
     else:
-        # Few answers may agree by chance in what others differ in.
+        # Features that hardly vary must not be scaled up: a few answers may agree in
+        # them by chance.
         scale = np.maximum(spread, np.median(spread) + 1e-6)
         strength = settings.penalty * max(len(rows), _WORTH)
         intercept, weights = move_logistic(
@@ -262,9 +266,9 @@ def _fit_weights(
     *,
     is_begun: bool,
 ) -> None:
-    """Leave the weights of the epoch with the least held-out loss in `network`.
+    """Leave the weights of the epoch with the lowest held-out loss in `network`.
 
-    What is there already, also a linear head alone, is the first to beat.
+    Existing weights, even of a linear head alone, are the first to beat.
     """
     optimiser = torch.optim.AdamW(
         [weights for weights in network.parameters() if weights.requires_grad],

@@ -1,4 +1,4 @@
-"""Classifiers of a sequence of activations: right (class 1) or not (class 0)."""
+"""Classifiers of activation sequences: right (class 1) or not (class 0)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _CLASSES = 2
 
 
 class Kind(StrEnum):
-    """The paper's LSTM, the linear baseline that it has to beat, or one hidden layer."""
+    """The paper's LSTM, its linear baseline, or a network with one hidden layer."""
 
     LSTM = "lstm"
     LINEAR = "linear"
@@ -42,11 +42,11 @@ class SequenceClassifier(nn.Module):
 
     def standardise(self, rows: torch.Tensor) -> None:
         self.mean = rows.mean(0)
-        # A dimension that never moves tells nothing and must not blow up.
+        # A constant dimension carries no information and must not blow up.
         self.deviation = rows.std(0).clamp_min(1e-6)
 
     def forward(self, sequences: PackedSequence) -> PackedSequence:
-        """Return logits, two a position, packed as the sequences are."""
+        """Return two logits per position, packed like the sequences."""
         scaled = (sequences.data - self.mean) / self.deviation
         return self.along(sequences._replace(data=scaled))
 
@@ -57,7 +57,7 @@ class SequenceClassifier(nn.Module):
         return None
 
     def linear_features(self, sequences: PackedSequence) -> torch.Tensor:
-        """Return what a linear head sees at each end, shape (rows, features)."""
+        """Return a linear head's features at each end, shape (rows, features)."""
         scaled = (sequences.data - self.mean) / self.deviation
         rows, lengths = pad_packed_sequence(
             sequences._replace(data=scaled), batch_first=True
@@ -67,9 +67,9 @@ class SequenceClassifier(nn.Module):
     def running(self, rows: torch.Tensor) -> torch.Tensor:
         """Return the features of a linear head after each position.
 
-        The mean of the positions so far. Where the first position is the prompt's last
-        token, that one by itself, and the mean of those after it (0 before there is
-        one): shape (rows, positions, 2 * width).
+        The mean of the positions so far. If the first position is the prompt's last
+        token: that position, and the mean of those after it (0 while there is none), in
+        the shape (rows, positions, 2 * width).
         """
         counts = torch.arange(rows.shape[1], device=rows.device)[None, :, None]
         if not self.opens_with_prompt:
@@ -82,8 +82,8 @@ class SequenceClassifier(nn.Module):
 class LstmClassifier(SequenceClassifier):
     """A projection, an LSTM and a linear head on its state (the paper's section 3).
 
-    Beyond the paper: where sequences open with the prompt's last token, what a linear
-    head predicts is added, so that the LSTM learns what that can't. A few thousand
+    Beyond the paper: if sequences open with the prompt's last token, the prediction of
+    a linear head is added, so that the LSTM only learns the rest. A few thousand
     answers are too few for the LSTM to find it by itself.
     """
 
@@ -104,7 +104,7 @@ class LstmClassifier(SequenceClassifier):
         self.linear: nn.Linear | None = None
         if opens_with_prompt:
             self.linear = nn.Linear(2 * width, _CLASSES)
-            # It begins where the linear head ends.
+            # The LSTM starts as a zero correction to the linear head.
             nn.init.zeros_(self.head.weight)
             nn.init.zeros_(self.head.bias)
 
@@ -165,9 +165,9 @@ class Labelled:
     """One answer's activations and whether it was right.
 
     Attributes:
-        activations: Of its tokens, shape (positions, width); before them the prompt's
-            last token if the fit opens with that, behind them the end token if it
-            closes with that.
+        activations: Those of its tokens, shape (positions, width), preceded by the
+            prompt's last token if the fit opens with it, and followed by the end token
+            if it closes with it.
     """
 
     activations: Activations
@@ -216,7 +216,11 @@ class AbstentionProbe:
 
 
 def pack(answers: Sequence[Activations], width: int) -> PackedSequence:
-    """Pack answers of any lengths; `ValueError` for no position or another width."""
+    """Pack answers of any length.
+
+    Raises:
+        ValueError: An answer has no positions or another width.
+    """
     for answer in answers:
         if answer.ndim != 2 or answer.shape[0] == 0 or answer.shape[1] != width:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Fitting a low-rank adapter: only what is to be written is learnt, nothing of the prompt.
+"""Fit a low-rank adapter on the answers' tokens, not on the prompts.
 
 As files: weights as safetensors, everything else as JSON, never a pickle.
 """
@@ -28,7 +28,7 @@ from .merging import CARD, CONFIGURATION, FORMAT, WEIGHTS, AdapterCard
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A prompt and what is to be written after it, with its end token."""
+    """A prompt and the answer to learn, with its end token."""
 
     prompt: tuple[int, ...]
     answer: tuple[int, ...]
@@ -45,7 +45,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Examples side by side, padded on the left, so that their answers end together.
+    """Examples side by side, padded on the left so that their answers end together.
 
     `ids` and `mask` (0 for padding) have the shape (rows, width), `targets` the shape
     (rows, longest answer) with -100 where nothing is learnt.
@@ -73,9 +73,9 @@ def make_batch(examples: Sequence[Example]) -> Batch:
 def make_batches(
     examples: Sequence[Example], size: int, chance: random.Random
 ) -> Iterator[list[Example]]:
-    """Yield all examples once, in batches of like length and random order.
+    """Yield all examples once, in batches of similar length and random order.
 
-    Sorting within a few dozen batches leaves little padding and mixes all the same.
+    Sorting within a few dozen batches leaves little padding and still mixes them well.
     """
     order = chance.sample(range(len(examples)), len(examples))
     batches: list[list[Example]] = []
@@ -101,9 +101,9 @@ class AdapterSettings:
 
     Attributes:
         dropout: Share in [0, 1) of an adapted layer's input dropped while fitting. On a
-            processor the random numbers for it take as long as the forward pass.
-        learning_rate: At its highest; it rises over the first `warm_up` share of the
-            steps and falls to nothing along a cosine.
+            CPU its random numbers take as long as the forward pass.
+        learning_rate: Peak rate; it rises over the first `warm_up` share of the steps
+            and falls to 0 along a cosine.
     """
 
     rank: int = 16
@@ -119,7 +119,7 @@ class AdapterSettings:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far fitting is: 1-based, of `total`, with this batch's mean loss in nats."""
+    """Progress of a fit: 1-based, of `total`, with this batch's mean loss in nats."""
 
     number: int
     total: int
@@ -133,7 +133,7 @@ def fit_adapter(
     *,
     on_step: Callable[[Step], None] = lambda _step: None,
 ) -> PeftModel:
-    """Fit an adapter to a model, whose own weights stay as they are."""
+    """Fit an adapter to a model, whose own weights stay unchanged."""
     if len(examples) < _MIN_EXAMPLES:
         raise TooFewLabelsError(
             f"{len(examples)} examples: at least {_MIN_EXAMPLES} are needed to fit an "
@@ -152,14 +152,14 @@ def _adapted(model: PreTrainedModel, settings: AdapterSettings) -> PeftModel:
     configuration = LoraConfig(
         task_type="CAUSAL_LM",
         r=settings.rank,
-        lora_alpha=settings.scale,  # type: ignore[arg-type]  # a whole number by its hint alone
+        lora_alpha=settings.scale,  # type: ignore[arg-type]  # only its type hint wants an int
         lora_dropout=settings.dropout,
         target_modules="all-linear",
-        # GPT-2's layers hold their weights the other way round.
+        # GPT-2's layers store their weights transposed.
         fan_in_fan_out=any(isinstance(part, Conv1D) for part in model.modules()),
     )
     with warnings.catch_warnings():
-        # peft asks transformers by a name that is on its way out.
+        # peft uses a deprecated name of transformers.
         warnings.filterwarnings("ignore", ".*is_gradient_checkpointing", FutureWarning)
         return get_peft_model(model, configuration)
 
@@ -194,7 +194,7 @@ def _fit(
 
 
 def _loss(adapted: PeftModel, batch: Batch) -> torch.Tensor:
-    """Return the mean loss of the answers' tokens; only they get an output."""
+    """Return the mean loss over the answers' tokens; only these get logits."""
     device = adapted.device
     mask = batch.mask.to(device)
     kept = batch.targets.shape[1]
@@ -221,11 +221,14 @@ def _share(step: int, total: int, warm_up: float) -> float:
 
 
 def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> AdapterCard:
-    """Write an adapter's files, half precision; the card last: no half is used."""
+    """Write an adapter's files in half precision, the card last.
+
+    Without a card, an incomplete write is never used.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
     adapted.save_pretrained(str(directory), safe_serialization=True)
-    # Its own model card is a form to fill in; ours says what there is to say.
+    # peft's model card is an empty template; our card has the facts.
     (directory / "README.md").unlink(missing_ok=True)
     forget_path(directory / CONFIGURATION, "base_model_name_or_path", card.base)
     weights = load_file(directory / WEIGHTS)
@@ -237,7 +240,7 @@ def save_adapter(directory: Path, adapted: PeftModel, card: AdapterCard) -> Adap
 
 
 def forget_path(file: Path, field: str, name: str) -> None:
-    """Replace the directory of this machine in a configuration by a model's name."""
+    """Replace this machine's directory in a configuration with the model's name."""
     said = json.loads(file.read_text(encoding="utf-8"))
     said[field] = name
     file.write_text(json.dumps(said, indent=2, sort_keys=True) + "\n", encoding="utf-8")

@@ -1,6 +1,6 @@
-"""An adapter's files, merged into its model's weights: it costs nothing when it runs.
+"""Merge an adapter's files into its model's weights: no cost when the model runs.
 
-By hand and not by peft: importing that takes seconds, which every start would pay.
+Done here rather than by peft, whose import would add seconds to every start.
 """
 
 import json
@@ -27,11 +27,11 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class AdapterCard:
-    """What an adapter's files say of it, beside its weights.
+    """The metadata of an adapter, kept beside its weights.
 
     Attributes:
-        groups: Names of the data's groups (articles) that it was fitted on; whatever is
-            measured on them says nothing.
+        groups: Groups of the data (articles) that it was fitted on; figures measured on
+            them prove nothing.
     """
 
     base: str
@@ -71,7 +71,8 @@ def merge_adapter(
 ) -> AdapterCard:
     """Add an adapter's changes to the model's own weights: W + (alpha / rank) B A.
 
-    `base_sha256` is of the model's weights. Hu et al., "LoRA" (ICLR 2022), section 4.1.
+    `base_sha256` is the digest of the model's weights. Hu et al., "LoRA" (ICLR 2022),
+    section 4.1.
     """
     card = read_card(directory)
     if card.base_sha256 != base_sha256:
@@ -94,13 +95,13 @@ def merge_changes(
     """Add low-rank changes, named as peft names them, to weights: W + factor B A.
 
     Raises:
-        ArithmeticError, AttributeError, TypeError, ValueError: They do not fit the model,
-            which may be changed in part by then.
+        ArithmeticError, AttributeError, TypeError, ValueError: They do not fit the
+            model, some of whose weights may be changed by then.
     """
     with torch.no_grad():
-        # One after the other: all at once take as much memory as the model.
+        # One after the other: all at once would take as much memory as the model.
         for weight, change in _changes(tensors, model):
-            # In float32, and rounded to the weights' own type once.
+            # Computed in float32 and rounded to the weights' own type once.
             weight.copy_(weight.float() + factor * change.to(weight.device))
 
 
@@ -127,7 +128,7 @@ def _factor(directory: Path) -> float:
 def _changes(
     tensors: Mapping[str, torch.Tensor], model: PreTrainedModel
 ) -> Iterator[tuple[nn.Parameter, torch.Tensor]]:
-    """Yield each changed weight with the product B A, shaped like it, float32."""
+    """Yield each changed weight with its change B A, of the same shape, in float32."""
     names = {name.removesuffix(_DOWN) for name in tensors if name.endswith(_DOWN)}
     if 2 * len(names) != len(tensors) or not names:
         raise ValueError(f"{len(tensors)} tensors for {len(names)} layers")

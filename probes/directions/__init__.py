@@ -1,1 +1,1 @@
-"""Directions in a model's activations: what honest differs from untruthful by, and so on."""
+"""Directions in a model's activations, such as from untruthful to honest."""

@@ -1,8 +1,7 @@
-"""Fitting a direction from pairs of activations that differ in one thing.
+"""Fit a direction from pairs of activations that differ in one thing.
 
 The mean of the differences points along what the pairs differ by. Principal components
-find the same where both signs of every difference are stacked; centring would take away
-what is looked for.
+find the same if both signs of every difference are stacked; centring would remove it.
 
 References:
     Zou et al., "Representation engineering" (2023), section 3.1; Liu et al., "CtrlA:
@@ -36,12 +35,12 @@ MIN_PAIRS = 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Direction:
-    """What one block's activations differ by.
+    """The direction in which two sides differ in one block's activations.
 
     Attributes:
         vector: float32 of shape (width,), of unit length, towards the positive side.
-        middle: Halfway between both sides' mean projections; so a projection less the
-            middle is positive on the positive side of the pairs it was fitted on.
+        middle: Halfway between both sides' mean projections, so that a projection minus
+            it is positive on the positive side of the pairs it was fitted on.
         accuracy: Share of pairs whose positive text lies further along it, in [0, 1].
     """
 
@@ -50,7 +49,7 @@ class Direction:
     accuracy: float
 
     def project(self, activations: Activations) -> NDArray[np.float64]:
-        """Return where (..., width) lie along it from the middle, shape (...,)."""
+        """Return positions of (..., width) along it from the middle, shape (...,)."""
         along: NDArray[np.float64] = activations.astype(
             np.float64
         ) @ self.vector.astype(np.float64)
@@ -104,7 +103,7 @@ def _principal(differences: NDArray[np.float64]) -> NDArray[np.float64]:
 
 Progress = Callable[[str, int, int], None]
 
-# Texts read between two reports of progress.
+# Pairs read between two progress reports.
 _PAIRS_AT_ONCE: Final = 64
 
 
@@ -146,8 +145,8 @@ def _fit(
     ]
     if min(map(len, drawn)) < MIN_PAIRS:
         raise TooFewLabelsError(
-            f"{len(statements)} statements are too few for {trait.value}: of "
-            f"{settings.held_out:.0%} that are held out, {MIN_PAIRS} pairs are wanted."
+            f"{len(statements)} statements are too few for {trait.value}: the "
+            f"{settings.held_out:.0%} held out must give at least {MIN_PAIRS} pairs."
         )
 
     def report(done: int) -> None:

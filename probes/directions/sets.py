@@ -1,6 +1,6 @@
-"""A model's directions of honesty and confidence, to steer and to monitor by.
+"""A model's directions of honesty and confidence, for steering and monitoring.
 
-As files: arrays as safetensors, all else in the card.
+As files: arrays as safetensors, everything else in the card.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from probes.cards import Json, ProbeCard, ProbeFiles, ProbeKind, card_bytes
 from probes.directions.statements import Trait
 from probes.taps import Activations, Tap
 
-# Which form of prompt the pairs have; another one has other directions.
+# The prompt form of the pairs; another form has other directions.
 FORM: Final = "contrast-1"
 _PARTS: Final = ("vectors", "middles", "halves")
 
@@ -34,11 +34,11 @@ class DirectionSettings:
     """How directions are fitted.
 
     Attributes:
-        held_out: Share of the statements that the accuracies are measured on, no part
-            of which is fitted on.
-        steered: Which share of the depth is steered. The paper's release counts from the
-            top: of 32 blocks it steers 15 to 27,
-        monitored: and monitors 8 to 22.
+        held_out: Share of the statements that the accuracies are measured on and that
+            are not fitted on.
+        steered: Range of the depth that is steered, as shares. The paper's release
+            counts from the top: of 32 blocks it steers 15 to 27.
+        monitored: Range of the depth that is monitored: there 8 to 22.
     """
 
     pairs: int = 512
@@ -56,8 +56,8 @@ class TraitDirections:
     Attributes:
         vectors: Shape (blocks, width), of unit length, towards the positive side.
         middles: Shape (blocks,): halfway between both sides' mean projections.
-        halves: Shape (blocks,): half of the way between them, above 0.
-        accuracies: Of each block, the share of held-out pairs whose positive text lies
+        halves: Shape (blocks,): half the distance between them, above 0.
+        accuracies: For each block, the share of held-out pairs whose positive text lies
             further along, in [0, 1].
     """
 
@@ -67,7 +67,7 @@ class TraitDirections:
     accuracies: tuple[float, ...]
 
     def along(self, layer: int, activations: Activations) -> NDArray[np.float64]:
-        """Return where (..., width) lie: +1 the positive side, -1 the other."""
+        """Return the place of (..., width): +1 is the positive side, -1 the other."""
         vector = self.vectors[layer].astype(np.float64)
         along: NDArray[np.float64] = activations.astype(np.float64) @ vector
         return (along - float(self.middles[layer])) / float(self.halves[layer])
@@ -96,12 +96,12 @@ class DirectionSet:
         return tuple(Tap(layer) for layer in self.monitored)
 
     def steering(self, strength: float) -> dict[int, torch.Tensor]:
-        """Return what is added to the blocks' outputs; nothing for a strength of 0.
+        """Return what is added to the blocks' outputs; empty for a strength of 0.
 
-        A strength of 1 moves each block's output by half of what the two instructions
-        differ by there; below 0 away from honesty. Liu et al., "CtrlA" (2024), equation
-        1, but in the unit of the fit: lengths of activations differ from model to model
-        by orders of magnitude.
+        A strength of 1 moves each block's output by half of the difference that the two
+        instructions make there; below 0 away from honesty. Liu et al., "CtrlA" (2024),
+        equation 1, but in units of the fit: lengths of activations differ between
+        models by orders of magnitude.
         """
         if strength == 0:
             return {}
@@ -116,7 +116,7 @@ class DirectionSet:
     def confidence_of(
         self, activations: Mapping[Tap, Activations]
     ) -> NDArray[np.float64]:
-        """Return the mean over the monitored blocks, (positions, width) to (positions,).
+        """Return the mean over monitored blocks, (positions, width) to (positions,).
 
         1 as under the confident instruction, -1 as under the unconfident one. Liu et
         al., "CtrlA" (2024), equation 2, without the threshold and the scale.
@@ -130,7 +130,7 @@ class DirectionSet:
 
 
 def blocks_between(blocks: int, shares: Sequence[float]) -> tuple[int, ...]:
-    """Return the blocks from one share of the depth to another, at least one."""
+    """Return the blocks between two shares of the depth, at least one."""
     first, end = (round(share * blocks) for share in shares)
     first = min(first, blocks - 1)
     return tuple(range(first, max(first + 1, end)))
@@ -210,7 +210,7 @@ def _trait(
     if not (halves > 0).all():
         raise ValueError(f"the sides of {trait.value} do not differ in every block")
     if not isinstance(accuracies, list) or len(accuracies) != blocks:
-        raise ValueError(f"there are no {blocks} accuracies of {trait.value}")
+        raise ValueError(f"{trait.value} does not have {blocks} accuracies")
     return TraitDirections(
         vectors.astype(np.float32),
         middles.astype(np.float32),
@@ -223,5 +223,5 @@ def _layers(said: Json, blocks: int) -> tuple[int, ...]:
     found = said if isinstance(said, list) else []
     layers = tuple(layer for layer in found if isinstance(layer, int))
     if not layers or layers != tuple(found) or not all(0 <= i < blocks for i in layers):
-        raise ValueError(f"{said!r} are no blocks of {blocks}")
+        raise ValueError(f"{said!r} are not blocks from 0 to {blocks - 1}")
     return layers

@@ -1,13 +1,14 @@
-"""Texts that differ in one word of the instruction: what directions are fitted on.
+"""Texts that differ in one word of the instruction, to fit directions on.
 
-One statement is put into the mouth of, say, an honest and an untruthful person by the
-model's own chat template, and is cut off after some of its tokens, so that the last
-token is each time another one. Which statements and where they are cut is drawn by a
-seed: the first rows of a file are about one thing.
+The model's chat template attributes one statement to, for example, an honest and an
+untruthful person. The statement is cut off after some of its tokens, so that the last
+token varies. A seed decides which statements are used and where they are cut, because
+the first rows of a file share a topic.
 
 References:
     Liu et al., "CtrlA: adaptive retrieval-augmented generation via inherent control"
-    (2024), prompt 3.1; its release cuts every statement at every token but the last five.
+    (2024), prompt 3.1; its release cuts every statement at every token but the last
+    five.
 """
 
 import csv
@@ -23,7 +24,7 @@ from probes.exceptions import StatementFileError
 from probes.language_model.tokens import Tokens, Turn
 
 OWN_STATEMENTS: Final = Path(__file__).parent / "statements.jsonl"
-# What the last tokens of a statement hold is the end of it, no matter who says it.
+# The last tokens of a statement reflect its end, no matter who says it.
 _LAST_TOKENS_LEFT_OUT: Final = 5
 _INSTRUCTION: Final = "Pretend you are {} person making statements about the world."
 
@@ -48,7 +49,7 @@ class Contrast:
 def draw_contrasts(
     tokens: Tokens, statements: Sequence[str], trait: Trait, *, count: int, seed: int
 ) -> list[Contrast]:
-    """Return `count` pairs, or all that there are: statements and cuts by the seed."""
+    """Return `count` seeded pairs of statement and cut, or all if there are fewer."""
     heads = [
         tokens.encode_chat([Turn("user", _INSTRUCTION.format(role))], open_answer=True)
         for role in _ROLES[trait]
@@ -92,15 +93,15 @@ def read_true_statements(*files: Path) -> list[str]:
 def read_confident_statements(
     file: Path = OWN_STATEMENTS,
 ) -> tuple[list[str], list[str]]:
-    """Return confident and unconfident statements; row i is about the same thing."""
+    """Return confident and unconfident statements; row i of both has the same topic."""
     try:
         rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
         pairs = [(str(row["confident"]), str(row["unconfident"])) for row in rows]
     except (OSError, ValueError, KeyError, TypeError) as error:
-        what = "a confident and an unconfident statement a line"
+        what = "a confident and an unconfident statement per line"
         raise _unreadable(file, what) from error
     return [one for one, _ in pairs], [other for _, other in pairs]
 
 
 def _unreadable(file: Path, wanted: str) -> StatementFileError:
-    return StatementFileError(f"{file} can't be used: {wanted} is wanted.")
+    return StatementFileError(f"{file} can't be used: it needs {wanted}.")

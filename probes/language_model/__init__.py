@@ -1,6 +1,6 @@
-"""A causal language model with its insides in reach.
+"""A causal language model with access to its internals.
 
-Importing this package imports torch: what may run without a model imports it late.
+Importing this package imports torch: code that may run without a model imports it late.
 """
 
 from probes.language_model.batch import Written

@@ -1,9 +1,9 @@
-"""Reading ahead while writing: several tokens in one pass, where a guess comes true.
+"""Read ahead while writing: several tokens in one pass if a guess proves right.
 
 Most of a pass is spent on fetching the weights, so one over a dozen tokens takes hardly
-longer than one over a single token. What a grammar forces, and what continues words that
-were read before, is guessed and read along; the guess counts as far as those very tokens
-are chosen (speculative decoding, arXiv:2211.17192, with prompt lookup as the draft).
+longer than one over a single token. What a grammar forces, and what followed the same
+words earlier, is guessed and read along; a guess counts as far as the chosen tokens
+match it (speculative decoding, arXiv:2211.17192, with prompt lookup as the draft).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +12,16 @@ from typing import Final
 from probes.language_model.network import Network
 from probes.language_model.values import Context, can_be_cut, log_softmax
 
-# Given the tokens written so far, what must come next; may be nothing.
+# Given the tokens written so far, returns those that must come next; may be empty.
 Forced = Callable[[Sequence[int]], Sequence[int]]
 
 _MAX_GUESSED: Final = 12
-# So many of the last tokens are looked for among those before, the longest first.
+# How many of the last tokens are searched for among earlier ones, longest first.
 _COMPARED: Final = (3, 2, 1)
 
 
 class ReadAhead:
-    """What was read token by token, guessed ones ahead of those that were chosen."""
+    """Reads token by token, with guessed tokens ahead of the chosen ones."""
 
     def __init__(
         self, network: Network, after: Context, forced: Forced | None = None
@@ -49,7 +49,7 @@ class ReadAhead:
 
     @property
     def context(self) -> Context:
-        """What was chosen, without the guesses that were not."""
+        """What was chosen, without the guesses that proved wrong."""
         if not self._passed:
             return self._before
         kept = self._passed[: self.place + 1]
@@ -68,7 +68,7 @@ class ReadAhead:
     def _guess(self) -> Sequence[int]:
         if self._forced is None:
             return ()
-        # `_before` ends ahead of the token that is read now.
+        # `_before` ends before the token that is being read.
         read = [*self._before.ids, self._written[-1]]
         guess = [*self._forced(self._written)]
         guess += continuation([*read, *guess])
@@ -77,7 +77,7 @@ class ReadAhead:
 
 
 def continuation(ids: Sequence[int]) -> Sequence[int]:
-    """Return what followed the last tokens where they were last before; may be nothing."""
+    """Return what followed the last tokens when they last occurred; may be empty."""
     for count in _COMPARED:
         tail = [*ids[-count:]]
         for start in range(len(ids) - count - 1, -1, -1):

@@ -1,8 +1,8 @@
 """Rows of different lengths after one context, read and written side by side.
 
 Rows are padded on the left, so that all end at the same place; the padding is masked
-and counts as no position. Which rows share a batch moves the last bits of the output,
-so the same seed need not give the same words on another machine or in another batch.
+and takes no position. Which rows share a batch changes the last bits of the output, so
+the same seed need not give the same words on another machine or in another batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, log_softmax
 from probes.taps import Activations, Tap
 
-# Rows of one pass that is only looked at; each has a copy of the context's cache.
+# Rows per pass of `look_each`; each has a copy of the context's cache.
 _ROWS_AT_ONCE: Final = 32
 
 
@@ -29,8 +29,8 @@ class Written:
     """One row's text, cut before the stop string, if one ended it.
 
     Attributes:
-        log_probabilities: Natural log over the whole vocabulary, at temperature 1
-            whatever it was drawn at, the token that ended the text included.
+        log_probabilities: Natural logs over the whole vocabulary, at temperature 1
+            whatever the sampling temperature, including the token that ended the text.
     """
 
     text: str
@@ -39,7 +39,7 @@ class Written:
 
 
 class Batch:
-    """What rows have read so far; `logits` are those after the last token."""
+    """Rows that are read together; `logits` are those after the last token."""
 
     def __init__(
         self, network: Network, rows: Sequence[Sequence[int]], after: Context
@@ -102,7 +102,7 @@ def write_each(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> tuple[Written, ...]:
-    """Write on from each row, side by side; drawn above a temperature of 0."""
+    """Write on from each row, side by side; sampled if the temperature is above 0."""
     chance = torch.Generator().manual_seed(seed)
     return tuple(
         written
@@ -138,7 +138,7 @@ def weigh_each(
 def look_each(
     network: Network, rows: Sequence[Sequence[int]], after: Context, taps: Sequence[Tap]
 ) -> list[Mapping[Tap, Activations]]:
-    """Return float32 (width,) at each tap at the last token of each row."""
+    """Return the activations at each row's last token, float32 (width,) per tap."""
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
     found: dict[int, Mapping[Tap, Activations]] = {}
     with tapped(network.module, taps, truncate=True) as flow:
@@ -161,7 +161,7 @@ def _companies(
 ) -> list[Sequence[Sequence[int]]]:
     """Return the rows that may share a batch: all, or each alone.
 
-    A layer that slides counts the padding in its window, and forgets what it should see.
+    A sliding-window layer counts padding into its window and so loses real tokens.
     """
     slides = any(type(layer) is not DynamicLayer for layer in after.cache.layers)
     return [[row] for row in rows] if slides else [rows]
@@ -214,7 +214,7 @@ def _write(
 def _draw(
     scores: torch.Tensor, temperature: float, chance: torch.Generator
 ) -> torch.Tensor:
-    """Draw a token for each row; the likeliest where the temperature is 0."""
+    """Draw a token for each row, or take the likeliest if the temperature is 0."""
     if temperature == 0:
         return scores.argmax(dim=1)
     shares = (scores / temperature).softmax(dim=1)

@@ -1,8 +1,8 @@
-"""Writing by copying: the model may say nothing that is not in the source.
+"""Write by copying: the model may only write what is in the source.
 
-Which tokens follow is fixed once it is known where the copy begins, so a copy needs no
-token-by-token loop: one pass over the source as the continuation tells how likely each
-next token and each end is.
+Once it is known where a copy begins, its tokens are fixed, so it needs no
+token-by-token loop: one pass over the source as the continuation gives the probability
+of each next token and each end.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,7 @@ def copy_span(
     """Return the likeliest span of `source` as the continuation of a context.
 
     A span begins at one of `starts` and ends before one of `ends`, both ascending; any
-    of `stops` ends the copy; so many of the likeliest beginnings are followed as
-    `beams`.
+    of `stops` ends the copy. Only the `beams` likeliest beginnings are followed.
 
     Raises:
         ValueError: No span is allowed.
@@ -73,7 +72,7 @@ def copy_whole(
 ) -> Copied:
     """Return all of `source` as the continuation of a passage and a lead, in one pass.
 
-    What `copy_span` finds where there is only one span, at half the cost.
+    The same as `copy_span` with a single span, at half the cost.
     """
     row = model.score_each([[*lead, *source]], [after], stops=stops, skips=[len(lead)])[
         0

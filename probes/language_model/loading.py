@@ -1,4 +1,4 @@
-"""From a model's name to a model in memory: safetensors only, never its own code."""
+"""Load a model by its name: safetensors only, never its own code."""
 
 import hashlib
 import json
@@ -27,14 +27,14 @@ from probes.language_model.tokens import Tokens
 
 logger = logging.getLogger(__name__)
 
-# What is fetched from a hub: no pickled weights, no code.
+# What is fetched from a hub: neither pickled weights nor code.
 _WANTED: Final = ("*.safetensors", "*.safetensors.index.json", "*.json", "*.jinja")
 _IDENTITY_FILES: Final = (
     "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
     "special_tokens_map.json", "chat_template.jinja",
 )  # fmt: skip
 
-# The adapter that comes along for the bundled model.
+# The adapter that ships for the bundled model.
 SHIPPED: Final = Path(bundled.__file__).parent / "shipped" / "adapter"
 
 _loaded: Final = LoadedOnce[tuple[str, str], WhiteBoxModel]()
@@ -46,16 +46,16 @@ def load_model(name: str, *, adapter: str | None = None) -> WhiteBoxModel:
     Args:
         name: "bundled", a directory, or a Hugging Face name, optionally with a
             revision: "organisation/model@revision".
-        adapter: As `NESCIO_LANGUAGE_ADAPTER`, which is taken where it is None.
+        adapter: As `NESCIO_LANGUAGE_ADAPTER`, which is the default.
     """
     wanted = settings.LANGUAGE_ADAPTER if adapter is None else adapter
     if adapter_directory(name, wanted) is None:
-        wanted = "none"  # or one model would be loaded twice
+        wanted = "none"  # otherwise one model would be loaded twice
     return _loaded.get((name, wanted), lambda: _load(name, wanted))
 
 
 def fingerprint_without_adapter(name: str) -> str:
-    """Return the fingerprint of the model of that name as it came, by its files alone."""
+    """Return a model's fingerprint without its adapter, from its files alone."""
     model = _loaded.find((name, "none"))
     return model.fingerprint if model else _read_fingerprint(name)
 
@@ -95,7 +95,7 @@ def load_model_from(
 def load_network(
     directory: Path, *, name: str, dtype: torch.dtype
 ) -> tuple[PreTrainedModel, Tokens]:
-    """Load a model's weights, in the processor's memory, and its tokenizer."""
+    """Load a model's weights into the CPU's memory, and its tokenizer."""
     if not any(directory.glob("*.safetensors")):
         raise ModelFormatError(
             f"{name} has no *.safetensors in {directory}. Pickled weights can run code "
@@ -160,7 +160,7 @@ def find_model_directory(name: str) -> Path:
 
 
 def adapter_directory(name: str, wanted: str) -> Path | None:
-    """Return the adapter's directory for `NESCIO_LANGUAGE_ADAPTER`, None for none."""
+    """Return the adapter's directory for `NESCIO_LANGUAGE_ADAPTER`, or None."""
     if wanted == "none" or (wanted == "bundled" and name != "bundled"):
         return None
     return SHIPPED if wanted == "bundled" else Path(wanted)
@@ -195,7 +195,7 @@ def _json_sha256(said: Mapping[str, object]) -> str:
 
 
 def _digest(file: Path) -> str:
-    # A hub's cache names large files by their sha256: no need to read gigabytes again.
+    # A hub's cache names large files by their sha256, which saves reading gigabytes.
     blob = file.resolve().name
     if file.is_symlink() and len(blob) == 64:
         return blob
@@ -203,14 +203,14 @@ def _digest(file: Path) -> str:
 
 
 def choose_device(wanted: str) -> torch.device:
-    """Return the device for `NESCIO_MODEL_DEVICE`; "auto" takes CUDA where there is one."""
+    """Return the device for `NESCIO_MODEL_DEVICE`; "auto" is CUDA if there is one."""
     if wanted != "auto":
         return torch.device(wanted)
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def choose_dtype(device: torch.device) -> torch.dtype:
-    """Return `NESCIO_MODEL_PRECISION`; "auto" is bfloat16 where the hardware has it."""
+    """Return the dtype of `NESCIO_MODEL_PRECISION`; "auto" is bfloat16 in hardware."""
     if settings.MODEL_PRECISION != "auto":
         chosen: torch.dtype = getattr(torch, settings.MODEL_PRECISION)
         return chosen

@@ -1,6 +1,6 @@
 """Reading, scoring, choosing and writing with a causal language model.
 
-Reading on from a `Context` gives a new one and leaves the old one as it was, so a fixed
+Reading on from a `Context` gives a new one and leaves the old one unchanged, so a fixed
 prefix is read once, and continuations of one context can be compared.
 """
 
@@ -31,8 +31,8 @@ from probes.language_model.tokens import Tokens
 from probes.language_model.values import Context, Look, Passage, Passages, cut, resume
 from probes.taps import Activations, Tap
 
-# The forms that one model is asked in, each with its fixed prefix: monitored answers
-# alone take three. A few megabytes each.
+# Prompt forms of one model, each with its fixed prefix of a few megabytes; monitored
+# answers alone use three.
 _PREFIXES_KEPT: Final = 8
 
 
@@ -43,7 +43,7 @@ _Found = TypeVar("_Found")
 def _held(
     act: Callable[Concatenate[Network, _Given], _Found],
 ) -> Callable[Concatenate["WhiteBoxModel", _Given], _Found]:
-    """Make a method of a function of the network, which nobody else uses meanwhile."""
+    """Make a function of the network a method that holds the model's lock."""
 
     @wraps(act)
     def method(
@@ -58,7 +58,7 @@ def _held(
 class WhiteBoxModel:
     """A Hugging Face causal language model; one thread at a time computes, in order.
 
-    Its `fingerprint` is over weights, configuration, tokenizer, adapter and dtype.
+    Its `fingerprint` covers weights, configuration, tokenizer, adapter and dtype.
     """
 
     def __init__(
@@ -85,17 +85,17 @@ class WhiteBoxModel:
 
     @property
     def parameters(self) -> int:
-        """How many numbers its weights are; those that two parts share count once."""
+        """Number of parameters; shared ones count once."""
         return int(self._network.module.num_parameters())
 
     @property
     def blocks(self) -> int:
-        """How many blocks it has; a layer is one of them, 0-based."""
+        """Number of blocks; a layer is the 0-based number of one."""
         return int(self._network.configuration.get_text_config().num_hidden_layers)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Hold the model for several steps that belong to one answer."""
+        """Hold the model for several steps of one answer."""
         with self._lock:
             yield
 
@@ -106,7 +106,7 @@ class WhiteBoxModel:
             yield meter
 
     def read_prefix(self, ids: Sequence[int]) -> Context:
-        """Read a fixed prefix; the second time it is there already."""
+        """Read a fixed prefix, or return it if it was read before."""
         key = tuple(ids)
         with self._lock:
             context = self._prefixes.get(key)
@@ -125,7 +125,7 @@ class WhiteBoxModel:
         *,
         steering: Steering = NO_STEERING,
     ) -> Context:
-        """Read `ids`, steered at each, and return the context that they make.
+        """Read `ids`, steered at each, and return the resulting context.
 
         Raises:
             ValueError: There is nothing to read.
@@ -145,10 +145,10 @@ class WhiteBoxModel:
         taps: Sequence[Tap],
         watch: Callable[[Tap, Activations], bool] | None = None,
     ) -> Look:
-        """Read `ids`, at least one, and return what is at the taps at the last one.
+        """Read `ids`, at least one, and return the activations at the last of them.
 
-        `watch` is called in mid-pass with what is at each tap, shape (width,); False
-        ends the reading there, and nothing behind it is computed.
+        `watch` is called during the pass with the activations at each tap, shape
+        (width,); False ends the reading there, and nothing beyond it is computed.
         """
 
         def watched(tap: Tap, values: torch.Tensor) -> bool:
@@ -163,9 +163,9 @@ class WhiteBoxModel:
         return Look(context, states)
 
     def read_passage(self, ids: Sequence[int], prefix: Context) -> Context | Passage:
-        """Read a passage after a fixed prefix, or find it among those read lately.
+        """Read a passage after a fixed prefix, or return it if it was read lately.
 
-        The context of both comes back for a model whose cache can't be cut.
+        Returns the context of both for a model whose cache can't be cut.
         """
         with self._lock:
             found = self._passages.find(ids, prefix)

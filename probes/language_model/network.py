@@ -1,4 +1,4 @@
-"""The forward passes of a causal language model, with what it has read before."""
+"""The forward passes of a causal language model, on top of what it read before."""
 
 import copy
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _APPENDING_LAYERS: Final = (DynamicLayer, DynamicSlidingWindowLayer)
 
 
 class Network:
-    """The weights and what they are run on; not safe for several threads at once."""
+    """The weights of a model and its forward passes; not thread-safe."""
 
     def __init__(self, model: PreTrainedModel, tokens: Tokens, *, name: str) -> None:
         model.train(mode=False)
@@ -54,10 +54,10 @@ class Network:
         *,
         keep: int | torch.Tensor,
     ) -> tuple[torch.Tensor, DynamicCache]:
-        """Read rows of one width, each after the same context, which stays as it was.
+        """Read rows of one width, each after the same context, which stays unchanged.
 
-        `keep` says of how many of the last positions, or of which 0-based ones, the
-        logits are wanted: (rows, positions, vocabulary).
+        Returns logits of shape (rows, positions, vocabulary), of the last `keep`
+        positions or of the 0-based ones that it lists, and the cache.
         """
         self.require_room(len(rows[0]) + (len(context) if context else 0))
         cache = (
@@ -77,11 +77,11 @@ class Network:
     def after_each(
         self, rows: Sequence[Sequence[int]], passages: Sequence[Passage], *, keep: int
     ) -> torch.Tensor:
-        """Read rows of one width after passages; (rows, keep, vocabulary)."""
+        """Read rows of one width after passages; returns (rows, keep, vocabulary)."""
         cache, is_real = side_by_side(passages, self.configuration)
         width = len(rows[0])
         self.require_room(is_real.shape[1] + width)
-        # Padding behind a row is never looked at; padding of its passage is masked.
+        # Padding after a row is never attended to; padding of its passage is masked.
         mask = torch.cat([is_real, torch.ones(len(rows), width, dtype=torch.long)], 1)
         positions = is_real.sum(1, keepdim=True) + torch.arange(width)
         with torch.inference_mode():
@@ -109,7 +109,7 @@ class Network:
 
 
 def fork(cache: DynamicCache) -> DynamicCache:
-    """Return a cache that may grow without the given one noticing."""
+    """Return a copy of a cache that can grow without changing the original."""
     fork = copy.copy(cache)
     fork.layers = [
         copy.copy(layer) if type(layer) in _APPENDING_LAYERS else copy.deepcopy(layer)

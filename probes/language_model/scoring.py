@@ -1,7 +1,7 @@
-"""How likely a model holds continuations, and labels after examples.
+"""How likely a model considers continuations, and labels after examples.
 
-Where a label is, is known from how the row was put together and never looked for in it:
-a text that looks like an example is none.
+The position of a label is known from how the row was built and never searched for, so a
+text that looks like an example is not taken for one.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from probes.language_model.network import Network
 from probes.language_model.taps import NO_STEERING, Steering, steered
 from probes.language_model.values import Context, Passage, Scored, log_softmax, resume
 
-# Positions of one pass whose output is held, 100 MB at 50,000 tokens in bfloat16.
+# Positions per pass whose logits are held: 100 MB at 50,000 tokens in bfloat16.
 _POSITIONS_AT_ONCE: Final = 1_024
 
 
@@ -30,8 +30,8 @@ def score_each(
 ) -> tuple[Scored, ...]:
     """Return how likely each option is to follow its own passage, in one pass.
 
-    The passages share one prefix, any of `stops` may end an option, and so many tokens
-    at an option's beginning as `skips` says are read and not scored.
+    The passages share one prefix, any of `stops` may end an option, and the number of
+    tokens in `skips` is read at the beginning of each option but not scored.
     """
     skipped = skips or [0] * len(options)
     passages = [passage for passage in after if isinstance(passage, Passage)]
@@ -91,10 +91,10 @@ def score_all(
 def _padded(
     options: Sequence[Sequence[int]], skips: Sequence[int]
 ) -> tuple[list[list[int]], int]:
-    """Return rows of one width, and how many of their first positions give no output.
+    """Return rows of one width, and how many of their first positions get no logits.
 
-    Padding is on the right, where causal attention never looks. Output of the whole
-    vocabulary is most of the work: none for what is skipped.
+    Padding is on the right, where causal attention never looks. Logits over the whole
+    vocabulary are most of the work, so skipped positions get none.
     """
     width = max(1, *map(len, options))
     return (
@@ -148,7 +148,7 @@ def _rows_at_once(options: Sequence[Sequence[int]]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Something asked: tokens up to the label, and which option (0-based) that is."""
+    """An example: its tokens up to the label, and the label as an option (0-based)."""
 
     ids: tuple[int, ...]
     label: int
@@ -165,8 +165,8 @@ def score_labels(
 ) -> NDArray[np.float32]:
     """Return the logits of labels at each example and after the question, in one pass.
 
-    Shape (len(examples) + 1, options): row i with the examples before i in view. `end`
-    is between an example's label and what follows it.
+    Shape (len(examples) + 1, options): row i sees the examples before i. `end` stands
+    between an example's label and what follows it.
     """
     row: list[int] = []
     places: list[int] = []

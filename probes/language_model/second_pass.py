@@ -1,7 +1,7 @@
-"""Activations of texts that were written elsewhere: one pass, no further than needed.
+"""Activations of texts written elsewhere, from one pass that stops early.
 
-For answers of a server that shows no activations, scored with this model as surrogate,
-and for training. Answers written by this model have theirs from writing them.
+For training, and for answers of a server that returns no activations, with this model
+as surrogate. Answers written by this model get theirs while they are written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from probes.language_model.network import Network
 from probes.language_model.taps import PassStopped, tapped
 from probes.taps import Activations, Tap
 
-# Positions of one pass, padding counted.
+# Positions per pass, including padding.
 _POSITIONS_AT_ONCE: Final = 4_096
 
 
@@ -23,7 +23,7 @@ _POSITIONS_AT_ONCE: Final = 4_096
 class Passing:
     """A text's tokens, of which the positions `start` to `end` (exclusive) are kept.
 
-    `first` is one more position, which is kept before them.
+    `first` is one more position, kept before them.
     """
 
     ids: tuple[int, ...]
@@ -33,7 +33,7 @@ class Passing:
 
     @classmethod
     def of_last(cls, ids: tuple[int, ...]) -> Self:
-        """Return the pass over these tokens of which the last one alone is kept."""
+        """Return a pass over these tokens that keeps only the last one."""
         return cls(ids, len(ids) - 1, len(ids))
 
     def __post_init__(self) -> None:
@@ -51,9 +51,9 @@ class Passing:
 def read_activations(
     network: Network, passings: Sequence[Passing], taps: Sequence[Tap]
 ) -> list[Mapping[Tap, Activations]]:
-    """Read texts written elsewhere; float32 (its kept positions, width) for each.
+    """Read texts written elsewhere; return float32 (kept positions, width) for each.
 
-    Texts of like length share a pass, padded on the right and masked, and every pass
+    Texts of similar length share a pass, padded on the right and masked, and every pass
     ends at the deepest tap. Nothing else may run on the network meanwhile.
     """
     found: dict[int, Mapping[Tap, Activations]] = {}
@@ -89,7 +89,7 @@ def _run(network: Network, rows: Sequence[Sequence[int]]) -> None:
 
 
 def _bounds(lengths: Sequence[int]) -> list[int]:
-    """Cut descending lengths into batches whose padded size is bounded."""
+    """Cut descending lengths into batches of bounded padded size."""
     bounds = [0]
     for index, length in enumerate(lengths):
         widest = lengths[bounds[-1]] if index > bounds[-1] else length

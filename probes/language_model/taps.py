@@ -1,8 +1,8 @@
 """Taps into a causal language model's blocks: read activations, steer, stop early.
 
-Forward hooks on the asked blocks only. A `layer` is a 0-based block everywhere, and its
-activation is the block's output before any final norm: `layer` 0 of n is the first
-block's output, n - 1 the last one's.
+Forward hooks are set only on the blocks concerned. A `layer` is a 0-based block
+everywhere, and its activation is the block's output before any final norm: `layer` 0 of
+n is the first block's output, n - 1 the last one's.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _Output = torch.Tensor | tuple[torch.Tensor, ...]
 
 @dataclass(slots=True)
 class Flow:
-    """What the last pass left: at each tap (rows, positions, width), detached."""
+    """The last pass's activations: at each tap (rows, positions, width), detached."""
 
     at: dict[Tap, torch.Tensor] = field(default_factory=dict)
     is_stopped: bool = False
@@ -37,8 +37,8 @@ class Flow:
         return np.array(kept, dtype=np.float32)
 
 
-class PassStopped(Exception):  # noqa: N818  # no error: how a hook leaves a forward pass
-    """Nothing behind the deepest tap is wanted."""
+class PassStopped(Exception):  # noqa: N818  # not an error: how a hook leaves a pass
+    """Ends a forward pass whose remaining blocks are not needed."""
 
 
 # For each block a direction, shape (width,), that is added to its output everywhere.
@@ -58,7 +58,7 @@ def tapped(
     """Read at `taps` in every forward pass until the context ends, after steering.
 
     `steering` is added to a block's output at every position. `watch` is called at each
-    tap in mid-pass; False stops the pass there. `truncate` stops every pass at its
+    tap during the pass; False stops the pass there. `truncate` stops every pass at its
     deepest tap. A stopped pass raises `PassStopped` from the model.
 
     Raises:
@@ -99,7 +99,7 @@ def decoder_blocks(module: PreTrainedModel) -> nn.ModuleList:
         for name, part in module.named_modules()
         if isinstance(part, nn.ModuleList) and len(part) == count
     )
-    # The outermost: a block may hold lists of its own.
+    # The outermost list: a block may have lists of its own.
     found = min(lists, key=lambda named: named[0].count("."), default=None)
     if found is None:
         raise LayerError(f"{module.config.model_type} has no list of {count} blocks.")
@@ -176,7 +176,7 @@ def _down_projection(block: nn.Module, tap: Tap) -> nn.Module:
 
 @dataclass(slots=True)
 class Meter:
-    """What went through the model: reads of several tokens, and tokens one at a time."""
+    """Counts what goes through it: passes over several tokens, and single tokens."""
 
     prompt_passes: int = 0
     prompt_tokens: int = 0

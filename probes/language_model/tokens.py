@@ -1,9 +1,9 @@
-"""Text to token ids, with a wall between what we wrote and what others wrote.
+"""Encode text to token ids, with our structure kept apart from others' text.
 
 A chat template marks who is speaking with control tokens. If a user's text could be
-encoded as one, it could end its own turn and speak as the system. So structure and data
-are encoded by two tokenizers: the model's own for structure, and for data a copy that
-does not know the control tokens at all.
+encoded as one, it could end its own turn and speak as the system. So two tokenizers are
+used: the model's own for structure, and for data a copy that does not know the control
+tokens.
 """
 
 import json
@@ -33,15 +33,16 @@ class Turn:
 
 
 class Tokens:
-    """The tokenizer of one model; safe to use from several threads.
+    """The tokenizer of one model; thread-safe.
 
-    Text is never encoded to `control_ids`: every added token but those of white space.
+    Text is never encoded to `control_ids`: all added tokens except those of white
+    space.
     """
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, end_ids: Sequence[int] = ()
     ) -> None:
-        """Take over a loaded tokenizer; `end_ids` come on top of its own end token."""
+        """Take over a loaded tokenizer; `end_ids` are added to its own end token."""
         if not isinstance(tokenizer, PreTrainedTokenizerFast):
             raise ModelFormatError(
                 f"{tokenizer.name_or_path} has a {type(tokenizer).__name__}, whose "
@@ -81,11 +82,12 @@ class Tokens:
     def encode_with_offsets(
         self, text: str
     ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
-        """Encode data; each token with its first character and that after its last."""
+        """Encode data; return the ids, and each token's (start, end) characters."""
         encoding = self._inert.encode(
             _SURROGATES.sub("\ufffd", text), add_special_tokens=False
         )
-        # A vocabulary that holds a control token as an ordinary piece still finds it.
+        # A vocabulary that has a control token as an ordinary piece may still produce
+        # it.
         kept = [
             (number, span)
             for number, span in zip(encoding.ids, encoding.offsets, strict=True)
@@ -110,12 +112,12 @@ class Tokens:
         return tuple(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of `ids`, control tokens left out."""
+        """Return the text of `ids` without control tokens."""
         kept = [number for number in ids if number not in self.control_ids]
         return str(self._inert.decode(kept, skip_special_tokens=False))
 
     def _render(self, turns: Sequence[Turn], open_answer: bool) -> list[str | int]:
-        """Return the template's own strings, and turns as their index, in order."""
+        """Return the template's own strings and the indices of turns, in order."""
         if self._tokenizer.chat_template is None:
             return _plain(len(turns))
         marked = [

@@ -1,6 +1,6 @@
-"""What reading, scoring and writing give back, and passages that are read again.
+"""Results of reading, scoring and writing, and a cache of passages.
 
-What a model made of an entry behind its fixed prefix does not depend on the question,
+What a model makes of an entry after its fixed prefix does not depend on the question,
 so it is kept, without the prefix; several are laid side by side as one batch.
 """
 
@@ -22,7 +22,7 @@ Layers = tuple[tuple[torch.Tensor, torch.Tensor], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Context:
-    """Tokens that were read, ready to be read on from; the cache is never changed.
+    """Tokens that were read, to be read on from; its cache is never changed.
 
     `next_log_probabilities` are natural logs, float32, shape (vocabulary,).
     """
@@ -61,8 +61,8 @@ class Generated:
         text: Cut before the stop string, if one ended it.
         log_probabilities: Natural logs over the whole vocabulary, whatever was allowed.
         entropies: In nats, of the distribution that each token was taken from.
-        activations: At each tap float32 (len(ids), width); no key where nothing was.
-        end: The same of the end token, (1, width), where that was wanted and written.
+        activations: At each tap float32 (len(ids), width); no key if there are none.
+        end: The same of the end token, (1, width), if it was requested and written.
     """
 
     ids: tuple[int, ...]
@@ -77,7 +77,7 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Look:
-    """A reading that was watched; no context where the watch stopped it.
+    """A watched reading; `context` is None if the watch stopped it.
 
     `states` are those of the last position at each tap reached, float32 (width,).
     """
@@ -87,7 +87,7 @@ class Look:
 
 
 def log_softmax(logits: torch.Tensor) -> torch.Tensor:
-    """Return natural-log probabilities in float32, whatever the weights are held in."""
+    """Return natural-log probabilities in float32, whatever the weights' dtype."""
     return torch.log_softmax(logits.float(), dim=-1)
 
 
@@ -110,7 +110,7 @@ class Passage:
 
 
 class Passages:
-    """The passages that were read last, up to a bound of memory."""
+    """The most recently used passages, within a memory limit."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -118,17 +118,17 @@ class Passages:
         self._kept: OrderedDict[tuple[int, ...], Passage] = OrderedDict()
 
     def find(self, ids: Sequence[int], after: Context) -> Passage | None:
-        """Return the passage if it was read after this very prefix, as the latest."""
+        """Return the passage if it was read after this prefix, as the latest."""
         key = (*after.ids, *ids)
         found = self._kept.get(key)
-        # The same tokens read as another prefix and passage are cut elsewhere.
+        # The same tokens may have been split elsewhere into prefix and passage.
         if found is None or len(found) != len(ids):
             return None
         self._kept.move_to_end(key)
         return found
 
     def keep(self, passage: Passage) -> None:
-        """Keep one more; the ones not asked for longest make room."""
+        """Keep a passage; the least recently used ones make room."""
         key = (*passage.prefix.ids, *passage.ids)
         replaced = self._kept.pop(key, None)
         self._bytes += passage.bytes - (replaced.bytes if replaced else 0)
@@ -139,12 +139,12 @@ class Passages:
 
 
 def cut(context: Context, prefix: Context) -> Passage | None:
-    """Return what `context` read behind `prefix`; None where layers keep something else."""
+    """Return what `context` read after `prefix`, or None if a layer can't be cut."""
     own = len(context) - len(prefix)
     everything = _layers(context.cache)
     if everything is None:
         return None
-    # Copies: views would keep the whole context in memory.
+    # Cloned: views would keep the whole context in memory.
     layers = tuple(
         (keys[:, :, -own:].clone(), values[:, :, -own:].clone())
         for keys, values in everything
@@ -153,7 +153,7 @@ def cut(context: Context, prefix: Context) -> Passage | None:
 
 
 def can_be_cut(context: Context) -> bool:
-    """Tell whether its last tokens can be taken back, which a sliding window forgets."""
+    """Return whether its last tokens can be removed; a sliding window's can't."""
     return _layers(context.cache) is not None
 
 
@@ -173,9 +173,10 @@ def _layers(cache: DynamicCache) -> Layers | None:
 def side_by_side(
     passages: Sequence[Passage], configuration: PreTrainedConfig
 ) -> tuple[DynamicCache, torch.Tensor]:
-    """Lay passages of one prefix out as the rows of one batch, padded on the right.
+    """Lay out passages of one prefix as the rows of one batch, padded on the right.
 
-    Returns the cache and 1 for real positions, shape (rows, len(prefix) + longest).
+    Returns the cache, and a mask with 1 for real positions, of shape (rows, len(prefix)
+    + longest).
     """
     prefix, longest = passages[0].prefix, max(map(len, passages))
     cache = DynamicCache(config=configuration)

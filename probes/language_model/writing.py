@@ -1,4 +1,4 @@
-"""Writing greedily, token by token, with the activations of what is written."""
+"""Write greedily, token by token, with the activations of the written tokens."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,20 +35,20 @@ def generate(
     steering: Steering = NO_STEERING,
     enough: Enough | None = None,
 ) -> Generated:
-    """Write greedily until the turn ends, a stop string appears or it is enough.
+    """Write greedily until the turn ends, a stop string appears or `enough` is met.
 
     Activations are those of the pass that reads each written token to write the next.
 
     Args:
-        allowed: Given the tokens written so far, those that may come next; an end token
-            among them allows the end. Control tokens are never written.
-        forced: Given the same, those that must come next. With it what is likely to come
-            is read along in one pass; what is written stays the same but for rounding.
-        with_end: Whether the end token's are kept too, which takes a pass more that ends
-            at the deepest tap.
-        steering: What is added to blocks' outputs at each token that is written; the
-            taps read what it made of them.
-        enough: Given the text so far, whether to write no more of it.
+        allowed: Given the tokens written so far, returns those that may come next; an
+            end token among them allows the end. Control tokens are never written.
+        forced: Given the same, returns those that must come next. With it, likely
+            tokens are read ahead in one pass; the text stays the same but for rounding.
+        with_end: Whether to keep the end token's activations too, which takes one more
+            pass, up to the deepest tap.
+        steering: Added to blocks' outputs at each written token; the taps read the
+            result.
+        enough: Given the text so far, returns whether to stop.
     """
     tokens = network.tokens
     ids: list[int] = []
@@ -95,7 +95,7 @@ def generate(
 
 def token_entropy(log_probabilities: torch.Tensor) -> float:
     """Return the entropy in nats of a distribution given by its natural logs."""
-    # An impossible token adds nothing, though 0 times -inf is no number.
+    # An impossible token adds 0, although 0 times -inf is NaN.
     return float(torch.special.entr(log_probabilities.exp()).sum())
 
 
@@ -123,13 +123,13 @@ def _best(
         return int(scores.index_fill(0, banned, -torch.inf).argmax())
     if not len(allowed):
         raise ValueError("A constraint allows no token at all, not even the end.")
-    # Tens of thousands at a time come as an array, which is in order.
+    # Sets of tens of thousands come as arrays, which are already sorted.
     is_array = isinstance(allowed, np.ndarray)
     choices = torch.as_tensor(allowed if is_array else sorted(allowed))
     return int(choices[int(scores[choices.to(scores.device)].argmax())])
 
 
-# One space before the value, and one after each comma and colon, as json.dumps has it.
+# One space before the value and after each comma and colon, as in json.dumps.
 _GRAMMAR: Final = 'start: " " %json {schema}'
 _SPACING: Final = {
     "whitespace_flexible": False, "item_separator": ", ", "key_separator": ": ",
@@ -137,7 +137,7 @@ _SPACING: Final = {
 
 
 class JsonValues:
-    """What may be written by one model; making it takes most of a second."""
+    """Makes JSON constraints for one model; creating it takes most of a second."""
 
     def __init__(self, tokens: Tokens) -> None:
         self._end_ids = tokens.end_ids
@@ -147,14 +147,14 @@ class JsonValues:
         self._is_text[[i for i in tokens.control_ids if i < size]] = False
 
     def value(self, schema: Mapping[str, object]) -> "JsonValue":
-        """Return the constraint to one value, after which only an end token may come."""
+        """Return a constraint to one value, after which only an end token may come."""
         grammar = _GRAMMAR.format(schema=json.dumps({**schema, "x-guidance": _SPACING}))
         matcher = LLMatcher(self._tokenizer, LLMatcher.grammar_from_lark(grammar))
         return JsonValue(matcher, self._is_text, self._end_ids)
 
 
 class JsonValue:
-    """For one writing: it remembers what was written."""
+    """A constraint for a single text; it keeps track of what was written."""
 
     def __init__(
         self, matcher: LLMatcher, is_text: NDArray[np.bool_], end_ids: Collection[int]
@@ -164,10 +164,10 @@ class JsonValue:
         self._read = 0
 
     def allowed(self, written: Sequence[int]) -> Collection[int] | NDArray[np.int64]:
-        """Return what may come next.
+        """Return the tokens that may come next.
 
         Raises:
-            ModelFormatError: The schema can't be held to with this tokenizer.
+            ModelFormatError: This tokenizer can't satisfy the schema.
         """
         self._follow(written)
         if self._is_over:
@@ -184,7 +184,7 @@ class JsonValue:
         )
 
     def forced(self, written: Sequence[int]) -> Sequence[int]:
-        """Return what must come next, as it is usually cut into tokens; may be nothing."""
+        """Return the tokens that must come next, in their usual split; may be empty."""
         self._follow(written)
         return () if self._is_over else self._matcher.compute_ff_tokens()
 

@@ -1,4 +1,4 @@
-"""A cross-encoder that puts first the notes that make one language model more confident.
+"""A cross-encoder that ranks first the notes that make a model more confident.
 
 References:
     "Rethinking LLM parametric knowledge as confidence for effective and efficient RAG",

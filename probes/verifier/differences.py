@@ -1,7 +1,8 @@
-"""Fitted layers kept by their difference from the embedder's, four bits a weight.
+"""Fitted layers stored as differences from the embedder's, four bits a weight.
 
-A fit changes a weight by a few hundredths of its size, so that sixteen steps a row are
-enough for the change: 98 % of its energy is kept, and a layer takes 0.9 MB instead of 7.1.
+A fit changes a weight by a few hundredths of its size, so sixteen steps per row are
+enough for the change: 98 % of its energy is kept, and a layer takes 0.9 MB instead of
+7.1.
 """
 
 from collections.abc import Mapping
@@ -10,14 +11,14 @@ from typing import Final
 import torch
 
 _STEPS: Final = 7  # each way; four bits hold -8 to 7
-_LEAST: Final = 1e-6  # of a scale: half precision has none below
+_LEAST: Final = 1e-6  # of a scale: smaller ones are 0 in half precision
 _PACKED, _SCALE = ".difference", ".scale"
 
 
 def packed(
     weights: Mapping[str, torch.Tensor], base: Mapping[str, torch.Tensor]
 ) -> dict[str, torch.Tensor]:
-    """Return what is kept of weights; all but matrices of `base` in half precision."""
+    """Return weights as stored; all but matrices of `base` in half precision."""
     found: dict[str, torch.Tensor] = {}
     for name, value in weights.items():
         own = value.detach().cpu()

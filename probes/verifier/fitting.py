@@ -1,8 +1,8 @@
 """Fit a verifier: which of a question's entries answers it, or none.
 
-Each question is shown beside one entry that answers it, if any, and others that were
-retrieved for it and do not. The loss is that of a choice among them and "none", and that
-of each pair by itself, so that the logit of a pair means something without the others.
+Each question is shown beside one entry that answers it, if any, and retrieved ones that
+do not. The loss combines the choice among them and "none" with that of each pair by
+itself, so that a pair's logit has a meaning without the others.
 """
 
 import math
@@ -23,7 +23,7 @@ from .network import Interaction, Tuned
 from .reading import Pair, Tokens, by_length, side_of
 
 _PAIR_WEIGHT: Final = 1.5
-_POOLED: Final = 32  # batches that are cut from questions of like length
+_POOLED: Final = 32  # batches per pool of questions sorted by length
 _MIN_RATE: Final = 0.02
 _CHUNK: Final = 48  # pairs
 _MAX_WEIGHT: Final = 1.3  # of a token that no entry contains
@@ -31,7 +31,7 @@ _MAX_WEIGHT: Final = 1.3  # of a token that no entry contains
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Example:
-    """One question as read, with entries that do and do not answer."""
+    """A question as read, with entries that answer it and entries that do not."""
 
     question: Tokens
     positives: tuple[Tokens, ...]
@@ -45,12 +45,12 @@ class VerifierSettings:
     Attributes:
         group: Entries beside a question in one step.
         batch: Questions in one step.
-        learning_rate: At its highest; it rises over the first `warm_up` share of the
-            steps and falls along a line.
-        upper_rate: The same of the embedder's layers that are tuned, or of the encoder's
-            low-rank changes; at 0 they stay.
-        left_out: Share of the questions whose entry is left out on purpose, so that what
-            looks like an answer is none.
+        learning_rate: Peak rate; it rises over the first `warm_up` share of the steps
+            and falls linearly.
+        upper_rate: The same for the embedder's tuned layers, or for the encoder's
+            low-rank changes; at 0 they stay fixed.
+        left_out: Share of the questions whose answering entry is left out on purpose,
+            so that what looks like an answer is not one.
     """
 
     group: int = 5
@@ -72,7 +72,7 @@ def fit_verifier(
     *,
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
-    """Fit the nets and the layers they read by in place; every example once an epoch."""
+    """Fit the nets and the tuned layers in place; every example once per epoch."""
     upper = [*network.upper.requires_grad_(settings.upper_rate > 0).parameters()]
     groups: list[dict[str, Any]] = [{"params": [*network.members.parameters()]}]
     if upper:
@@ -87,7 +87,10 @@ def fit_cross_encoder(
     *,
     on_step: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> None:
-    """Fit a cross-encoder in place; its changes at `upper_rate`, its head at the other."""
+    """Fit a cross-encoder in place, its changes at `upper_rate`.
+
+    Its head is fitted at `learning_rate`.
+    """
     changes = [each for each in network.encoder.parameters() if each.requires_grad]
     groups: list[dict[str, Any]] = [
         {"params": [*network.head.parameters()]},
@@ -138,7 +141,7 @@ def _fit(
 def _batches(
     examples: Sequence[Example], size: int, chance: random.Random
 ) -> list[list[Example]]:
-    """Return batches of like length in any order, so that little is padded."""
+    """Return batches of similar length in random order, so that little is padded."""
     order = chance.sample(range(len(examples)), len(examples))
     found = []
     for start in range(0, len(order), size * _POOLED):
@@ -181,7 +184,7 @@ def _loss(
 
 
 def logits_of(network: Tuned, pairs: Sequence[Pair]) -> torch.Tensor:
-    """Return each net's logits (members, pairs), read in chunks of like length."""
+    """Return each net's logits (members, pairs), read in chunks of similar length."""
 
     def read(places: Sequence[int]) -> torch.Tensor:
         questions, entries = zip(*(pairs[at] for at in places), strict=True)
@@ -204,7 +207,7 @@ def set_weights(network: Interaction, entries: Sequence[Tokens]) -> None:
 def _drawn(
     negatives: Sequence[Tokens], count: int, chance: random.Random
 ) -> list[Tokens]:
-    """Draw among them, most often the first: those that look most like answers."""
+    """Draw negatives, mostly from the first ones, which look most like answers."""
     hard, rest = list(negatives[:4]), list(negatives[4:])
     chance.shuffle(hard)
     found, left = hard[:3], hard[3:] + rest
@@ -216,7 +219,7 @@ def _drawn(
 
 
 def fit_scale(logits: Sequence[float], answers: Sequence[bool]) -> tuple[float, float]:
-    """Return scale and offset by which sigmoid(scale * logit + offset) is a probability.
+    """Return scale and offset that make sigmoid(scale * logit + offset) a probability.
 
     Platt, "Probabilistic outputs for support vector machines" (1999), with his smoothed
     targets, on pairs that no fit saw.

@@ -1,9 +1,9 @@
-"""The verifier's network: the tokens of a question compared with those of an entry.
+"""The verifier's network, which compares a question's tokens with an entry's.
 
-A small net aligns every token of the one side with the other, compares each with what it
-was aligned with, and sums up (Parikh et al., "A Decomposable Attention Model for Natural
-Language Inference", EMNLP 2016; late interaction as in Khattab and Zaharia, "ColBERT", SIGIR
-2020), beside the cosines of the embedder's own sentence vectors.
+A small net aligns every token of one side with the other, compares each with what it
+was aligned with, and sums up (Parikh et al., "A Decomposable Attention Model for
+Natural Language Inference", EMNLP 2016; late interaction as in Khattab and Zaharia,
+"ColBERT", SIGIR 2020), along with the cosines of the embedder's own sentence vectors.
 """
 
 from collections.abc import Sequence
@@ -22,14 +22,14 @@ _FACTS: Final = 14
 
 
 class Interaction(nn.Module):
-    """A logit that the entry answers the question, for each pair."""
+    """Computes a logit that the entry answers the question, for each pair."""
 
     weights: torch.Tensor
 
     def __init__(self, width: int, vocabulary: int) -> None:
         super().__init__()
-        # How telling each token is: the logarithm of its inverse document frequency,
-        # scaled to a mean of about 1. Set before the fit and never fitted.
+        # How informative each token is: the logarithm of its inverse document
+        # frequency, scaled to a mean of about 1. Set before the fit and never fitted.
         self.register_buffer("weights", torch.ones(vocabulary))
         self.project = nn.Linear(width, _WIDTH)
         self.part = nn.Embedding(PARTS, _WIDTH)
@@ -73,7 +73,7 @@ class Interaction(nn.Module):
     ) -> torch.Tensor:
         """Compare each token with what it was aligned with: (pairs, 2 * hidden).
 
-        The mean by what matters, and the maximum.
+        Returns the mean, weighted by relevance, and the maximum.
         """
         best, exact, telling = matched.best, matched.exact, self.weights[side.ids]
         numbers = torch.stack([best, exact, telling, telling * (1 - exact)], -1)
@@ -108,8 +108,8 @@ class Matched:
     """How well each token of one side is found on the other: (pairs, tokens).
 
     Attributes:
-        best: The cosine of its state with the likest.
-        exact: 1 where the same token is there.
+        best: The cosine of its state with the most similar one.
+        exact: 1 if the same token is there.
     """
 
     best: torch.Tensor
@@ -118,13 +118,13 @@ class Matched:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likeness:
-    """How alike the states of many pairs are, which is the same for every net.
+    """How similar the states of many pairs are, which is the same for every net.
 
     Attributes:
         alike: Cosines, (pairs, question tokens, entry tokens).
-        hidden: What keeps padding out of a softmax over these, 0 or `NEVER`.
-        of_parts: (pairs, 1 + 2 * PARTS): the cosine of the means of both sides, and for each part of
-            the entry that with its mean, and 1 where it has such a part.
+        hidden: Keeps padding out of a softmax over these: 0 or `NEVER`.
+        of_parts: (pairs, 1 + 2 * PARTS): the cosine of the means of both sides, and
+            for each part of the entry the cosine with its mean, and 1 if it has one.
     """
 
     alike: torch.Tensor
@@ -160,9 +160,9 @@ def _of_parts(question: Side, entry: Side) -> torch.Tensor:
 
 
 class Tuned(nn.Module):
-    """What is fitted on states: the embedder's last layers, and the nets.
+    """The fitted parts: the embedder's last layers, and the nets.
 
-    In use a `Reader` has the layers, so that an entry passes them once.
+    In use a `Reader` has the layers, so that an entry passes through them once.
     """
 
     def __init__(self, upper: nn.ModuleList, members: "Members") -> None:
@@ -170,8 +170,8 @@ class Tuned(nn.Module):
         self.upper, self.members = upper, members
 
     def read(self, side: Side) -> Side:
-        """Return states of the last layer, of those below the tuned ones."""
-        # Half as many bits take half the time where the processor has them.
+        """Return the last layer's states, given those below the tuned layers."""
+        # bfloat16 takes half the time on processors that support it.
         with torch.autocast("cpu", torch.bfloat16, enabled=self.training):
             hidden = through(self.upper, side.states, side.mask)
         return replace(side, states=hidden.float())
@@ -184,8 +184,8 @@ class Tuned(nn.Module):
 class Members(nn.Module):
     """An ensemble: the mean logit of nets that differ only in their random seed.
 
-    Where the data decides little they disagree, so that the mean is both more often right
-    and less sure of itself.
+    Where the data decides little they disagree, so that the mean is both more often
+    right and less confident.
     """
 
     def __init__(self, members: Sequence[Interaction]) -> None:
@@ -204,5 +204,5 @@ class Members(nn.Module):
 
 
 def _mean(states: torch.Tensor, masks: torch.Tensor) -> torch.Tensor:
-    """Return the mean state by each mask of (pairs, masks, tokens): (pairs, masks, width)."""
+    """Return the mean state by each mask: (pairs, masks, width)."""
     return masks @ states / masks.sum(2, keepdim=True).clamp_min(1.0)

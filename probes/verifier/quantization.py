@@ -1,9 +1,9 @@
 """Linear layers quantised to int8, for processors that do not compute in bfloat16.
 
-Weights are quantized for each output by its largest, inputs for each token by its largest
-number: of a layer's inputs a few channels are many times as large as the others, in some
-tokens, and one step size for all would leave the rest a few bits. This is "per-token
-dynamic" quantisation as in Yao et al., "ZeroQuant" (2022), without its distillation.
+Weights are scaled for each output and inputs for each token, by their largest number:
+in some tokens a few channels of a layer's inputs are many times as large as the others,
+and one step size for all would leave the rest a few bits. This is "per-token dynamic"
+quantisation as in Yao et al., "ZeroQuant" (2022), without its distillation.
 """
 
 import warnings
@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 _ENGINE: Final = "fbgemm"
-# AVX2 adds pairs of products in sixteen bits. With seven of a weight none overflows:
+# AVX2 adds pairs of products in sixteen bits; with seven-bit weights none overflows:
 # 2 * 255 * 63 < 2 ** 15.
 _LARGEST: Final = 63
 _TINY: Final = 1e-12
@@ -22,8 +22,8 @@ _TINY: Final = 1e-12
 def can_compute() -> bool:
     """Return whether this build of torch multiplies int8 faster than floats here.
 
-    The product is that of FBGEMM, on two processors without AVX-512 a fifth faster than
-    oneDNN's. torch means to drop the tensors that bring weights to it: layers then stay
+    It uses FBGEMM, which is a fifth faster than oneDNN on two processors without
+    AVX-512. torch plans to drop the tensors that pass weights to it: layers then stay
     as they are.
     """
     return (
@@ -34,7 +34,7 @@ def can_compute() -> bool:
 
 
 class QuantizedLinear(nn.Module):
-    """Computes about what a float32 `nn.Linear` does, on the processor; not trainable."""
+    """An int8 approximation of a float32 `nn.Linear`, on the CPU; not trainable."""
 
     def __init__(self, layer: nn.Linear) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class QuantizedLinear(nn.Module):
 
 
 def quantize(network: nn.Module) -> None:
-    """Replace the linear layers inside `network`, which have a bias, by quantised ones."""
+    """Replace the linear layers inside `network`, all biased, by quantised ones."""
     for parent in list(network.modules()):
         for name, layer in list(parent.named_children()):
             if type(layer) is nn.Linear:

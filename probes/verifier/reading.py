@@ -1,8 +1,8 @@
 """How a verifier reads: a question and a window of an entry into states and vectors.
 
-Both texts are read by the bundled sentence embedder, each by itself, so that what it makes
-of an entry can be kept. Its last layers may be tuned for the verifier; the sentence vectors
-come from the layers as the embedder has them, whose cosine tells paraphrases best.
+The bundled sentence embedder reads each text by itself, so that its states of an entry
+can be cached. Its last layers may be tuned for the verifier; the sentence vectors come
+from the embedder's own layers, whose cosine recognizes paraphrases best.
 """
 
 import copy
@@ -21,15 +21,15 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from probes.cards import sha256_of
 
-MAX_QUESTION: Final = 40  # tokens, as of a window of an entry
+MAX_QUESTION: Final = 40  # tokens, like a window's maximum
 MAX_WINDOW: Final = 112
 OVERLAP: Final = 32
-# What a token of an entry is part of: its place (title and heading), question or text.
+# What a token of an entry belongs to: its place (title and heading), question or text.
 PARTS: Final = 3
 PLACE, QUESTION, TEXT = range(PARTS)
-# Of a window's sentence vectors: that of all of it, and that of its question alone.
+# A window's sentence vectors: of all of it, and of its question alone.
 WHOLE, ASKED = range(2)
-NEVER: Final = -1e4  # added to what attention or a softmax must leave out
+NEVER: Final = -1e4  # added to scores that attention or a softmax must ignore
 
 _BATCH: Final = 32
 
@@ -41,9 +41,9 @@ class Tokens:
     Attributes:
         states: float16 of shape (tokens, width), of its last layer.
         ids: int32 of shape (tokens,), in its vocabulary.
-        parts: int8 of shape (tokens,); of a question all are `TEXT`.
-        vectors: float16 of shape (2, width), of length 1: `WHOLE`, and `ASKED` where a
-            window has a question; 0 where not.
+        parts: int8 of shape (tokens,); all `TEXT` for a question.
+        vectors: float16 of shape (2, width), of length 1: `WHOLE`, and `ASKED` if a
+            window has a question, else 0.
     """
 
     states: NDArray[np.float16]
@@ -65,7 +65,7 @@ Pair = tuple[Tokens, Tokens]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """One side of many pairs, padded at the ends: (pairs, tokens, width) and (pairs, tokens).
+    """One side of many pairs, padded at the ends: (pairs, tokens), states with width.
 
     `vectors` is (pairs, 2, width).
     """
@@ -97,7 +97,7 @@ def side_of(rows: Sequence[Tokens]) -> Side:
 
 
 class Reader:
-    """The embedder: a text into the states of its tokens. Safe for several threads."""
+    """Reads texts into the states of their tokens with the embedder; thread-safe."""
 
     def __init__(
         self,
@@ -107,12 +107,12 @@ class Reader:
         left_off: int = 0,
         upper: Iterable[nn.Module] = (),
     ) -> None:
-        """Read by the layers of a model, but its last ones.
+        """Read with the layers of a model, except its last ones.
 
         Args:
-            model: What was already loaded of that directory; on any device.
+            model: A model already loaded from that directory, on any device.
             left_off: How many of its last layers are left off.
-            upper: What reads on in their place.
+            upper: The layers that replace them.
         """
         self.sha256 = sha256_of(directory / "model.safetensors")
         self._tokenizer = AutoTokenizer.from_pretrained(str(directory))
@@ -129,10 +129,10 @@ class Reader:
         self._own = loaded.encoder.layer[len(loaded.encoder.layer) - left_off :]
         self._upper = nn.ModuleList(upper).eval()
         self.device = loaded.device
-        self._lock = threading.Lock()  # the tokenizer's padding state is one
+        self._lock = threading.Lock()  # the tokenizer's padding state is shared
 
     def is_word(self, word: str) -> bool:
-        """Tell whether it is one token, as the words of a language mostly are."""
+        """Return whether it is one token, as most words of a language are."""
         with self._lock:
             return len(self._tokenizer.tokenize(word)) == 1
 
@@ -142,9 +142,10 @@ class Reader:
     def joined(
         self, question: Tokens, window: Tokens
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """Return both as one text: its token ids, and 1 of each that is the window's.
+        """Return both as one text: its token ids, and 1 for each that is the window's.
 
-        A bar follows place and question of the entry, instead of the place's full stop.
+        A bar follows the entry's place and its question, instead of the place's full
+        stop.
         """
         ids = question.ids.tolist()
         for part in (PLACE, QUESTION):
@@ -179,9 +180,9 @@ class Reader:
     def windows(
         self, place: str, question: str, text: str
     ) -> list[tuple[list[int], list[int]]]:
-        """Return token ids and parts of an entry, in windows that overlap.
+        """Return token ids and parts of an entry, in overlapping windows.
 
-        Each begins with its place and question, as far as these leave half of it free.
+        Each begins with the entry's place and question, cut to half of the window.
         """
         heads = [(PLACE, f"{place}.") if place else (PLACE, ""), (QUESTION, question)]
         head: list[int] = []
@@ -201,7 +202,7 @@ class Reader:
         return found
 
     def read(self, rows: Sequence[tuple[list[int], list[int]]]) -> list[Tokens]:
-        """Return each row of ids and parts as read."""
+        """Read rows of token ids and parts."""
         asked = [
             [at for at, part in zip(ids, parts, strict=True) if part == QUESTION]
             for ids, parts in rows
@@ -226,7 +227,7 @@ class Reader:
     def _passed(
         self, texts: Sequence[list[int]]
     ) -> tuple[list[NDArray[np.float16]], list[NDArray[np.float16]]]:
-        """Return states and sentence vector of each, those of like length read together."""
+        """Return states and sentence vector of each; similar lengths share a batch."""
         states: dict[int, NDArray[np.float16]] = {}
         vectors: dict[int, NDArray[np.float16]] = {}
         order = sorted(range(len(texts)), key=lambda at: len(texts[at]))
@@ -265,10 +266,10 @@ class Reader:
 def by_length(
     lengths: Sequence[int], size: int, read: Callable[[Sequence[int]], torch.Tensor]
 ) -> torch.Tensor:
-    """Return what is read of items, (..., items), those of like length together.
+    """Return what `read` returns for all items, (..., items), batched by length.
 
     Args:
-        read: Takes the places of at most `size` items, and returns theirs.
+        read: Takes the places of at most `size` items, and returns their results.
     """
     if not lengths:
         return torch.empty(0)
@@ -280,7 +281,7 @@ def by_length(
 def through(
     layers: Iterable[nn.Module], hidden: torch.Tensor, mask: torch.Tensor
 ) -> torch.Tensor:
-    """Return states (texts, tokens, width) that passed the layers; 1 in `mask` is text."""
+    """Pass states (texts, tokens, width) through the layers; `mask` is 1 for text."""
     hides = (1 - mask.to(hidden.dtype))[:, None, None, :] * NEVER
     for layer in layers:
         hidden = layer(hidden, attention_mask=hides)
@@ -288,7 +289,7 @@ def through(
 
 
 def _without_last(model: Any, count: int) -> Any:
-    """Return the model without its last layers; what stays is shared and not changed."""
+    """Return the model without its last layers; the others are shared, unchanged."""
     found, encoder = copy.copy(model), copy.copy(model.encoder)
     found._modules = {**model._modules, "encoder": encoder}
     layers = model.encoder.layer
@@ -300,11 +301,11 @@ def _without_last(model: Any, count: int) -> Any:
 
 
 def upper_layers(directory: Path, count: int, *, fitted: bool = True) -> nn.ModuleList:
-    """Return the embedder's last layers: as it came, or without any weights yet."""
+    """Return the embedder's last layers, with its weights or without any yet."""
     if not count:
         return nn.ModuleList()
     if fitted:
-        # Short texts are read and fitted faster so than by fused attention.
+        # Short texts are read and fitted faster this way than by fused attention.
         model: Any = AutoModel.from_pretrained(
             str(directory),
             use_safetensors=True,
@@ -313,6 +314,6 @@ def upper_layers(directory: Path, count: int, *, fitted: bool = True) -> nn.Modu
         )
     else:
         config = AutoConfig.from_pretrained(str(directory), num_hidden_layers=count)
-        with torch.device("meta"):  # no embeddings of 47 MB are made only to be dropped
+        with torch.device("meta"):  # saves making 47 MB of embeddings only to drop them
             model = AutoModel.from_config(config)  # type: ignore[no-untyped-call]
     return nn.ModuleList(model.encoder.layer[-count:])

@@ -1,4 +1,4 @@
-"""What a verifier makes of its readings, wherever they are computed."""
+"""What a verifier concludes from its readings, wherever they are computed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -36,16 +36,16 @@ class Readings(ABC):
 
     @abstractmethod
     def is_word(self, word: str) -> bool:
-        """Tell whether the embedder knows this word, in small letters, as a whole."""
+        """Return whether the embedder has this lower-case word as a single token."""
 
     @abstractmethod
     def measure(
         self, question: str, entries: Sequence[EntryText]
     ) -> list[NDArray[np.float64]]:
-        """Return how each entry's windows were read: (windows, 3) of each.
+        """Return the readings of each entry's windows: (windows, 3) for each entry.
 
         The nets' logit, and the cosines of the question with the window and with the
-        entry's own question, `NO_QUESTION` where it has none.
+        entry's own question, `NO_QUESTION` if it has none.
         """
 
     @abstractmethod
@@ -59,16 +59,16 @@ class Readings(ABC):
 
     @abstractmethod
     def read_together(self, texts: Sequence[tuple[str, str]]) -> NDArray[np.float64]:
-        """Return what the cross-encoder makes of pairs of texts, whichever comes first.
+        """Return the cross-encoder's states of pairs of texts, whichever comes first.
 
-        (pairs, 3 * width), (0, 0) unless it `reads_jointly`: the mean over both orders of the
-        first token's state and the means of either side.
+        (pairs, 3 * width), or (0, 0) unless it `reads_jointly`: the first token's state
+        and the means of either side, averaged over both orders.
         """
 
     def score(self, question: str, entries: Sequence[EntryText]) -> list[float]:
         """Return for each entry the probability in [0, 1] that it answers, by itself.
 
-        Of one that is longer than the window its best part counts.
+        An entry longer than the window counts by its best part.
         """
         by = self.card.calibration
         return [
@@ -77,9 +77,9 @@ class Readings(ABC):
         ]
 
     def log_odds(self, question: str, entries: Sequence[EntryText]) -> list[float]:
-        """Return for each entry the log-odds that it answers against that none does.
+        """Return for each entry the log-odds that it answers, against none answering.
 
-        They are for weighing entries against each other; see `Calibration`.
+        They weigh entries against each other; see `Calibration`.
         """
         by = self.card.calibration
         return [
@@ -89,10 +89,10 @@ class Readings(ABC):
     def joint_log_odds(
         self, question: str, entries: Sequence[EntryText]
     ) -> list[float]:
-        """Return the same of each entry read together with the question.
+        """Return the same for each entry read together with the question.
 
-        Of a long one the window that seems likeliest apart is read. Empty where the
-        verifier has no cross-encoder.
+        Of a long entry only the window that seems likeliest by itself is read. Empty if
+        the verifier has no cross-encoder.
         """
         by = self.card.calibration
         found = self.measure_jointly(question, entries)

@@ -1,4 +1,4 @@
-"""A verifier in the model service: its readings are computed there, its card counts here."""
+"""A verifier in the model service: readings are computed there and judged here."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
@@ -22,22 +22,22 @@ from .readings import EntryText, Readings
 APART: Final = "/v1/verifier/apart"
 JOINTLY: Final = "/v1/verifier/jointly"
 TOGETHER: Final = "/v1/verifier/together"
-READING: Final = 3  # numbers of a window
-MAX_ENTRIES, MAX_PAIRS = 256, 64  # of one request
+READING: Final = 3  # numbers per window
+MAX_ENTRIES, MAX_PAIRS = 256, 64  # per request
 
 Item = TypeVar("Item")
 
 
 class RemoteVerifier(Readings):
-    """What the service's verifier reads; safe to use from several threads."""
+    """Readings from the service's verifier; thread-safe."""
 
     def __init__(
         self, card: VerifierCard, on_changed: Callable[[], None] = lambda: None
     ) -> None:
-        """`on_changed` is called when the service turns out to have another one by now."""
+        """Call `on_changed` if the service turns out to have another verifier."""
         super().__init__(card)
         self._on_changed = on_changed
-        # The embedder comes along with every process; only its weights are elsewhere.
+        # Every process has the embedder's tokenizer; only its weights are elsewhere.
         self._words = Tokenizer.from_file(str(base_directory() / "tokenizer.json"))
         self._words.no_padding()
 
@@ -89,7 +89,7 @@ class RemoteVerifier(Readings):
 def load_remote_verifier(
     on_changed: Callable[[], None] = lambda: None,
 ) -> RemoteVerifier:
-    """Return the verifier that the service has; `on_changed` as there.
+    """Return the service's verifier; `on_changed` is as for `RemoteVerifier`.
 
     Raises:
         ModelServiceError: It has none, or cannot be used.

@@ -1,4 +1,4 @@
-"""A verifier in use: its card, and the entries that were found scored against a question."""
+"""A verifier in use: its card, and retrieved entries scored against a question."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -43,13 +43,13 @@ from .reading import (
 )
 from .readings import EntryText, Readings
 
-_CROSS: Final = "cross."  # before the names of the cross-encoder's weights
+_CROSS: Final = "cross."  # prefix of the names of the cross-encoder's weights
 # Cache of the token states of entries: about 2,500 short ones.
 _KEPT_BYTES: Final = 64 << 20
 _KEPT_QUESTIONS: Final = 64
 _WINDOWS_AT_ONCE: Final = 128
 _Placed = tuple[str, str, str]  # place, question and text
-Asked = tuple[str, Sequence[EntryText]]  # a question and the entries it is held against
+Asked = tuple[str, Sequence[EntryText]]  # a question and entries to compare it with
 
 
 def save_verifier(
@@ -60,10 +60,10 @@ def save_verifier(
 ) -> VerifierCard:
     """Write what was fitted, then the card, which is returned with its hash.
 
-    Half a write is refused when it is read.
+    An incomplete write is refused when it is read.
 
     Args:
-        cross: What is kept of the cross-encoder.
+        cross: The cross-encoder's weights to store.
     """
     directory.mkdir(parents=True, exist_ok=True)
     (directory / CARD).unlink(missing_ok=True)
@@ -88,9 +88,9 @@ _KEPT_TEXTS, _READ_TEXTS = _TEXTS.labels("kept"), _TEXTS.labels("read")
 class Verifier(Readings):
     """Scores entries against a question; one thread at a time computes, in order.
 
-    A pass is hundreds of small operations, each of which wants the interpreter: eight at
-    once let one embedding of a question, of which a refusal needs no more, take nine
-    times as long as one after the other do.
+    A pass is hundreds of small operations, each of which needs the interpreter: with
+    eight passes at once, embedding a question, which is all that a refusal needs, takes
+    nine times as long as when they take turns.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class Verifier(Readings):
         super().__init__(card)
         self._reader, self._network = reader, network.members.eval()
         self._cross = cross
-        # A question is held against entries, then their sentences, then those to mark.
+        # A question is compared with entries, then their sentences, then those to mark.
         self._question = lru_cache(maxsize=_KEPT_QUESTIONS)(reader.question)
         self._kept: OrderedDict[_Placed, list[Tokens]] = OrderedDict()
         self._bytes = 0
@@ -122,7 +122,7 @@ class Verifier(Readings):
         return self.measure_all_jointly([(question, entries)])[0]
 
     def measure_all_jointly(self, asked: Sequence[Asked]) -> list[NDArray[np.float64]]:
-        """Do for several questions, in one pass, what `measure_jointly` does for one."""
+        """Do what `measure_jointly` does, for several questions in one pass."""
         if self._cross is None:
             return [np.empty((0, 3)) for _ in asked]
         with self._lock, torch.inference_mode():
@@ -163,7 +163,7 @@ class Verifier(Readings):
         return self.measure_all([(question, entries)])[0]
 
     def measure_all(self, asked: Sequence[Asked]) -> list[list[NDArray[np.float64]]]:
-        """Do for several questions, in one pass, what `measure` does for one."""
+        """Do what `measure` does, for several questions in one pass."""
         with self._lock, torch.inference_mode():
             read = self._read(asked)
             pairs = [
@@ -186,7 +186,7 @@ class Verifier(Readings):
         return [[next(rows) for _ in windows] for _, windows in read]
 
     def _read(self, asked: Sequence[Asked]) -> list[tuple[Tokens, list[list[Tokens]]]]:
-        """Return each question as read with its entries' windows."""
+        """Return each question as read, with its entries' windows."""
         windows = iter(
             self._windows([each for _, entries in asked for each in entries])
         )
@@ -196,7 +196,7 @@ class Verifier(Readings):
         ]
 
     def _windows(self, entries: Sequence[EntryText]) -> list[list[Tokens]]:
-        """Return each entry's windows as read; what is not kept is read at once."""
+        """Return each entry's windows as read; those not cached are read in one go."""
         if not entries:
             return []
         keys = [(place_of(e.title, e.section), e.question, e.text) for e in entries]
@@ -246,8 +246,8 @@ def load_verifier(
 ) -> Verifier:
     """Return the verifier of a directory, loaded once per process.
 
-    `base` returns the embedder where the process has it loaded, which saves a second copy;
-    it is called only where the verifier is not loaded yet.
+    `base` returns the embedder if the process has it loaded, which saves a second copy;
+    it is called only if the verifier is not loaded yet.
     """
     return _loaded.get(directory, lambda: _load(directory, base and base()))
 
@@ -259,9 +259,9 @@ def is_loaded(directory: Path) -> bool:
 def load_network(
     directory: Path,
 ) -> tuple[VerifierCard, Tuned, dict[str, torch.Tensor]]:
-    """Return a verifier's card, what was fitted, and what is kept of its cross-encoder.
+    """Return a verifier's card, its fitted network and its cross-encoder's weights.
 
-    On the processor, in single precision.
+    On the CPU, in single precision.
     """
     card = read_card(directory)
     config = AutoConfig.from_pretrained(str(base_directory()))
@@ -285,9 +285,10 @@ def load_network(
 
 
 def _base(network: Tuned) -> dict[str, torch.Tensor]:
-    """Return the embedder's own weights by the names of those that were fitted from them.
+    """Return the embedder's own weights, named as those that were fitted from them.
 
-    They come from its file: a loaded one may have its weights packed for the processor.
+    They come from its file: a loaded embedder may have packed its weights for the
+    processor.
     """
     found: dict[str, torch.Tensor] = {}
     own = network.upper

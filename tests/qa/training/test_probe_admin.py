@@ -81,7 +81,7 @@ def test_directions_are_shown_and_put_in_force_and_have_no_shadow(enter):
 
     assert "directions" in shown
     assert "directions probe" in listed
-    assert "has no shadow" in told
+    assert "run in shadow" in told
     made.refresh_from_db()
     assert made.state == "active"
     assert not Probe.objects.serving().exists()
