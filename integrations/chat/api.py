@@ -1,6 +1,6 @@
-"""Where Slack and Teams send what is typed there; each request is signed by its chat.
+"""Endpoints that Slack and Teams call, authenticated by the chat's signature.
 
-Off unless configured. Nothing here is for other programs, which ask over REST.
+Off unless configured. Other programs ask over REST.
 """
 
 import json
@@ -29,12 +29,12 @@ from qa.answers.models import Answer
 from qa.votes.services import vote
 
 TEAMS_SECONDS = 4.0
-"""Teams waits for five."""
+"""Seconds to wait for an answer; Teams gives up after five."""
 _HINT = "Ask me a question, such as: What does a replacement card cost?"
 
 
 class SlackSignature(BaseAuthentication):
-    """A request that Slack signed is the chat's account's."""
+    """Authenticates a request signed by Slack as the chat's account."""
 
     def authenticate(self, request: Request) -> tuple[User, None]:
         if not settings.SLACK_SIGNING_SECRET:
@@ -44,8 +44,8 @@ class SlackSignature(BaseAuthentication):
         body = request._request.body
         if not slack.is_signed(body, request.headers, now=time.time()):
             raise AuthenticationFailed(
-                "This is not signed by Slack within the last five minutes; check "
-                "NESCIO_SLACK_SIGNING_SECRET and the clock."
+                "The request was not signed by Slack within the last five minutes; "
+                "check NESCIO_SLACK_SIGNING_SECRET and the clock."
             )
         return chat_account(settings.SLACK_ACCOUNT), None
 
@@ -54,7 +54,7 @@ class SlackSignature(BaseAuthentication):
 
 
 class TeamsSignature(BaseAuthentication):
-    """A request that Teams signed is the chat's account's."""
+    """Authenticates a request signed by Teams as the chat's account."""
 
     def authenticate(self, request: Request) -> tuple[User, None]:
         if not settings.TEAMS_SECRETS:
@@ -64,7 +64,7 @@ class TeamsSignature(BaseAuthentication):
         header = request.headers.get("Authorization", "")
         if not teams.is_signed(request._request.body, header):
             raise AuthenticationFailed(
-                "This is not signed by Teams; check NESCIO_TEAMS_SECRETS."
+                "The request was not signed by Teams; check NESCIO_TEAMS_SECRETS."
             )
         return chat_account(settings.TEAMS_ACCOUNT), None
 
@@ -81,10 +81,10 @@ class SlackView(KnownQueryView):
 class SlackEventsView(SlackView):
     @extend_schema(exclude=True)
     def post(self, request: Request) -> Response:
-        """Take an event: a mention in a channel, or a message to the app alone.
+        """Receive an event: a mention in a channel, or a direct message to the app.
 
-        What a channel reads is what the chat's account may see; a message to the app alone
-        is answered by what its writer may see.
+        A mention is answered from what the chat's account may see, a direct message
+        from what its writer may see.
         """
         sent = _object(request.data)
         if sent.get("type") == "url_verification":
@@ -118,7 +118,7 @@ class SlackCommandView(SlackView):
 
     @extend_schema(exclude=True)
     def post(self, request: Request) -> Response:
-        """Take a slash command; only who typed it sees the answer."""
+        """Receive a slash command; only the user who typed it sees the answer."""
         sent = request.data
         place = {
             "response_url": slack.checked_response_url(_text(sent, "response_url"))
@@ -141,7 +141,7 @@ class SlackActionView(SlackView):
 
     @extend_schema(exclude=True)
     def post(self, request: Request) -> Response:
-        """Take a press of a button below an answer: the vote of who asked."""
+        """Receive a click on a vote button; only the user who asked can vote."""
         try:
             sent = _object(json.loads(_text(request.data, "payload")))
         except ValueError as error:
@@ -187,7 +187,7 @@ class TeamsView(KnownQueryView):
         link = f"{settings.PUBLIC_URL}/answers/{answer.pk}"
         return Response(
             teams.text_message(
-                f"This takes longer than Teams waits. It goes on: {link}"
+                f"This takes longer than Teams waits. The answer will be here: {link}"
             )
         )
 
@@ -201,11 +201,11 @@ def _answer_later(
     is_public: bool,
     account: User,
 ) -> bool:
-    """Have a question answered by a job, once; False where there is none."""
+    """Enqueue a question to be answered once; return False if the text has none."""
     question, answer = slack.question_in(text), str(slack.answer_id(key))
     if not question:
         return False
-    # Slack sends an event again that it takes for lost.
+    # Slack sends an event again if it believes it was lost.
     if not Answer.objects.filter(pk=answer).exists():
         enqueue(
             KIND,
@@ -223,14 +223,14 @@ def _answer_later(
 
 
 def _voted(action: dict[str, Any], presser: str) -> str:
-    """Vote for who asked; return what to say."""
+    """Record the vote of the user who asked and return the reply."""
     key, _, user = str(action.get("value", "")).partition(" ")
     if presser != user:
-        return "Only who asked may say whether it helped."
+        return "Only the person who asked can vote."
     answer = Answer.objects.filter(pk=key).first()
     asker = asker_of(answer) if answer else None
     if answer is None or asker is None:
-        return "This answer is no longer there."
+        return "This answer no longer exists."
     with acting_for(asker):
         try:
             vote(answer.pk, user=asker, is_up=action["action_id"] == "vote_up")
@@ -248,5 +248,5 @@ def _object(given: object) -> dict[str, Any]:
 def _text(sent: Any, name: str) -> str:
     value = sent.get(name)
     if not isinstance(value, str):
-        raise ParseError(f"{name} is missing; this is no request of Slack's.")
+        raise ParseError(f"{name} is missing; this is not a request from Slack.")
     return value

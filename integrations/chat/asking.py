@@ -1,6 +1,6 @@
-"""A question from a chat: as whom it is asked, kept once, and shown as JSON.
+"""Questions from a chat: which account asks, how they are stored and shown.
 
-The same services as behind `POST /api/v1/ask`: entitlement, record and audit are theirs.
+Uses the services behind `POST /api/v1/ask`, with their entitlement, record and audit.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from qa.answers.serializers import as_json
 from qa.policies.wording import Words, words_around
 
 MAX_SHOWN = 3
-"""Entries beside an answer or a refusal."""
+"""Maximum number of entries shown with an answer or a refusal."""
 
 
 class ChatAccountError(ForbiddenError):
@@ -29,23 +29,23 @@ class ChatAccountError(ForbiddenError):
 
 
 def chat_account(username: str) -> User:
-    """Return whose questions a chat's are, as agent at most.
+    """Return the account that asks for a chat, limited to an agent's rights.
 
     Raises:
-        ChatAccountError: There is no such account, or it is a superuser's.
+        ChatAccountError: There is no such active account, or it is a superuser's.
     """
     account = find_user(username=username, is_active=True)
     if account is None or account.is_superuser:
         raise ChatAccountError(
-            f"The account {username!r} of this chat is a superuser's, or there is no "
-            "active one; name another in the settings."
+            f"The account {username!r} of this chat is a superuser's, or it does not "
+            "exist or is not active; name another in the settings."
         )
     limit_to_agent(account)
     return account
 
 
 def person_by_mail(mail: str, *, account: User) -> User | None:
-    """Return the one agent of this mail, for whom `account` acts; None for all others."""
+    """Return the only agent with this address, for whom `account` acts, or None."""
     rows = User.objects.filter(email__iexact=mail, is_active=True, is_superuser=False)
     names = list(rows.values_list("username", flat=True)[:2]) if mail else []
     if len(names) != 1:
@@ -57,10 +57,10 @@ def person_by_mail(mail: str, *, account: User) -> User | None:
 def keep(
     text: str, *, asker: User, knowledge_base: str, answer_id: UUID | None = None
 ) -> Answer:
-    """Keep a question for `decide_alone`.
+    """Store a question for `decide_alone`.
 
     Args:
-        knowledge_base: Its slug; empty is the first one.
+        knowledge_base: Its slug; the first knowledge base if empty.
     """
     with acting_for(asker):
         base = find_knowledge_base(knowledge_base, asker=asker)
@@ -73,7 +73,7 @@ def keep(
 
 
 def asker_of(answer: Answer) -> User | None:
-    """Return whose question it is, as agent at most."""
+    """Return the user who asked, limited to an agent's rights, or None if inactive."""
     asker = find_user(pk=answer.asker_id, is_active=True)
     if asker is not None:
         limit_to_agent(asker)
@@ -88,7 +88,7 @@ def as_its_asker_sees_it(answer: Answer, asker: User) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A paragraph of a chat's message; plain text, never markup."""
+    """A paragraph of a chat message: plain text, never markup."""
 
     text: str
     is_head: bool = False
@@ -100,12 +100,12 @@ def words_of(shown: dict[str, Any]) -> Words:
 
 
 def text_of(shown: dict[str, Any]) -> str:
-    """Return what is answered; a refusal without an expert, whom no chat passes on to."""
+    """Return the answer's text; a refusal offers no expert, as chats don't escalate."""
     return words_of(shown).for_reader(shown["reason"], shown["text"])
 
 
 def lines(shown: dict[str, Any]) -> Iterator[Line]:
-    """Yield an answer as JSON as paragraphs: what it is, its text, what it rests on."""
+    """Yield the paragraphs of an answer: what it is, its text and its evidence."""
     is_answered, reason = shown["answered"], shown["reason"]
     words = words_of(shown)
     labels = words.labels

@@ -1,4 +1,4 @@
-"""Answering in Slack: a job, so that Slack is acknowledged within its three seconds."""
+"""The job that answers in Slack, which expects a response within three seconds."""
 
 from typing import Any
 from uuid import UUID
@@ -28,7 +28,7 @@ KIND = "chat.slack"
 
 
 def answer_in_slack(run: JobRun) -> dict[str, object]:
-    """Decide a question and post the answer, or post what there is to `say`."""
+    """Decide a question and post the answer, or post the text in `say`."""
     said = run.parameters.get("say")
     slack.post(run.parameters["place"], {"text": said} if said else _message(run))
     return {"posted": True}
@@ -79,13 +79,13 @@ def _kept(run: JobRun) -> tuple[Answer, User]:
 
 
 def _forget_words(run: JobRun) -> None:
-    """Leave the words of a question to its answer alone, where they can be erased."""
+    """Remove the question's words from the job; its answer's copy can be erased."""
     jobs = Job.objects.filter(pk=run.job_id)
     jobs.update(parameters={**run.parameters, "text": ""})
 
 
 def _asker(user: str, *, is_public: bool) -> User:
-    """Return as whom it is asked: what a channel reads is what everybody in it may see."""
+    """Return who asks: a channel's questions are asked as the chat's account."""
     account = chat_account(settings.SLACK_ACCOUNT)
     if is_public:
         return account

@@ -1,4 +1,4 @@
-"""Slack's side: its signature, what an answer looks like there, and where it is posted.
+"""Slack: its signature, how answers look there, and where they are posted.
 
 https://docs.slack.dev/authentication/verifying-requests-from-slack
 https://docs.slack.dev/reference/block-kit/blocks
@@ -34,13 +34,13 @@ _TRANSIENT: Final = {
 
 
 class SlackError(NescioError):
-    """Slack does not take what was posted."""
+    """Slack rejects a post or a token, or a response address is not Slack's."""
 
     code = "slack_refused"
 
 
 def is_signed(body: bytes, headers: Mapping[str, str], *, now: float) -> bool:
-    """Tell whether Slack signed a body within the last five minutes."""
+    """Return whether Slack signed this body within the last five minutes."""
     stamp = headers.get("X-Slack-Request-Timestamp", "")
     if not (stamp.isascii() and stamp.isdigit() and len(stamp) < 12):
         return False
@@ -54,20 +54,20 @@ def is_signed(body: bytes, headers: Mapping[str, str], *, now: float) -> bool:
 
 
 def answer_id(event: str) -> UUID:
-    """Return the id of the one answer to an event, however often Slack sends that."""
+    """Return the id of the one answer to an event, however often Slack resends it."""
     key = settings.SLACK_SIGNING_SECRET.encode()
     digest = hmac.new(key, event.encode(), hashlib.sha256).digest()
     return UUID(bytes=digest[:16], version=4)
 
 
 def question_in(text: str) -> str:
-    """Return what somebody typed, without mentions and Slack's marks for links."""
+    """Return the typed text without mentions and Slack's link markup."""
     plain = _LINK.sub(lambda found: found[2] or found[1], _MENTION.sub(" ", text))
     return html.unescape(plain).strip()
 
 
 def checked_response_url(url: str) -> str:
-    """Return an address to respond to, which is Slack's own.
+    """Return a response address after checking that it is Slack's own.
 
     Raises:
         SlackError: It is not.
@@ -82,15 +82,15 @@ def checked_response_url(url: str) -> str:
 
 
 def answer_message(shown: dict[str, Any], *, user: str) -> dict[str, Any]:
-    """Return an answer as JSON as a message whose buttons only `user` may press."""
+    """Return an answer as a message with vote buttons that only `user` may press."""
     return {
-        "text": _escaped(text_of(shown)),  # of the notification
+        "text": _escaped(text_of(shown)),  # for the notification
         "blocks": [*map(_block, lines(shown)), _buttons(shown, user)],
     }
 
 
 def _block(line: Line) -> dict[str, Any]:
-    """Return a block whose text Slack shows as it is: no marks, links or mentions."""
+    """Return a block of literal text: Slack reads no marks, links or mentions."""
     text = line.text if len(line.text) <= _MAX_TEXT else f"{line.text[:_MAX_TEXT]}…"
     said = {"type": "plain_text", "text": text, "emoji": False}
     if line.is_small or line.is_head:
@@ -122,11 +122,11 @@ def _escaped(text: str) -> str:
 
 
 def workspace() -> str:
-    """Return the name of the workspace that the app's token opens.
+    """Return the name of the workspace that the app's token belongs to.
 
     Raises:
         RetryableJobError: Slack can't be reached now.
-        SlackError: The token opens none.
+        SlackError: Slack refused the token.
     """
     said = _call("auth.test", {})
     if not said.get("ok"):
@@ -135,10 +135,10 @@ def workspace() -> str:
 
 
 def mail_of(user: str) -> str:
-    """Return the mail of a member of the app's own workspace; empty for all others.
+    """Return the mail address of a member of the app's own workspace, else "".
 
-    In a channel that is shared with another organisation its administrators say what mail
-    its members have, and `is_stranger` is false for them.
+    In a channel shared with another organisation, that organisation's administrators
+    set its members' addresses, and `is_stranger` is false for them.
     """
     own = _call("auth.test", {}).get("team_id")
     said = _call("users.info", {"user": user}, as_form=True)
@@ -161,7 +161,7 @@ def post(place: Mapping[str, str], message: dict[str, Any]) -> None:
 
     Raises:
         RetryableJobError: Slack can't take it now.
-        SlackError: It never will.
+        SlackError: Slack refused it.
     """
     if url := place.get("response_url"):
         own = {"response_type": "ephemeral", "replace_original": False}
@@ -184,7 +184,7 @@ def _call(
     try:
         said: dict[str, Any] = response.json()
     except requests.JSONDecodeError as error:
-        raise RetryableJobError(f"Slack's {method} answered no JSON.") from error
+        raise RetryableJobError(f"Slack's {method} returned no JSON.") from error
     if said.get("error") in _TRANSIENT:
         raise RetryableJobError(f"Slack's {method} answered {said['error']}.")
     return said

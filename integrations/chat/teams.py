@@ -1,4 +1,4 @@
-"""Teams' side: its signature, what was typed, and an answer as a card.
+"""Teams: its signature, the text typed there, and an answer as a card.
 
 https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-outgoing-webhook
 https://adaptivecards.io/explorer/RichTextBlock.html
@@ -21,7 +21,7 @@ _CARD = "application/vnd.microsoft.card.adaptive"
 
 
 def is_signed(body: bytes, header: str) -> bool:
-    """Tell whether Teams signed a body, by the token of one team's outgoing webhook."""
+    """Return whether Teams signed a body, by the token of a team's outgoing webhook."""
     found = False
     for secret in settings.TEAMS_SECRETS:
         digest = hmac.new(base64.b64decode(secret), body, hashlib.sha256).digest()
@@ -31,7 +31,7 @@ def is_signed(body: bytes, header: str) -> bool:
 
 
 def question_in(text: str) -> str:
-    """Return what somebody typed, without the mention and Teams' markup."""
+    """Return the typed text without the mention and Teams' markup."""
     plain = html.unescape(strip_tags(_MENTION.sub(" ", text)))
     return " ".join(plain.split())
 
@@ -41,7 +41,7 @@ def text_message(text: str) -> dict[str, Any]:
 
 
 def answer_card(shown: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer as JSON as a message with a card."""
+    """Return an answer as a message with a card."""
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
@@ -53,7 +53,7 @@ def answer_card(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def _part(line: Line) -> dict[str, Any]:
-    """Return a part whose text Teams shows as it is: a TextBlock would read Markdown."""
+    """Return a part with literal text; a TextBlock would interpret Markdown."""
     looks: dict[str, object] = {"weight": "Bolder"} if line.is_head else {}
     if line.is_small:
         looks = {"isSubtle": True, "size": "Small"}

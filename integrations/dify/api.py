@@ -1,4 +1,4 @@
-"""Dify's external knowledge API: what a question finds, for an assistant built in Dify.
+"""Dify's external knowledge API: evidence for a question of an assistant in Dify.
 
 https://docs.dify.ai/en/use-dify/knowledge/external-knowledge-api
 """
@@ -17,19 +17,19 @@ from kb.types import Evidence
 from qa.answers.playground import preview
 from qa.answers.questions import find_knowledge_base
 
-# Dify's suggestion: the key was refused; the knowledge does not exist.
+# As Dify suggests: 1002 the key was refused, 2001 the knowledge does not exist.
 _CODES = {401: 1002, 403: 1002, 404: 2001}
 
 
 class RetrievalSettingSerializer(rest.StrictSerializer):
-    top_k = rest.StrictIntegerField(min_value=1, help_text="At most so many records.")
+    top_k = rest.StrictIntegerField(min_value=1, help_text="Maximum number of records.")
     score_threshold = rest.StrictFloatField(
-        default=0.0, min_value=0.0, max_value=1.0, help_text="0 where Dify's is off."
+        default=0.0, min_value=0.0, max_value=1.0, help_text="0 if it is off in Dify."
     )
 
 
 class RetrievalSerializer(rest.StrictSerializer):
-    """A question of Dify's."""
+    """A question from Dify."""
 
     knowledge_id = rest.StrictCharField(
         max_length=50,
@@ -38,7 +38,7 @@ class RetrievalSerializer(rest.StrictSerializer):
     query = rest.StrictCharField()
     retrieval_setting = RetrievalSettingSerializer()
     metadata_condition = serializers.JSONField(
-        default=None, allow_null=True, help_text="Only null."
+        default=None, allow_null=True, help_text="Must be null."
     )
 
     def validate_metadata_condition(self, condition: object) -> None:
@@ -78,7 +78,7 @@ class RecordsSerializer(serializers.Serializer[Any]):
 
 
 def similarity(piece: Evidence) -> float:
-    """Return the cosine of two unit vectors by their distance, not below 0."""
+    """Return the cosine of two unit vectors from their distance, at least 0."""
     return max(0.0, 1.0 - piece.distance**2 / 2.0)
 
 
@@ -117,10 +117,10 @@ class RetrievalView(rest.KnownQueryView, GenericAPIView[Any]):
         responses={200: RecordsSerializer, 404: "There is no such knowledge base."},
     )
     def post(self, request: Request) -> Response:
-        """Find what Dify's assistants answer from; none where nothing is near enough.
+        """Find what Dify's assistants answer from; nothing if no entry is near enough.
 
-        Where hard refusal would stop the question there are no records, so that no
-        assistant answers from what is merely the nearest. Nothing is kept.
+        If hard refusal would stop the question there are no records, so that no
+        assistant answers from what is merely nearest. Nothing is stored.
         """
         given, asker = (
             rest.validated(RetrievalSerializer, request.data),

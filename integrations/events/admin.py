@@ -1,4 +1,4 @@
-"""Webhook endpoints and what was sent to them."""
+"""Admin pages of webhook endpoints and their deliveries."""
 
 import json
 from functools import partial
@@ -99,7 +99,7 @@ class ConditionFilter(ListFilter):
 
 @admin.register(Endpoint)
 class EndpointAdmin(BaseAdmin):
-    """Every admin sees and may switch off all; the rest is its owner's."""
+    """Every admin sees all and may switch off any; only its owner changes the rest."""
 
     form = EndpointForm
     list_display: ClassVar = [
@@ -143,7 +143,7 @@ class EndpointAdmin(BaseAdmin):
     def response_add(
         self, request: HttpRequest, obj: Endpoint, post_url_continue: str | None = None
     ) -> HttpResponse:
-        """Show the secret, this once."""
+        """Show the secret, only this once."""
         return self._secret_page(request, obj, "The endpoint was made.")
 
     @display(description="condition", label=_CONDITION_COLOURS)
@@ -200,7 +200,7 @@ class EndpointAdmin(BaseAdmin):
             endpoint,
             title=f"Secret of {endpoint}",
             said=said,
-            use="This is the secret by which the receiver verifies what comes.",
+            use="The receiver verifies messages with this secret.",
             secret=endpoint.secret,
         )
 
@@ -218,9 +218,9 @@ class TypeFilter(ListFilter):
 
 @admin.register(Delivery)
 class DeliveryAdmin(ReadOnlyAdmin):
-    """What was sent, will be, or was given up; of one's own endpoints."""
+    """Deliveries to one's own endpoints: sent, pending or given up."""
 
-    when_empty = "What is sent to your endpoints is listed here."
+    when_empty = "Messages to your endpoints are listed here."
     list_display: ClassVar = [
         "kind", "endpoint", "about", "shown_state", "attempts", "status",
         "last_attempt_at", "next_attempt_at",
@@ -257,7 +257,7 @@ class DeliveryAdmin(ReadOnlyAdmin):
     def body(self, delivery: Delivery) -> SafeString:
         sent = body_for(delivery.event, delivery.endpoint.owner)
         if sent is None:
-            return SafeString("Nothing: the endpoint's owner may not see it any more.")
+            return SafeString("Nothing: the endpoint's owner may no longer see it.")
         shown = json.dumps(json.loads(sent), indent=2, ensure_ascii=False)
         return format_html('<pre class="overflow-x-auto text-xs">{}</pre>', shown)
 

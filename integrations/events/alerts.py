@@ -1,9 +1,9 @@
-"""Mails to who runs or owns a knowledge base, of the same events that webhooks get.
+"""Mail alerts to those who run or own a knowledge base, on the events of webhooks.
 
-An event that somebody wants to be mailed about is kept for them when it is routed. One mail
-says what came together since the last: an hour at least lies between two, and a day between
-two on gaps. It has counts and links and no text, of what its reader may see when it is sent
-and what is still so then.
+Routing an event stores an alert for each user who wants mail about it. One mail covers
+all alerts since the last; mails are at least an hour apart, those on gaps about a day.
+A mail holds counts and links but no text, and only of rows that its reader may see and
+that are still as reported when it is sent.
 """
 
 from collections import Counter
@@ -43,20 +43,20 @@ SOON: Final = (Chosen.FAILURES, Chosen.DRIFT, Chosen.ESCALATIONS)
 DAILY: Final = (Chosen.GAPS,)
 _APART: Final[Mapping[tuple[Chosen, ...], timedelta]] = {
     SOON: timedelta(hours=1),
-    DAILY: timedelta(hours=20),  # a digest that comes late delays none for a day
+    DAILY: timedelta(hours=20),  # so that a late digest does not delay the next
 }
-_MAX_EVENTS = 5_000  # of one mail; what is beyond comes with the next
+_MAX_EVENTS = 5_000  # per mail; the rest goes into the next one
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Which rows an event is about, and what a mail says of them.
+    """The rows that a type of event is about, and how a mail describes them.
 
     Attributes:
-        key: Of the row's id in the event's data.
-        seen: The rows that a user may see and that are still so.
-        one, many: What one of them and several are called; "{}" is the count.
-        page, query: Where they are listed.
+        key: The key of the row's id in the event's data.
+        seen: The rows that a user may see and that are still as reported.
+        one, many: The text for one and for several; "{}" is the count.
+        page, query: The page that lists them.
     """
 
     alert: Chosen
@@ -75,14 +75,14 @@ def _drifted(user: User) -> QuerySet[DriftReading]:
 
 
 def _failed_jobs(user: User) -> QuerySet[Job]:
-    """But checks of sources, of which the source says that they fail."""
+    """Leave out jobs that check a source, since the source reports its own failure."""
     said = FollowedSource.objects.filter(job_id=OuterRef("pk")).exclude(error="")
     failed = Job.objects.visible_to(user).filter(state=Job.State.FAILED)
     return failed.filter(~Exists(said))
 
 
 def _waiting_escalations(user: User) -> QuerySet[Escalation]:
-    """Of others, and not another expert's."""
+    """Leave out those that the user raised or that another expert holds."""
     base = "answer__knowledge_base"
     mine = where_role(user, Role.SME, base)
     free = ~where_holder(Role.SME, "assignee", base) | Q(assignee=user)
@@ -133,7 +133,7 @@ _SOURCES: Final[Mapping[str, _Source]] = {
 
 
 def note_alerts(events: Sequence[Event]) -> None:
-    """Keep events for who wants to be mailed about them, where there is a mail server."""
+    """Store alerts for users who want mail about these events, if mail is set up."""
     about = [event for event in events if event.type in _SOURCES]
     if not about or not settings.MAIL_URL:
         return
@@ -149,7 +149,7 @@ def note_alerts(events: Sequence[Event]) -> None:
 
 
 def enqueue_mails(kinds: tuple[Chosen, ...]) -> None:
-    """Have the alerts of these kinds mailed, if there are any; `kinds` is SOON or DAILY."""
+    """Enqueue mails of pending alerts, if there are any; `kinds` is SOON or DAILY."""
     if settings.MAIL_URL and Alert.objects.pending(kinds).exists():
         names = [kind.value for kind in kinds]
         key = f"{KIND} {' '.join(names)}"
@@ -157,9 +157,9 @@ def enqueue_mails(kinds: tuple[Chosen, ...]) -> None:
 
 
 def mail_alerts(run: JobRun) -> dict[str, object]:
-    """Send each user one mail on what came since the last, a step each.
+    """Send each user one mail about the alerts since the last, one user per step.
 
-    The handler of jobs of the kind "integrations.mail_alerts".
+    Handles jobs of the kind "integrations.mail_alerts".
     """
     kinds = tuple(Chosen(name) for name in run.parameters["kinds"])
     after: int = run.cursor.get("after", 0)
@@ -174,7 +174,7 @@ def mail_alerts(run: JobRun) -> dict[str, object]:
 
 
 def _mail(user: User, kinds: tuple[Chosen, ...], *, at: datetime) -> bool:
-    """Mail a user's pending alerts, and forget those that are none any more."""
+    """Mail a user's pending alerts and delete those that no longer apply."""
     own = Alert.objects.filter(user=user, kind__in=kinds)
     if own.filter(mailed_at__gt=at - _APART[kinds]).exists():
         return False
@@ -191,11 +191,11 @@ def _mail(user: User, kinds: tuple[Chosen, ...], *, at: datetime) -> bool:
 
 
 def _still_true(user: User, alerts: Iterable[Alert]) -> list[Alert]:
-    """Return those whose rows the user may see, and that are as the event said."""
+    """Return the alerts whose rows the user may see and that are still as reported."""
     by_type: dict[str, dict[str, Alert]] = {}
     for alert in alerts:
         about = str(alert.event.data[_SOURCES[alert.event.type].key])
-        # Of what was raised twice the newer.
+        # Of two alerts on the same row, keep the newer.
         by_type.setdefault(alert.event.type, {})[about] = alert
     found: list[Alert] = []
     for kind, rows in by_type.items():
@@ -227,7 +227,7 @@ def _send(user: User, alerts: Sequence[Alert]) -> bool:
 
 
 def _section(source: _Source, alerts: Sequence[Alert]) -> dict[str, object]:
-    """Say how many there are, and of which knowledge bases or kinds of job."""
+    """Return the number of alerts, in total and by knowledge base or kind of job."""
     parts = Counter(
         str(each.event.knowledge_base or each.event.data.get("kind", ""))
         for each in alerts

@@ -1,4 +1,4 @@
-"""Webhook endpoints and what was sent to them over REST, for admins."""
+"""Webhook endpoints and their deliveries over REST, for admins."""
 
 import django_filters
 from django.db.models import QuerySet
@@ -20,7 +20,7 @@ _TYPES = [(kind.value, kind.value) for kind in EventType]
 
 
 class EndpointSerializer(ReferringSerializer):
-    """Where events are posted to, without its secret."""
+    """A webhook endpoint, without its secret."""
 
     types = serializers.ListField(child=serializers.ChoiceField(choices=_TYPES))
     condition = serializers.CharField(
@@ -37,10 +37,10 @@ class EndpointSerializer(ReferringSerializer):
 
 
 class EndpointSecretSerializer(EndpointSerializer):
-    """An endpoint with its secret, which is shown this once."""
+    """An endpoint with its secret, which is shown only this once."""
 
     secret = serializers.CharField(
-        help_text="What the receiver verifies with; it can't be shown again."
+        help_text="Verifies messages at the receiver; can't be shown again."
     )
 
     class Meta(EndpointSerializer.Meta):
@@ -48,7 +48,7 @@ class EndpointSecretSerializer(EndpointSerializer):
 
 
 class WrittenEndpointSerializer(rest.StrictModelSerializer):
-    """What is said of an endpoint."""
+    """The writable fields of an endpoint."""
 
     name = rest.StrictCharField(max_length=100)
     types = rest.StrictListField(
@@ -59,7 +59,7 @@ class WrittenEndpointSerializer(rest.StrictModelSerializer):
     knowledge_base = KnowledgeBaseField(
         required=False,
         allow_null=True,
-        help_text="Only its events; null: every event, those of no knowledge base too.",
+        help_text="Sends only its events; null: all, also those of no knowledge base.",
     )
 
     class Meta:
@@ -68,7 +68,7 @@ class WrittenEndpointSerializer(rest.StrictModelSerializer):
 
 
 class DeliverySerializer(rest.ShownSerializer[Delivery]):
-    """One event for one endpoint, and what came of the last attempt."""
+    """One event for one endpoint, with the outcome of the last attempt."""
 
     webhook_id = serializers.CharField(source="event.message_id")
     type = serializers.CharField(source="event.type")
@@ -92,7 +92,7 @@ class DeliverySerializer(rest.ShownSerializer[Delivery]):
     retrieve=extend_schema(summary="Read a webhook endpoint"),
 )
 class EndpointViewSet(RetrieveModelMixin, rest.RowViewSet[Endpoint]):
-    """Webhook endpoints by name: every admin sees all, and changes their own."""
+    """Webhook endpoints by name: every admin sees all and changes only their own."""
 
     permission_classes = [IsAdmin]
     serializer_class = EndpointSerializer
@@ -109,7 +109,7 @@ class EndpointViewSet(RetrieveModelMixin, rest.RowViewSet[Endpoint]):
         responses={201: EndpointSecretSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Make an endpoint, which gets what its maker may see; its secret is shown once."""
+        """Make an endpoint that gets what its maker may see; shows its secret once."""
         made = services.create_endpoint(
             by=self.user, **self.validated(WrittenEndpointSerializer)
         )
@@ -120,9 +120,10 @@ class EndpointViewSet(RetrieveModelMixin, rest.RowViewSet[Endpoint]):
         summary="Change a webhook endpoint", request=WrittenEndpointSerializer
     )
     def partial_update(self, request: Request, endpoint_id: int) -> Response:
-        """Change what is given of one's own; `is_active` false alone switches any off.
+        """Change the given fields of one's own endpoint.
 
-        One that is active afterwards begins afresh: its failures are forgotten.
+        Any admin may switch off any endpoint by sending `is_active` false alone. An
+        endpoint that is active afterwards starts afresh: its failures are cleared.
         """
         changes = self.validated(WrittenEndpointSerializer)
         services.edit_endpoint(endpoint_id, by=self.user, **changes)
@@ -130,21 +131,21 @@ class EndpointViewSet(RetrieveModelMixin, rest.RowViewSet[Endpoint]):
 
     @extend_schema(summary="Delete a webhook endpoint")
     def destroy(self, request: Request, endpoint_id: int) -> Response:
-        """Delete one's own endpoint and the record of what was sent to it."""
+        """Delete one's own endpoint and its deliveries."""
         services.delete_endpoint(endpoint_id, by=self.user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(request=None, responses=DeliverySerializer)
     @action(detail=True, methods=["post"])
     def test(self, request: Request, endpoint_id: int) -> Response:
-        """Post a test event now, once; the answer says what the receiver answered."""
+        """Post a test event now, once, and return the receiver's response."""
         sent = services.send_test(endpoint_id, by=self.user)
         return Response(DeliverySerializer(sent).data)
 
     @extend_schema(request=None, responses=EndpointSecretSerializer)
     @action(detail=True, methods=["post"])
     def rotate(self, request: Request, endpoint_id: int) -> Response:
-        """Give it a new secret, shown once; for 24 hours the former one signs, too."""
+        """Give it a new secret, shown once; for 24 hours the former one signs too."""
         rotated = services.rotate_secret(endpoint_id, by=self.user)
         return Response(EndpointSecretSerializer(rotated).data)
 
@@ -164,7 +165,7 @@ class DeliveryFilter(rest.StrictFilterSet):
     retrieve=extend_schema(summary="Read a webhook delivery"),
 )
 class DeliveryViewSet(RetrieveModelMixin, rest.RowViewSet[Delivery]):
-    """What was sent to one's own endpoints, will be, or was given up; newest first."""
+    """Deliveries to one's own endpoints: sent, pending or given up; newest first."""
 
     permission_classes = [IsAdmin]
     serializer_class = DeliverySerializer
@@ -178,5 +179,5 @@ class DeliveryViewSet(RetrieveModelMixin, rest.RowViewSet[Delivery]):
     @extend_schema(request=None)
     @action(detail=True, methods=["post"])
     def replay(self, request: Request, delivery_id: int) -> Response:
-        """Let it be posted again within seconds, by the same webhook-id."""
+        """Post it again within seconds, with the same webhook-id."""
         return self.row_response(services.replay(delivery_id, by=self.user))

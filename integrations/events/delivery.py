@@ -1,8 +1,8 @@
-"""From the outbox to the endpoints: routed, posted in order, retried, given up.
+"""Deliver events to the endpoints: route, post in order, retry, give up.
 
-A process claims an endpoint for a while, posts what is due there and writes what came of
-it. One that is killed between both leaves the claim to run out, and the same message is
-posted again: at least once, by the same id.
+A process claims an endpoint for a while, posts what is due there and records the
+results. If it is killed in between, its claim expires and the same message is posted
+again: at least once, with the same id.
 """
 
 import logging
@@ -36,21 +36,21 @@ RETRY_WAITS = tuple(
     for seconds in (5, 300, 1_800, 7_200, 18_000, 36_000, 36_000)
 )
 MAX_ATTEMPTS = len(RETRY_WAITS) + 1
-# A failing endpoint is left alone for longer and longer, whatever is due there.
+# Pauses of a failing endpoint, longer after each failure.
 _PAUSES = tuple(timedelta(seconds=seconds) for seconds in (5, 30, 120, 300, 600))
 SWITCHED_OFF_AFTER = timedelta(days=3)
 _JITTER = 0.2
 _CLAIM = timedelta(minutes=2)
 _ROUND_SECONDS = 20.0
 _MAX_ENDPOINTS = 8  # at a time, each in a thread
-_MAX_POSTS = 20  # of one endpoint at a time
+_MAX_POSTS = 20  # per endpoint at a time
 _MAX_ROUTED = 500
-OUT_OF_SIGHT = "Its owner may not see any more what it is about."
+OUT_OF_SIGHT = "Its owner may no longer see what it is about."
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """What is due at one endpoint, oldest first."""
+    """The deliveries due at one endpoint, oldest first."""
 
     endpoint_id: int
     url: str
@@ -59,7 +59,7 @@ class _Batch:
 
 
 def deliver_due() -> int:
-    """Route what happened and post what is due, for about 20 seconds; return the posts."""
+    """Route new events and post what is due, for about 20 seconds; count the posts."""
     while _route() == _MAX_ROUTED:
         pass
     deadline, posted = time.monotonic() + _ROUND_SECONDS, 0
@@ -67,7 +67,7 @@ def deliver_due() -> int:
         batches = _claim(timezone.now())
         if not batches:
             break
-        # Threads only post: no connection to the database is theirs.
+        # The threads only post; they open no database connection.
         with ThreadPoolExecutor(len(batches)) as pool:
             each = pool.map(lambda batch: _post_in_order(batch, deadline), batches)
             for batch, results in zip(batches, each, strict=True):
@@ -139,7 +139,7 @@ def _batch(endpoint: Endpoint, now: datetime) -> _Batch:
 
 
 def _post_in_order(batch: _Batch, deadline: float) -> list[Result]:
-    """Post until one fails: what is down is not asked again for each message."""
+    """Post until one fails, so that an endpoint that is down is tried only once."""
     results: list[Result] = []
     for _delivery, message in batch.posts:
         if results and time.monotonic() > deadline:
@@ -190,7 +190,7 @@ def _record_one(delivery_id: int, result: Result, now: datetime) -> None:
 def _switch_off_where_due(endpoint: Endpoint, failed: Result, now: datetime) -> None:
     since = endpoint.failing_since or now
     if failed.status == HTTPStatus.GONE:
-        why = "It answered 410: it wants no more."
+        why = "It answered 410: it wants no more messages."
     elif since <= now - SWITCHED_OFF_AFTER:
         why = f"Every attempt since {since:%Y-%m-%d %H:%M} UTC failed. {failed.error}"
     else:

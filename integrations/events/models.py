@@ -1,7 +1,7 @@
-"""The outbox: who wants which events, what happened, and what was sent where.
+"""The outbox: webhook endpoints, events, deliveries and mail alerts.
 
-Events are written by triggers (`integrations/migrations/events.sql`), so in the transaction
-of what they report, whichever path it took; only those that some endpoint wants, or that
+Triggers write the events (`integrations/migrations/events.sql`) in the transaction that
+caused them, whichever code ran it, and only those that some endpoint wants or that
 somebody may be mailed about.
 """
 
@@ -25,11 +25,11 @@ from kb.documents.models import KnowledgeBase
 
 TEST = "endpoint.test"
 KEEPS_FORMER_SECRET = timedelta(hours=24)
-"""After a rotation posts are signed with both secrets for so long."""
+"""How long after a rotation posts are signed with both secrets."""
 
 
 class EventType(StrEnum):
-    """What may be subscribed to; part of the interface, so never renamed."""
+    """Types of events to subscribe to; part of the interface, so never renamed."""
 
     ANSWER_REFUSED = "answer.refused"
     ANSWER_VOTED = "answer.voted"
@@ -54,7 +54,7 @@ MEANINGS = {
     EventType.ANSWER_REFUSED: "a question was refused",
     EventType.ANSWER_VOTED: "somebody voted on an answer or a refusal",
     EventType.ESCALATION_RAISED: "a refused question, or a wrong answer, was sent to an expert",
-    EventType.ESCALATION_REPLIED: "an expert answered or closed one",
+    EventType.ESCALATION_REPLIED: "an expert answered or closed such a question",
     EventType.GAP_OPENED: "a gap was found, or opened again",
     EventType.GAP_FILLED: "a gap was filled",
     EventType.ENTRY_CHANGED: "an entry has a new revision, such as one that retires it",
@@ -76,13 +76,13 @@ def new_seed() -> str:
 
 
 def _key(seed: str) -> bytes:
-    """Derive a secret: only its seed is stored, the key is NESCIO_SECRET_KEY."""
+    """Derive a signing key from its stored seed and NESCIO_SECRET_KEY."""
     return salted_hmac("nescio.webhook", seed, algorithm="sha256").digest()
 
 
 class EndpointQuerySet(models.QuerySet["Endpoint"]):
     def wanting(self, event: "Event") -> Self:
-        """Those that were there, and wanted it, when it happened."""
+        """Return the endpoints that existed and wanted the event when it happened."""
         return self.filter(
             Q(knowledge_base__isnull=True) | Q(knowledge_base=event.knowledge_base_id),
             is_active=True,
@@ -91,7 +91,7 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         ).select_related("owner")
 
     def with_due(self, at: datetime) -> Self:
-        """Active ones with something to send now that no process is sending to."""
+        """Return active endpoints with a delivery due that no process is sending to."""
         due = Delivery.objects.due(at).filter(endpoint=OuterRef("pk"))
         free = Q(not_before__isnull=True) | Q(not_before__lte=at)
         return self.filter(free, Exists(due), is_active=True)
@@ -103,18 +103,21 @@ class EndpointQuerySet(models.QuerySet["Endpoint"]):
         return self.filter(is_active=True, failing_since__isnull=False)
 
     def switched_off(self) -> Self:
-        """Those that were switched off after failures, by nobody."""
+        """Return endpoints that were switched off automatically after failures."""
         return self.filter(is_active=False, switched_off_at__isnull=False)
 
     def editable_by(self, user: AnyUser) -> Self:
-        """One's own: to set the address of another's is to read with its owner's rights."""
+        """Return the user's own endpoints.
+
+        Whoever changes the address of an endpoint reads with its owner's rights.
+        """
         if isinstance(user, User) and user.is_superuser:
             return self
         return self.filter(owner_id=user.pk)
 
 
 class Endpoint(models.Model):
-    """An address that gets events, as far as its owner may see what they are about."""
+    """An address that receives the events that its owner may see."""
 
     name = models.CharField(max_length=100, unique=True)
     url = models.CharField(
@@ -169,12 +172,12 @@ class Endpoint(models.Model):
 
     @property
     def secret(self) -> str:
-        """What its receiver verifies with, as Standard Webhooks writes it."""
+        """The receiver's secret, in the format of Standard Webhooks."""
         return f"whsec_{base64.b64encode(_key(self.secret_seed)).decode()}"
 
     @property
     def condition(self) -> str:
-        """Whether it sends, or why it doesn't, in a word or two."""
+        """Whether it works, or why not, in a word or two."""
         if self.owner is None or not self.owner.is_active:
             return "owner gone"
         if not self.is_active:
@@ -182,7 +185,7 @@ class Endpoint(models.Model):
         return "failing" if self.failing_since else "works"
 
     def signing_keys(self, at: datetime) -> tuple[bytes, ...]:
-        """Return its secret and, for a day after a rotation, the former one."""
+        """Return its secret's key and, for a day after a rotation, the former one."""
         seeds = [self.secret_seed]
         if self.rotated_at and at < self.rotated_at + KEEPS_FORMER_SECRET:
             seeds.append(self.former_seed)
@@ -190,7 +193,7 @@ class Endpoint(models.Model):
 
 
 class Event(models.Model):
-    """That something happened: ids and no text. Its number orders all events."""
+    """Something that happened: ids but no text. Its number orders all events."""
 
     type = models.CharField(max_length=30)
     knowledge_base = optional_row(
@@ -226,13 +229,13 @@ class Event(models.Model):
 
     @property
     def message_id(self) -> str:
-        """By which a receiver knows what came twice; in order as text, too."""
+        """The id by which a receiver recognizes duplicates; sorts in event order."""
         return f"evt_{self.pk:016d}"
 
 
 class DeliveryQuerySet(models.QuerySet["Delivery"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those of one's own endpoints, for they were sent as far as one may see."""
+        """Return deliveries to the user's own endpoints, sent within their rights."""
         if not has_role(user, Role.ADMIN):
             return self.none()
         own = Endpoint.objects.editable_by(user)
@@ -243,7 +246,7 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 
 
 class Delivery(models.Model):
-    """One event for one endpoint, and what came of the last attempt."""
+    """One event for one endpoint, with the outcome of the last attempt."""
 
     class State(models.TextChoices):
         PENDING = "pending", "pending"
@@ -299,7 +302,7 @@ class AlertQuerySet(models.QuerySet["Alert"]):
 
 
 class Alert(models.Model):
-    """One event that a user is to be mailed about, or was."""
+    """An event that a user is to be mailed about, or was."""
 
     user = models.ForeignKey(
         User, on_delete=models.CASCADE, related_name="alerts", db_index=False

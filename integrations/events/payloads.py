@@ -1,6 +1,7 @@
-"""What is sent of an event: ids, states and links that its endpoint's owner may see.
+"""The body sent for an event: ids, states and links that the owner may see.
 
-Read when it is sent, with the owner's rights then. Text is fetched over REST.
+Built when it is sent, with the rights that the endpoint's owner has then. Text is
+fetched over REST.
 """
 
 import json
@@ -31,7 +32,7 @@ _Data = Mapping[str, Any]
 
 
 def body_for(event: Event, owner: User | None) -> bytes | None:
-    """Return what `owner` is sent of an event; None where they may not see it."""
+    """Return the body of an event for `owner`, or None if they may not see it."""
     if owner is None or not owner.is_active:
         return None
     with acting_for(owner):
@@ -70,7 +71,7 @@ def _vote(owner: User, data: _Data) -> Fields | None:
 def _row(
     name: str, page: str, visible: Callable[[User], QuerySet[Any]]
 ) -> Callable[[User, _Data], Fields | None]:
-    """Return what reads an event of the row that `data[name]` is the id of."""
+    """Return a reader of events about the row whose id is `data[name]`."""
 
     def read(owner: User, data: _Data) -> Fields | None:
         is_seen = visible(owner).filter(pk=data[name]).exists()
@@ -85,7 +86,7 @@ def _conflicts(owner: User) -> QuerySet[Conflict]:
 
 
 def sources_seen_by(user: User) -> QuerySet[FollowedSource]:
-    """Those that a curator of their knowledge base sees."""
+    """Return the sources that `user` sees as a curator of their knowledge base."""
     mine = where_role(user, Role.CURATOR)
     return FollowedSource.objects.visible_to(user).filter(mine)
 

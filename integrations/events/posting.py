@@ -1,7 +1,7 @@
-"""One signed POST to an address that somebody typed in (Standard Webhooks, v1).
+"""One signed POST to an address that a user entered (Standard Webhooks, v1).
 
-Public addresses only, unless a setting allows others (`accounts.outbound`). Redirects are
-not followed, proxies not used, and a response is read for a bounded time and length.
+Only public addresses, unless a setting allows others (`accounts.outbound`). Redirects
+are not followed, proxies are not used, and a response is limited in time and length.
 """
 
 import base64
@@ -40,7 +40,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one attempt; `status` is None where there was no response."""
+    """The outcome of one attempt; `status` is None if there was no response."""
 
     status: int | None
     milliseconds: int
@@ -59,7 +59,7 @@ def signature(secret: bytes, message: Message, timestamp: int) -> str:
 
 
 def post(url: str, message: Message, secrets: Sequence[bytes]) -> Result:
-    """Post `message`, signed with each of `secrets`; never raises for what is away."""
+    """Post `message`, signed with each of `secrets`; failures are in the result."""
     began = time.monotonic()
     try:
         status, response = _exchange(checked_url(url), message, secrets)
@@ -76,18 +76,18 @@ def post(url: str, message: Message, secrets: Sequence[bytes]) -> Result:
 
 
 def checked_url(text: str) -> SplitResult:
-    """Return the parts of an address that may be posted to, as far as its text says.
+    """Return the parts of an address that may be posted to, without looking it up.
 
     Raises:
-        PrivateAddressError: It is the number of a host that is not public, or localhost.
-        WebhookAddressError: It is none, or not allowed.
+        PrivateAddressError: It is localhost or an IP address that is not public.
+        WebhookAddressError: It is not an address, or not an allowed one.
     """
     schemes = ("https", "http") if settings.WEBHOOK_ALLOW_PRIVATE else ("https",)
     try:
         url = urlsplit(text)
         host, _port = url.hostname, url.port
     except ValueError as error:
-        raise WebhookAddressError(f"{text!r} is no address: {error}.") from error
+        raise WebhookAddressError(f"{text!r} is not an address: {error}.") from error
     if url.scheme not in schemes or not host:
         raise WebhookAddressError(
             f"The address begins with {url.scheme or 'nothing'!r}; it must begin with "
@@ -95,7 +95,8 @@ def checked_url(text: str) -> SplitResult:
         )
     if url.username or url.password:
         raise WebhookAddressError(
-            "The address holds a name or a password; take it out, the posts are signed."
+            "The address contains a user name or a password; remove it, since the "
+            "posts are signed."
         )
     if not settings.WEBHOOK_ALLOW_PRIVATE:
         check_without_lookup(url, setting=_SETTING)
@@ -130,7 +131,7 @@ def _exchange(
         if connection.was_cut or isinstance(error, TimeoutError):
             raise _too_late() from error
         raise
-    if connection.was_cut:  # what came until then may look complete
+    if connection.was_cut:  # the part read so far may look complete
         raise _too_late()
     return response.status, text.replace("\0", "\N{SYMBOL FOR NULL}")
 

@@ -1,4 +1,4 @@
-"""What is done to endpoints and deliveries by hand, and the events that time brings."""
+"""Manual changes to endpoints and deliveries, and events that are due to time."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -28,7 +28,7 @@ _LOOKED_BACK = timedelta(days=1)  # for entries that expired while no worker ran
 
 
 def create_endpoint(*, by: User, **fields: Any) -> Endpoint:
-    """Make an endpoint that gets what `by` may see."""
+    """Create an endpoint that gets what `by` may see."""
     return _saved(Endpoint(owner=by, **fields), fields)
 
 
@@ -49,7 +49,7 @@ def delete_endpoint(endpoint_id: int, *, by: User) -> None:
 
 
 def rotate_secret(endpoint_id: int, *, by: User) -> Endpoint:
-    """Give an endpoint a new secret; the former one signs, too, for a day."""
+    """Give an endpoint a new secret; the former one also signs for a day."""
     with transaction.atomic():
         endpoint = _editable(endpoint_id, by, is_held=True)
         endpoint.former_seed, endpoint.secret_seed = endpoint.secret_seed, new_seed()
@@ -59,16 +59,16 @@ def rotate_secret(endpoint_id: int, *, by: User) -> Endpoint:
 
 
 def switch_on(endpoint: Endpoint) -> None:
-    """Let an endpoint begin afresh; not saved."""
+    """Activate an endpoint and clear its failures, without saving it."""
     endpoint.is_active, endpoint.failures = True, 0
     endpoint.failing_since = endpoint.switched_off_at = endpoint.not_before = None
     endpoint.switched_off_reason = ""
 
 
 def send_test(endpoint_id: int, *, by: User) -> Delivery:
-    """Post a test event at once, whether the endpoint is active or not; no retries.
+    """Post a test event at once, even if the endpoint is inactive, without retries.
 
-    It takes as long as the endpoint does, 10 seconds at most.
+    Takes as long as the endpoint does, at most 10 seconds.
     """
     endpoint, now = _editable(endpoint_id, by), timezone.now()
     event = Event.objects.create(
@@ -91,7 +91,7 @@ def send_test(endpoint_id: int, *, by: User) -> Delivery:
 
 
 def replay(delivery_id: int, *, by: User) -> Delivery:
-    """Let a delivery be posted again, by its old id, with all its attempts before it.
+    """Schedule a delivery again under its old id, with all its attempts to spend.
 
     Raises:
         NotFoundError: There is none that `by` may see.
@@ -113,7 +113,7 @@ def replay(delivery_id: int, *, by: User) -> Delivery:
 
 
 def note_expired() -> int:
-    """Write an event for each entry that expired since the last day; return how many."""
+    """Write an event for each entry that expired in the last day; return the count."""
     now = timezone.now()
     wanting = Endpoint.objects.filter(
         is_active=True, types__contains=[EventType.ENTRY_EXPIRED]
@@ -145,7 +145,7 @@ def note_expired() -> int:
 
 
 def prune_events(older_than: timedelta) -> int:
-    """Delete events of long ago with their deliveries; return how many events."""
+    """Delete old events with their deliveries; return the number deleted."""
     old = Event.objects.filter(created_at__lt=timezone.now() - older_than)
     Delivery.objects.filter(event__in=old).delete()
     deleted, _ = old.delete()
@@ -168,7 +168,7 @@ def _saved(endpoint: Endpoint, changed: Iterable[str]) -> Endpoint:
 def _editable(
     endpoint_id: int, by: User, *, is_anyones: bool = False, is_held: bool = False
 ) -> Endpoint:
-    """Return an endpoint; held so that what a worker records is not written over."""
+    """Return an endpoint; `is_held` locks it against concurrent changes by a worker."""
     rows = Endpoint.objects.select_related("owner", "knowledge_base")
     if not is_anyones:
         rows = rows.editable_by(by)
@@ -176,5 +176,5 @@ def _editable(
         rows = rows.select_for_update(of=("self",), no_key=True)
     endpoint = rows.filter(pk=endpoint_id).first()
     if endpoint is None:
-        raise NotFoundError(f"There is no endpoint {endpoint_id} of yours.")
+        raise NotFoundError(f"You have no endpoint {endpoint_id}.")
     return endpoint

@@ -1,6 +1,6 @@
 """The Model Context Protocol over streamable HTTP, at /mcp.
 
-Every request is complete in itself: no session is kept, so that any process may answer it.
+No session is kept, so that any process can answer any request.
 """
 
 import io
@@ -24,7 +24,7 @@ from jobs.api import EventStreamRenderer
 if TYPE_CHECKING:
     from integrations.mcp.tools import Reply, Rest
 
-# What the request within a request keeps of the one around it: who asks, and from where.
+# What the inner request keeps of the outer one: who asks, and from where.
 _KEPT = (
     "HTTP_AUTHORIZATION", "HTTP_X_NESCIO_ON_BEHALF_OF", "HTTP_HOST", "HTTP_X_FORWARDED_FOR", "HTTP_X_FORWARDED_PROTO",
     "REMOTE_ADDR", "SERVER_NAME", "SERVER_PORT", "SERVER_PROTOCOL", "wsgi.url_scheme",
@@ -32,9 +32,9 @@ _KEPT = (
 
 
 class McpView(KnownQueryView):
-    """One message of the protocol; tools are requests of the REST interface."""
+    """Answers one message of the protocol; tool calls become REST requests."""
 
-    # No cookie: a page in a browser must not call tools for the user who is signed in.
+    # No cookie authentication: a web page must not call tools as the signed-in user.
     authentication_classes = [DelegatingTokenAuthentication]
     permission_classes = [IsAgent]
     throttle_scope = "user"
@@ -48,8 +48,8 @@ class McpView(KnownQueryView):
 
 
 async def _exchange(request: HttpRequest, body: bytes) -> HttpResponse:
-    """Have the SDK answer one request."""
-    # Half a second, which workers and commands need not pay.
+    """Let the SDK answer one request."""
+    # The import takes half a second, which workers and commands need not pay.
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager  # noqa: PLC0415
 
     from integrations.mcp.tools import make_server  # noqa: PLC0415  # with the SDK
@@ -86,9 +86,10 @@ async def _exchange(request: HttpRequest, body: bytes) -> HttpResponse:
 
 
 def _within(request: HttpRequest) -> "Rest":
-    """Return what makes a REST request as the caller of `request`, in its own thread.
+    """Return a function that makes REST requests as the caller of `request`.
 
-    Authentication, role, rate, entitlement and errors are the REST interface's.
+    They run in that request's thread, with the authentication, role, rate limit,
+    entitlement and errors of the REST interface.
     """
 
     def make(method: str, address: str, body: dict[str, Any]) -> "Reply":
@@ -106,7 +107,7 @@ def _within(request: HttpRequest) -> "Rest":
         )
         try:
             found = resolve(address)
-        except Resolver404:  # an argument that is no number, or no id
+        except Resolver404:  # an argument is not a number or an id
             message = f"There is nothing at {address[:120]}."
             return 404, {"error": {"code": "not_found", "message": message}}
         made.resolver_match = found

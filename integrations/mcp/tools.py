@@ -1,7 +1,7 @@
-"""Nescio's tools by the Model Context Protocol: each is one request of the REST interface.
+"""Nescio's tools for the Model Context Protocol; each is one REST request.
 
-https://modelcontextprotocol.io/specification; the protocol itself, its versions and its
-checks are the official SDK's.
+https://modelcontextprotocol.io/specification; the official SDK provides the protocol,
+its versions and its checks.
 """
 
 import json
@@ -27,7 +27,7 @@ Reply = tuple[int, dict[str, Any]]
 """Status and body of a REST response."""
 
 Rest = Callable[[str, str, dict[str, Any]], Awaitable[Reply]]
-"""Makes one request, given method, address and body, as the caller of the tool."""
+"""Makes one request as the caller of the tool, given method, address and body."""
 
 _INSTRUCTIONS = """\
 Nescio answers from verified knowledge, or refuses and says why. Use `ask` for questions; \
@@ -57,10 +57,10 @@ _QUESTION: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """A tool and the request that it is; `{name}` in the address is an argument.
+    """A tool and its REST request; `{name}` in the address is an argument.
 
     Attributes:
-        sends: What the body has besides the arguments.
+        sends: Fields of the body besides the arguments.
         shows: The keys of the response that are returned; all of them if empty.
     """
 
@@ -221,7 +221,7 @@ _BY_NAME = {each.tool.name: each for each in _OPERATIONS}
 
 
 def make_server(rest: Rest) -> Server[Any]:
-    """Return a server whose tools are requests by `rest`."""
+    """Return a server whose tools make their requests through `rest`."""
 
     async def list_tools(
         _context: ServerRequestContext[Any], _params: PaginatedRequestParams | None

@@ -1,6 +1,7 @@
-"""GET /metrics in Prometheus' text format, for who has the metrics' token or is an admin.
+"""GET /metrics in Prometheus' text format, for the metrics token or an admin.
 
-What no process counts is measured when it is asked for: the same from whichever is asked.
+What no process counts is read from the database on request, so that every process
+returns the same.
 """
 
 import os
@@ -41,10 +42,10 @@ from qa.calibration.models import DriftReading
 
 
 class SystemCollector(Collector):
-    """Jobs, open questions and drift from the database, by five small queries."""
+    """Jobs, open questions and drift, read from the database by five small queries."""
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        return iter(())  # nothing is read before somebody asks
+        return iter(())  # registering it must read nothing
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         up = GaugeMetricFamily("nescio_database_up", "1 where the database answers.")
@@ -132,14 +133,14 @@ _SYSTEM.register(SystemCollector())
 
 
 class MetricsAuthentication(DelegatingTokenAuthentication):
-    """Reads no API token where the metrics' own one is given."""
+    """Leaves API tokens unread if the request has the metrics token."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         return None if _has_token(request) else super().authenticate(request)
 
 
 class MayScrape(IsAdmin):
-    """Lets in who has NESCIO_METRICS_TOKEN, which opens nothing else, and admins."""
+    """Admits NESCIO_METRICS_TOKEN, which opens nothing else, and admins."""
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         return _has_token(request) or super().has_permission(request, view)
@@ -152,9 +153,9 @@ class MetricsView(KnownQueryView):
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        """Return every metric; those of all web processes where they share a directory."""
+        """Return all metrics, those of all web processes if they share a directory."""
         registry = REGISTRY
-        # Set where this process was forked to share its work (`nescio.forking`).
+        # Set if this process was forked to share its work (`nescio.forking`).
         if "PROMETHEUS_MULTIPROC_DIR" in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # untyped in the library

@@ -1,4 +1,4 @@
-"""What is counted: questions, from each answer as it was stored, and requests."""
+"""Metrics of questions, taken from each stored answer, and of requests."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,7 @@ REQUEST_SECONDS = Histogram(
     ["method", "route", "status"],
     buckets=(0.01, 0.05, 0.1, 0.5, 1, 5, 30, 120),
 )
-# The client chooses the method and the address: neither may make a series of its own.
+# Clients choose method and address, so neither may create a series of its own.
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 

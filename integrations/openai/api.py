@@ -1,6 +1,7 @@
-"""OpenAI's chat completions and models, for clients that speak nothing else.
+"""OpenAI's chat completions and models, for clients that only speak this protocol.
 
-The same question as `POST /api/v1/ask`: the same token, rate, entitlement and record.
+A question is handled as by `POST /api/v1/ask`: same token, rate limit, entitlement and
+record.
 """
 
 import json
@@ -45,7 +46,7 @@ _TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit
 
 
 def as_openai(error: dict[str, Any], status: int) -> dict[str, Any]:
-    """Return an error of REST's in OpenAI's form, which `openai` raises by its status."""
+    """Return a REST error in OpenAI's form, which `openai` raises by its status."""
     of_status = "server_error" if status >= 500 else "invalid_request_error"
     detail = error.get("detail")
     is_by_field = error["code"] == "invalid" and isinstance(detail, dict)
@@ -82,24 +83,25 @@ class ChatView(OpenAIView):
             (200, "application/json"): ChatSerializer,
             (200, "text/event-stream"): OpenApiResponse(
                 event_schema(
-                    message="a `chat.completion.chunk` of OpenAI's, or its error; the last "
-                    "is `[DONE]`."
+                    message="an OpenAI `chat.completion.chunk` or error; the last is "
+                    "`[DONE]`."
                 ),
-                "Chunks of OpenAI's; the first one comes after the decision, and the one "
-                "with `finish_reason` has the whole answer below `nescio`.",
+                "OpenAI chunks; the first one follows the decision, and the one with "
+                "`finish_reason` has the whole answer in `nescio`.",
             ),
             404: "There is no such model.",
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """Ask by OpenAI's protocol; `message.refusal` says whether it is an answer.
+        """Ask with OpenAI's protocol; `message.refusal` is null for an answer.
 
-        The last turn of the user is asked: a follow-up, as a standalone question, which
-        `nescio.question` says; what the assistant said before counts for nothing. `content`
-        can always be shown: an answer, or the wording of a refusal, which `refusal` repeats.
-        The whole answer with reason, near misses and evidence is in `nescio`.
+        The last user turn is asked; a follow-up is rewritten as a standalone question,
+        which `nescio.question` shows. Earlier assistant turns are ignored. `content`
+        can always be shown: an answer, or the wording of a refusal, which `refusal`
+        repeats. The whole answer with reason, near misses and evidence is in `nescio`.
 
-        With `nescio.as_of` in the request it is decided as of that moment, and not kept.
+        With `nescio.as_of` in the request it is decided as of that moment and not
+        stored.
         """
         given, asker = validated(ChatRequestSerializer, request.data), caller(request)
         model: str = given["model"]
@@ -133,7 +135,7 @@ class ModelListView(OpenAIView):
 
     @extend_schema(operation_id="models_list", responses=ModelListSerializer)
     def get(self, request: Request) -> Response:
-        """List the models: each knowledge base, and each with its active policy."""
+        """List the models: each knowledge base, alone and with its active policy."""
         return Response({"object": "list", "data": _shown(chat_models())})
 
 
@@ -173,7 +175,7 @@ def _completion(answer: Answer, shown: dict[str, Any], model: str) -> dict[str, 
 
 
 def _chunks(answer: Answer, model: str, *, with_usage: bool) -> Iterator[str]:
-    """Decide a kept question and yield it as OpenAI's chunks, none before the decision."""
+    """Decide a stored question and yield OpenAI chunks, none before the decision."""
     begin = head(answer, model, "chat.completion.chunk")
 
     def chunk(delta: dict[str, Any], end: str | None = None, **more: object) -> str:

@@ -1,4 +1,4 @@
-"""What OpenAI calls a model: a knowledge base, and the policy that decides for it."""
+"""What OpenAI calls a model: a knowledge base, optionally pinned to its policy."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from qa.answers import questions
 from qa.policies.models import Policy
 from qa.policies.services import active_policy
 
-_PIN = "@"  # in no slug
+_PIN = "@"  # never part of a slug
 
 
 class ModelNotFoundError(NotFoundError):
@@ -20,10 +20,10 @@ class ModelNotFoundError(NotFoundError):
 
 @dataclass(frozen=True, slots=True)
 class ChatModel:
-    """A knowledge base by its slug, or by its slug with the policy that is active.
+    """A knowledge base, named by its slug or by its slug and its active policy.
 
-    The second name is gone with the next activation: what was tested with one policy is
-    not answered by another unnoticed.
+    The second name disappears when another policy is activated, so that no other policy
+    answers unnoticed.
     """
 
     name: str
@@ -32,7 +32,7 @@ class ChatModel:
 
 
 def chat_models() -> list[ChatModel]:
-    """Return every model, at most two for each knowledge base, by two queries."""
+    """Return all models, at most two per knowledge base, with two queries."""
     active = {
         row.knowledge_base_id: row for row in Policy.objects.filter(is_active=True)
     }
@@ -55,10 +55,10 @@ def is_pinned(model: str) -> bool:
 
 
 def find_knowledge_base(model: str, *, asker: User) -> KnowledgeBase:
-    """Return the knowledge base that a model's name asks.
+    """Return the knowledge base that a model name refers to.
 
     Raises:
-        ModelNotFoundError: There is no such one, or another policy is active.
+        ModelNotFoundError: It does not exist, or another policy is active.
     """
     slug, _, pin = model.partition(_PIN)
     try:

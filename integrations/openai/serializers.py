@@ -1,7 +1,7 @@
 """OpenAI's chat completions: what is read of a request, and an answer in their form.
 
-https://platform.openai.com/docs/api-reference/chat; every key that is not OpenAI's own is
-below `nescio`.
+https://platform.openai.com/docs/api-reference/chat; every key that is not OpenAI's own
+is below `nescio`.
 """
 
 from typing import Any
@@ -19,8 +19,8 @@ from qa.answers.serializers import AnswerSerializer
 
 MAX_MESSAGES = 1_000
 _ROLES = ["system", "developer", "user", "assistant", "tool", "function"]
-# They steer how a model samples, what a provider keeps, or what a model may call but need
-# not (front ends offer tools with every question): nothing here depends on them.
+# They control sampling, what a provider stores, or optional tool calls (front ends
+# offer tools with every question): nothing here depends on them.
 _WITHOUT_EFFECT = (
     "frequency_penalty", "functions", "logit_bias", "max_completion_tokens", "max_tokens",
     "metadata", "parallel_tool_calls", "prediction", "presence_penalty",
@@ -28,7 +28,7 @@ _WITHOUT_EFFECT = (
     "seed", "service_tier", "stop", "store", "temperature", "tools", "top_p", "user",
     "verbosity",
 )  # fmt: skip
-# They change what comes back: only the values that ask for nothing else are taken.
+# They change the response, so only values that request nothing extra are accepted.
 _ONLY: dict[str, tuple[object, ...]] = {
     "audio": (None,),
     "function_call": (None, "none", "auto"),
@@ -43,7 +43,7 @@ _ONLY: dict[str, tuple[object, ...]] = {
 
 
 class ContentField(serializers.Field[str, object, str, Any]):
-    """A text, or parts of type `text`, which are joined."""
+    """A text, or parts of type `text` or `refusal`, which are joined."""
 
     def to_internal_value(self, data: object) -> str:
         if isinstance(data, str):
@@ -57,13 +57,13 @@ class ContentField(serializers.Field[str, object, str, Any]):
         text = part.get("text", part.get("refusal")) if isinstance(part, dict) else None
         if kind not in {"text", "refusal"} or not isinstance(text, str):
             raise serializers.ValidationError(
-                f"A part of type {str(kind)[:40]!r} cannot be read; only text is."
+                f"A part of type {str(kind)[:40]!r} is not supported; send text."
             )
         return text
 
 
 class MessageSerializer(serializers.Serializer[Any]):
-    """One turn; further keys of OpenAI's are not read."""
+    """One turn; other keys of OpenAI's are ignored."""
 
     role = serializers.ChoiceField(_ROLES)
     content = ContentField(required=False, allow_null=True)
@@ -95,7 +95,7 @@ class MessagesField(rest.StrictListField):
 
 
 class OptionsSerializer(TaggedQuestionSerializer):
-    """What a question over REST may say beside its text."""
+    """Options of a REST question besides its text."""
 
     def get_fields(self) -> dict[str, Any]:
         fields = super().get_fields()
@@ -108,7 +108,7 @@ class StreamOptionsSerializer(rest.StrictSerializer):
         default=False, help_text="Has no effect."
     )
     include_usage = rest.StrictBooleanField(
-        default=False, help_text="A last chunk has `usage` and no choice."
+        default=False, help_text="Adds a last chunk with `usage` and no choice."
     )
 
 
@@ -122,9 +122,9 @@ class ChatRequestSerializer(rest.StrictSerializer):
     messages = MessagesField(
         min_length=1,
         max_length=MAX_MESSAGES,
-        help_text="The last one of role `user` is asked; a follow-up, as a standalone "
-        "question made of those before it. Instructions (`system`) have no effect: what "
-        "is answered is decided by knowledge and policy.",
+        help_text="The last one of role `user` is asked; a follow-up is rewritten as a "
+        "standalone question. Instructions (`system`) have no effect: knowledge and "
+        "policy decide what is answered.",
     )
     stream = rest.StrictBooleanField(default=False, allow_null=True)
     stream_options = StreamOptionsSerializer(default=dict, allow_null=True)
@@ -133,7 +133,7 @@ class ChatRequestSerializer(rest.StrictSerializer):
     def get_fields(self) -> dict[str, Any]:
         names = {
             **dict.fromkeys(_WITHOUT_EFFECT, "Has no effect."),
-            **dict.fromkeys(_ONLY, "Only a value that asks for nothing more."),
+            **dict.fromkeys(_ONLY, "Only values that request nothing extra."),
         }
         return super().get_fields() | {
             name: serializers.JSONField(required=False, allow_null=True, help_text=text)
@@ -151,7 +151,7 @@ class ChatRequestSerializer(rest.StrictSerializer):
         turns = [each for each in attrs["messages"] if each["role"] == "user"]
         if not turns:
             raise serializers.ValidationError(
-                {"messages": ["None has the role user; add the question as one."]}
+                {"messages": ["No message has the role user; add the question as one."]}
             )
         if attrs["nescio"].get("as_of"):
             self._check_moment(attrs, is_follow_up=len(turns) > 1)
@@ -163,9 +163,9 @@ class ChatRequestSerializer(rest.StrictSerializer):
         if kept or is_pinned(attrs["model"]):
             raise serializers.ValidationError(
                 {
-                    "nescio": "A question as of a moment is not kept, and decided by the "
-                    "policy of then: ask one question by the knowledge base's slug, "
-                    "without stream and tags."
+                    "nescio": "A question as of a moment is not stored and is decided "
+                    "by the policy of that time: send one question to the knowledge "
+                    "base's slug, without stream and tags."
                 }
             )
 
@@ -174,7 +174,7 @@ class ChatRequestSerializer(rest.StrictSerializer):
 
 
 class UrlCitationSerializer(serializers.Serializer[Any]):
-    """Where in the content, and the answer's page; `nescio.citations` has the rest."""
+    """Position in the content, and a link; `nescio.citations` has the rest."""
 
     start_index = serializers.IntegerField()
     end_index = serializers.IntegerField()
@@ -188,13 +188,13 @@ class AnnotationSerializer(serializers.Serializer[Any]):
 
 
 class AssistantMessageSerializer(serializers.Serializer[Any]):
-    """What is said, and whether it is an answer."""
+    """The text, and whether it is an answer."""
 
     role = serializers.ChoiceField(["assistant"])
     content = serializers.CharField(help_text="Can always be shown.")
     refusal = serializers.CharField(
         allow_null=True,
-        help_text="null for an answer; else why there is none, in words.",
+        help_text="null for an answer, else the text of the refusal.",
     )
     annotations = AnnotationSerializer(many=True)
 
@@ -207,7 +207,7 @@ class ChoiceSerializer(serializers.Serializer[Any]):
 
 
 class UsageSerializer(serializers.Serializer[Any]):
-    """What the language model read and wrote; zeros where it was not called."""
+    """Tokens that the language model read and wrote; 0 if it was not called."""
 
     prompt_tokens = serializers.IntegerField()
     completion_tokens = serializers.IntegerField()
@@ -215,13 +215,13 @@ class UsageSerializer(serializers.Serializer[Any]):
 
 
 class ChatSerializer(serializers.Serializer[Any]):
-    """A chat completion, with the whole answer as REST returns it below `nescio`."""
+    """A chat completion, with the whole REST answer in `nescio`."""
 
     id = serializers.CharField()
     object = serializers.ChoiceField(["chat.completion"])
     created = serializers.IntegerField(help_text="Seconds since 1970.")
     model = serializers.CharField()
-    choices = ChoiceSerializer(many=True, help_text="One.")
+    choices = ChoiceSerializer(many=True, help_text="Always one.")
     usage = UsageSerializer()
     nescio = AnswerSerializer()
 
@@ -240,7 +240,7 @@ class ModelDetailsSerializer(serializers.Serializer[ChatModel]):
 
 
 class ModelSerializer(serializers.Serializer[ChatModel]):
-    """A knowledge base, with or without the policy that decides for it now."""
+    """A knowledge base, alone or with its active policy."""
 
     id = serializers.CharField(source="name")
     object = serializers.ChoiceField(["model"], default="model")
@@ -256,12 +256,12 @@ class ModelListSerializer(serializers.Serializer[Any]):
     object = serializers.ChoiceField(["list"])
 
     def get_fields(self) -> dict[str, Any]:
-        # Not as an attribute: `data` is the library's own.
+        # Added here because the attribute `data` is the library's own.
         return super().get_fields() | {"data": ModelSerializer(many=True)}
 
 
 def head(answer: Answer, model: str, kind: str) -> dict[str, Any]:
-    """Return what a completion and each of its chunks begin with."""
+    """Return the fields that a completion and its chunks share."""
     return {
         "id": f"chatcmpl-{answer.pk}",
         "object": kind,
@@ -275,9 +275,9 @@ def refusal_of(shown: dict[str, Any]) -> str | None:
 
 
 def annotations(shown: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the answer's citations; one whose words the text repeats has their place.
+    """Return the answer's citations, with the position of those that the text quotes.
 
-    An answer as of a moment has no page: its citations lead to their entries of today.
+    An answer as of a moment has no page, so its citations link to today's entries.
     """
     page = None if shown["as_of"] else reverse("answer", args=[shown["id"]])
     return [

@@ -1,6 +1,6 @@
-"""Traces by OpenTelemetry: a request, the stages of its question, the jobs it started.
+"""OpenTelemetry traces: a request, the stages of its question, the jobs it started.
 
-Off where NESCIO_TRACES_URL names no collector: requests make no span then, and jobs the
+Off unless NESCIO_TRACES_URL names a collector: then requests make no span, and jobs the
 API's empty one.
 """
 
@@ -25,10 +25,10 @@ _PART = "."  # "retrieve.sql" is a part of "retrieve"
 
 
 def start() -> None:
-    """Send spans to the collector, if one is named; once in each process."""
+    """Start sending spans if a collector is configured; call it once per process."""
     if not settings.TRACES_URL:
         return
-    # Most systems send no traces: for them nothing of this is loaded.
+    # Imported here because most systems send no traces.
     from opentelemetry.exporter.otlp.proto.http import trace_exporter  # noqa: PLC0415
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
     from opentelemetry.sdk.trace import TracerProvider  # noqa: PLC0415
@@ -41,7 +41,7 @@ def start() -> None:
 
 
 class TraceMiddleware:
-    """A span for each request, within the caller's own trace (W3C `traceparent`)."""
+    """Makes a span for each request, within the caller's trace (W3C `traceparent`)."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         if not settings.TRACES_URL:
@@ -73,11 +73,11 @@ class TraceMiddleware:
 
 @receiver(answer_stored)
 def add_stages(sender: type[Answer], answer: Answer, **_: object) -> None:
-    """Add a span for each stage of a question, as its row says how long each took.
+    """Add a span for each stage of a question, from the times in its row.
 
-    No words of question or answer leave the system by a trace.
+    The words of question and answer are never part of a trace.
     """
-    # A stream's request has ended by then, and is the parent all the same.
+    # A stream's request span has ended by now but is still the parent.
     if not trace.get_current_span().get_span_context().trace_flags.sampled:
         return
     now = time.time_ns()
@@ -104,7 +104,7 @@ def _add_row(
     stages: Mapping[str, float],
     all_stages: Mapping[str, float],
 ) -> None:
-    """Add stages below `parent`, one after the other, each with its parts below it."""
+    """Add consecutive spans of stages below `parent`, each with its parts below it."""
     inside = trace.set_span_in_context(parent)
     for stage, milliseconds in stages.items():
         ended = began + int(milliseconds * _NANOSECONDS)

@@ -1,4 +1,4 @@
-"""Widgets: made, switched off and given new secrets."""
+"""Admin pages of widgets: create them, switch them off, replace their secrets."""
 
 from typing import Any, ClassVar
 
@@ -35,8 +35,8 @@ class WidgetForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         OriginField(max_length=255),
         delimiter="\n",
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="Of the pages that may embed it, one a line: "
-        "https://intranet.example.org. No other site's pages can use it.",
+        help_text="Origins of the pages that may embed it, one per line: "
+        "https://intranet.example.org. Pages of other sites can't use it.",
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # Django's
@@ -98,8 +98,8 @@ class WidgetAdmin(UserFormAdmin):
 
     @action(description="New secret", icon="key", permissions=["secret"])
     @confirmed(
-        "Make a new secret? Claims that are signed with the former one, and every token "
-        "that pages hold now, no longer count."
+        "Make a new secret? Claims signed with the former one, and every token that "
+        "pages hold now, become invalid."
     )
     def replace_secret(self, request: HttpRequest, object_id: str) -> HttpResponse:
         widget = self.found(request, object_id)
@@ -111,7 +111,7 @@ class WidgetAdmin(UserFormAdmin):
             widget,
             title=f"Secret of {widget}",
             said="The secret was replaced.",
-            use="Your site signs claims about its readers with it, and never shows it "
-            "to their browsers.",
+            use="Your site signs claims about its readers with it; never show it to "
+            "their browsers.",
             secret=widget.secret,
         )

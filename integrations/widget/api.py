@@ -1,7 +1,8 @@
-"""The addresses of the widget's script: a token, a question, a vote, a choice.
+"""The endpoints of the widget's script: a token, a question, a vote, a choice.
 
-They are no interface for others: script and addresses change together. No cookie counts, and
-the `Origin` of every request is checked here, whatever the browser makes of the headers.
+They are not a public interface: script and endpoints change together. Cookies are
+ignored, and the `Origin` of every request is checked here, whatever the browser does
+with the CORS headers.
 """
 
 from collections.abc import Iterable
@@ -53,13 +54,14 @@ _CORS_SECONDS = 600
 
 
 class WidgetThrottle(ScopedThrottle):
-    """Counts for the reader's address, for the widget, and as any request does.
+    """Counts a request for the reader's address, for the widget, and as any request.
 
-    One address that asks too often uses up nothing of the other readers' share.
+    An address that asks too often uses up nothing of the other readers' share.
     """
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        # Names that nobody made would fill the counters' cache with one each.
+        # Unknown names are not counted: each would fill the counters' cache with an
+        # entry.
         if isinstance(view, WidgetView) and view.widget:
             name = view.widget.name
             callers = {
@@ -74,7 +76,7 @@ class WidgetThrottle(ScopedThrottle):
 
 
 class TokenRequestSerializer(rest.StrictSerializer):
-    """What a page fetches a token with."""
+    """What a page sends to get a token."""
 
     claim = rest.StrictCharField(default="", allow_blank=True, max_length=2_000)
 
@@ -98,7 +100,7 @@ class WidgetChoiceSerializer(rest.StrictSerializer):
 
 
 class WidgetAuthentication(BaseAuthentication):
-    """A widget's token, sent by a page of the origin that it was made for."""
+    """Authenticates by a widget's token, sent from the origin that it was made for."""
 
     def authenticate(self, request: Request) -> tuple[User, Widget] | None:
         view: WidgetView = request.parser_context["view"]
@@ -114,7 +116,7 @@ class WidgetAuthentication(BaseAuthentication):
 
 
 class WidgetView(rest.KnownQueryView):
-    """One address of a widget's script, for pages of the widget's origins alone."""
+    """An endpoint of a widget's script, only for pages of the widget's origins."""
 
     authentication_classes: Any = [WidgetAuthentication]
     permission_classes: Any = [IsAgent]
@@ -130,12 +132,12 @@ class WidgetView(rest.KnownQueryView):
         return str(self.request.headers.get("Origin", ""))
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
-        if request.method != "OPTIONS":  # a browser's question before the request
+        if request.method != "OPTIONS":  # a browser's preflight request
             super().initial(request, *args, **kwargs)
 
     @extend_schema(exclude=True)
     def options(self, request: Any, *args: object, **kwargs: object) -> Response:
-        """Say to a browser what a page may send."""
+        """Tell a browser what a page may send (preflight)."""
         return Response(status=204)
 
     def finalize_response(
@@ -158,7 +160,7 @@ class TokenView(WidgetView):
 
     @extend_schema(exclude=True)
     def post(self, request: Request, slug: str) -> Response:
-        """Make a token for a page, and its reader if a claim names one."""
+        """Issue a token for a page and, if a claim names one, its reader."""
         claim: str = rest.validated(TokenRequestSerializer, request.data)["claim"]
         widget = check_origin(self.widget, self.origin)
         token = issue_token(widget, self.origin, claim)
@@ -170,7 +172,7 @@ class AskView(WidgetView):
 
     @extend_schema(exclude=True)
     def post(self, request: Request, slug: str) -> Response:
-        """Ask for a page's reader; the answer or refusal as far as a reader needs it."""
+        """Answer a reader's question, returning only what a reader needs."""
         question: str = rest.validated(WidgetQuestionSerializer, request.data)[
             "question"
         ]
@@ -186,7 +188,7 @@ class AskView(WidgetView):
 class VoteView(WidgetView):
     @extend_schema(exclude=True)
     def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
-        """Set the reader's thumb on an answer of theirs, or take it back."""
+        """Set the reader's thumb on their own answer, or take it back."""
         rating = rest.validated(WidgetVoteSerializer, request.data)["rating"]
         is_up = None if rating is None else rating == "up"
         kept = set_thumb(answer_id, user=caller(request), is_up=is_up)
@@ -196,21 +198,21 @@ class VoteView(WidgetView):
 class ChoiceView(WidgetView):
     @extend_schema(exclude=True)
     def put(self, request: Request, slug: str, answer_id: UUID) -> Response:
-        """Keep which entry a reader's refused question means, or take it back."""
+        """Store which entry a reader's refused question means, or take it back."""
         entry = rest.validated(WidgetChoiceSerializer, request.data)["entry"]
         kept = choose_entry(answer_id, user=caller(request), entry_id=entry)
         return Response(_kept(kept))
 
 
 def _kept(vote: Vote | None) -> dict[str, str | int | None]:
-    """Return a reader's vote as the page shows it: the thumb, and the entry that is meant."""
+    """Return a reader's vote as the page shows it: the thumb and the chosen entry."""
     if vote is None:
         return {"rating": None, "entry": None}
     return {"rating": "up" if vote.is_up else "down", "entry": vote.answering_entry_id}
 
 
 def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
-    """Return what a page shows of an answer: no threshold, signal or model."""
+    """Return what a page shows of an answer, without thresholds, signals or models."""
     names = ("id", "question", "language", "answered", "unsourced", "reason")
     reason, meant = shown["reason"], shown["meanings"]
     words = words_around(language=shown["language"], is_refused=not shown["answered"])
@@ -251,7 +253,7 @@ def for_reader(shown: dict[str, Any], *, entry_language: str) -> dict[str, Any]:
 
 
 def _blocks(blocks: Iterable[Block]) -> list[dict[str, Any]]:
-    """Return the paragraphs, lists and tables of a text, which the script makes elements of."""
+    """Return the paragraphs, lists and tables of a text for the script to render."""
     return [
         {
             "kind": block.kind,

@@ -1,4 +1,4 @@
-"""A widget: a question box on pages of other sites, and whose eyes its readers see with."""
+"""A widget: a question box on pages of other sites, and the account that it asks as."""
 
 import secrets
 from typing import Self
@@ -22,7 +22,7 @@ class WidgetQuerySet(models.QuerySet["Widget"]):
 
 
 class Widget(models.Model):
-    """Where it may be embedded, what it asks, and as whom."""
+    """Where it may be embedded, which knowledge base it asks, and as which account."""
 
     name = models.SlugField(unique=True, help_text="What the script tag names it by.")
     knowledge_base = models.ForeignKey(
@@ -56,7 +56,7 @@ class Widget(models.Model):
 
     @property
     def secret(self) -> str:
-        """What pages sign claims with: only its seed is stored."""
+        """The secret that pages sign claims with; only its seed is stored."""
         return salted_hmac(
             "nescio.widget.claim", self.secret_seed, algorithm="sha256"
         ).hexdigest()

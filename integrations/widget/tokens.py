@@ -1,8 +1,8 @@
-"""What a page's script asks with: short-lived, of one widget and one origin, kept nowhere.
+"""Tokens of a page's script: short-lived, for one widget and origin, not stored.
 
-A token is signed with a key of its widget, so that a new secret ends all of them. Whatever
-a page says of itself is its browser's word: the origin keeps other sites from embedding a
-widget, and keeps no program out.
+A token is signed with its widget's key, so that a new secret invalidates all of them.
+Only the browser vouches for a page's origin: checking it keeps other sites from
+embedding a widget, but does not keep programs out.
 """
 
 import logging
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 TOKEN_SECONDS = 600
 MAX_CLAIM_SECONDS = 600
 _SALT = "nescio.widget"
-_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]*:[0-9a-f:.]*")  # the second is of IPv6
+_HOST = re.compile(r"[a-z0-9._-]+|[0-9a-f:.]*:[0-9a-f:.]*")  # the second is IPv6
 
 
 class WidgetNotFoundError(NotFoundError):
@@ -33,13 +33,13 @@ class WidgetNotFoundError(NotFoundError):
 
 
 class OriginError(ForbiddenError):
-    """A page that may not embed the widget does."""
+    """The widget may not be embedded in pages of this origin."""
 
     code = "origin_not_allowed"
 
 
 class ClaimError(ForbiddenError):
-    """The page's word on who reads it does not count."""
+    """The page's claim about its reader is not valid."""
 
     code = "invalid_claim"
 
@@ -49,10 +49,10 @@ class OriginFormError(NescioError):
 
 
 def as_origin(text: str) -> str:
-    """Return an origin as browsers write it.
+    """Return an origin in the form that browsers send.
 
     Raises:
-        OriginFormError: It is none.
+        OriginFormError: It is not an origin.
     """
     try:
         url = urlsplit(text.strip().lower())
@@ -63,9 +63,9 @@ def as_origin(text: str) -> str:
     is_host = _HOST.fullmatch(host) and "@" not in url.netloc
     if url.scheme not in PORTS or not is_plain or not is_host:
         raise OriginFormError(
-            f"{text[:100]!r} is no origin; write scheme and host, such as "
-            "https://intranet.example.org, each host by itself (there are no wildcards), "
-            "and other letters than a to z as xn--."
+            f"{text[:100]!r} is not an origin; write scheme and host, such as "
+            "https://intranet.example.org, each host by itself (there are no "
+            "wildcards), and letters other than a to z as xn--."
         )
     shown = f"[{host}]" if ":" in host else host
     is_usual = port is None or port == PORTS[url.scheme]
@@ -89,7 +89,7 @@ def check_origin(widget: Widget | None, origin: str) -> Widget:
 def issue_token(widget: Widget, origin: str, claim: str) -> str:
     """Return a token for a page of this origin, and its reader if a claim names one."""
     reader = _claimed_name(widget, claim) if claim else ""
-    _asker(widget, reader)  # says now what would fail later
+    _asker(widget, reader)  # fails now rather than later
     logger.info("Widget %s: a token for %s, reader %r", widget, origin, reader)
     return signing.dumps(
         {"origin": origin, "reader": reader}, key=widget.token_key, salt=_SALT
@@ -97,10 +97,10 @@ def issue_token(widget: Widget, origin: str, claim: str) -> str:
 
 
 def user_of_token(widget: Widget, origin: str, token: str) -> User:
-    """Return who asks by a token: the named reader, or the widget's account.
+    """Return who asks with a token: the named reader, or the widget's account.
 
     Raises:
-        AuthenticationFailed: It is none of this widget's and origin's, or expired.
+        AuthenticationFailed: It is not for this widget and origin, or has expired.
     """
     try:
         held = signing.loads(
@@ -108,10 +108,10 @@ def user_of_token(widget: Widget, origin: str, token: str) -> User:
         )
     except signing.BadSignature as error:  # an expired one, too
         raise AuthenticationFailed(
-            "This widget's token is not known or expired; fetch another."
+            "This widget's token is not valid or has expired; fetch another."
         ) from error
     if held["origin"] != origin:
-        raise AuthenticationFailed("This token is another origin's; fetch one.")
+        raise AuthenticationFailed("This token is for another origin; fetch one.")
     return _asker(widget, held["reader"])
 
 
@@ -124,7 +124,7 @@ def _asker(widget: Widget, reader: str) -> User:
         )
     if reader:
         if not widget.names_users:
-            raise ClaimError(f"The widget {widget} takes no claims; leave it out.")
+            raise ClaimError(f"The widget {widget} accepts no claims; leave it out.")
         return acted_for(reader, service=account, named_by="The claim's sub")
     limit_to_agent(account)
     return account
@@ -141,10 +141,10 @@ def _claimed_name(widget: Widget, claim: str) -> str:
         )
     except jwt.InvalidTokenError as error:
         raise ClaimError(
-            f"The claim does not count: {error}. Sign sub, aud (the widget's name), iat "
+            f"The claim is not valid: {error}. Sign sub, aud (the widget's name), iat "
             "and exp with the widget's secret by HS256."
         ) from error
-    lasts = int(said["exp"]) - int(said["iat"])  # the library takes digits in quotes
+    lasts = int(said["exp"]) - int(said["iat"])  # the library accepts digits in quotes
     if lasts > MAX_CLAIM_SECONDS:
         raise ClaimError(
             f"The claim lasts {lasts} s; sign one for {MAX_CLAIM_SECONDS} s at most."

@@ -569,9 +569,9 @@ def test_who_makes_an_endpoint_is_audited_and_delivering_is_not(owner, receiver)
         ("https://localhost/", "no public address"),
         ("https://169.254.169.254/latest", "no public address"),
         ("https://[::ffff:10.0.0.1]/", "no public address"),
-        ("https://name:word@example.org/", "holds a name or a password"),
+        ("https://name:word@example.org/", "contains a user name or a password"),
         ("https://", "begins with"),
-        ("https://example.org:99999/", "is no address"),
+        ("https://example.org:99999/", "is not an address"),
     ],
 )
 def test_only_public_addresses_are_posted_to(url, said):

@@ -174,7 +174,7 @@ def test_a_curator_asks_as_of_a_moment_and_nothing_is_kept(known, live_server):
         ]
         make_tag("gold-card")
         for asked in wrong:
-            with pytest.raises(openai.BadRequestError, match="is not kept") as caught:
+            with pytest.raises(openai.BadRequestError, match="is not stored") as caught:
                 ask(client, FEE, **asked)
             assert caught.value.param == "nescio"
     with (

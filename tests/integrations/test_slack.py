@@ -358,7 +358,7 @@ def test_the_buttons_vote_for_who_asked_and_for_nobody_else(chat, settings):
         message["text"] for path, message in chat.sent if path == "/actions/1"
     )
     assert said == [
-        "Only who asked may say whether it helped.", "Thank you.", "Thank you.",
+        "Only the person who asked can vote.", "Thank you.", "Thank you.",
     ]  # fmt: skip
 
 

@@ -456,4 +456,4 @@ def test_only_superusers_get_a_secret_that_signs_claims(page, widget, client):
 def test_a_broken_origin_is_said_on_the_form(page):
     shown = add(page, make_user(), origins="https://a.example/help")
 
-    assert "is no origin" in shown.content.decode()
+    assert "is not an origin" in shown.content.decode()

@@ -91,7 +91,7 @@ def test_a_mail_server_that_does_not_answer_warns_with_its_address(settings):
 
 def test_a_chat_whose_account_is_missing_warns(settings):
     settings.TEAMS_SECRETS, settings.TEAMS_ACCOUNT = ["c2VjcmV0"], "teams"
-    assert "'teams' of this chat is a superuser's, or there is no" in line(
+    assert "'teams' of this chat is a superuser's, or it does not" in line(
         look(no_models=True), "teams"
     )
 

@@ -1,4 +1,4 @@
-"""Offer Nescio's tools to a program that starts this command: MCP over stdio."""
+"""Serve Nescio's tools by MCP over stdio to the program that starts this command."""
 
 import argparse
 import asyncio
@@ -13,7 +13,7 @@ from mcp.server.stdio import stdio_server
 from integrations.mcp.tools import Reply, make_server
 
 TOKEN_VARIABLE = "NESCIO_TOKEN"  # noqa: S105  # names a variable
-# Far beyond what an answer takes at worst.
+# Far longer than the slowest answer takes.
 _SECONDS = 900.0
 
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--url",
             default=settings.PUBLIC_URL,
-            help="Where Nescio runs (default: %(default)s).",
+            help="Address of the running Nescio (default: %(default)s).",
         )
 
     def handle(self, *, url: str, **_options: object) -> None:
