@@ -1,4 +1,4 @@
-"""What the commands share: errors, argument types, options of fits, files of figures."""
+"""Shared by the commands: errors, argument types, fit options and output files."""
 
 import argparse
 import math
@@ -18,7 +18,7 @@ from qa.training.labelled_questions import Questions
 
 
 class Command(BaseCommand):
-    """A command that ends with exit code 2 and a sentence where it can't go on."""
+    """A command that reports a NescioError as a message and exits with code 2."""
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
@@ -27,8 +27,8 @@ class Command(BaseCommand):
             raise CommandError(str(error), returncode=2) from error
 
     def console(self, *, wrap: bool = False) -> Console:
-        """Return standard output; long lines are left whole unless `wrap` is set."""
-        return Console(file=self.stdout, highlight=wrap, soft_wrap=not wrap)  # type: ignore[arg-type]  # a text stream but by name
+        """Return a console on standard output; it wraps lines only if `wrap` is set."""
+        return Console(file=self.stdout, highlight=wrap, soft_wrap=not wrap)  # type: ignore[arg-type]  # a text stream in all but name
 
     @property
     def errors(self) -> Console:
@@ -41,9 +41,9 @@ Kind = tuple[
 
 
 class KindsCommand(Command):
-    """A command of several kinds: of each what adds its options, and what it does.
+    """A command with several kinds, each with a function for its options and an action.
 
-    What it does is described in its docstring, which is the help.
+    The action's docstring is the kind's help text.
     """
 
     kinds: Mapping[str, Kind]
@@ -64,7 +64,7 @@ class KindsCommand(Command):
         act(self, options)
 
 
-# Types of arguments: each raises ArgumentTypeError for what it does not take.
+# Argument types: each raises ArgumentTypeError for a value that it does not accept.
 
 
 def positive(text: str) -> int:
@@ -104,7 +104,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def find_asker(username: str) -> User:
-    """Return the active user of that name; without a name the first superuser."""
+    """Return the active user of that name, or without a name the first superuser."""
     active = User.objects.filter(is_active=True)
     if not username:
         found = active.filter(is_superuser=True).order_by("pk").first()
@@ -120,7 +120,7 @@ def find_asker(username: str) -> User:
     return found
 
 
-# Files that figures are written to, checked before hours are spent on them.
+# Output files, checked before the work, which may take hours.
 
 
 def require_files(*paths: Path | None) -> None:
@@ -147,7 +147,7 @@ def write_figures(path: Path, text: str) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what keeps a path from being written into an error of the command."""
+    """Turn an OSError at a path into an error of the command."""
     try:
         yield
     except OSError as error:
@@ -165,34 +165,34 @@ def _require_access(path: Path) -> None:
 
 _Options = Mapping[str, tuple[Callable[[str], float], str]]
 
-# By the fields of `FitSettings`.
+# Keyed by the fields of `FitSettings`.
 _PROBE: Final[_Options] = {
     "hidden": (int, "Width of the network's state (default 32)."),
     "projected": (int, "Width that activations are projected to (default 32)."),
     "dropout": (float, "Share dropped while fitting (default 0.5)."),
     "learning_rate": (float, "Default 0.002."),
     "weight_decay": (float, "Default 0.05."),
-    "penalty": (float, "On a linear head's squared weights (default 0.3)."),
-    "epochs": (int, "Most passes over the answers (default 60)."),
-    "huber_weight": (float, "The paper's lambda; 0 is plain cross-entropy."),
+    "penalty": (float, "L2 penalty on a linear head's weights (default 0.3)."),
+    "epochs": (int, "Maximum passes over the answers (default 60)."),
+    "huber_weight": (float, "Huber loss weight (paper's lambda); 0 is cross-entropy."),
 }
-# By the fields of `RerankerSettings`.
+# Keyed by the fields of `RerankerSettings`.
 _RERANKER: Final[_Options] = {
     "group": (
-        # Without a negative there is nothing to compare.
+        # One positive note needs at least one negative to be compared with.
         whole(2),
         "Notes compared in one step, one of them positive (default 8).",
     ),
     "temperature": (above_zero, "Divides the scores in the loss (default 1)."),
-    "learning_rate": (above_zero, "At its highest (default 2e-5)."),
-    "warm_up": (share, "Share of the steps in which it rises (default 0.1)."),
-    "clip": (above_zero, "Largest norm of a step's gradient (default 1)."),
+    "learning_rate": (above_zero, "Peak rate (default 2e-5)."),
+    "warm_up": (share, "Share of the steps with a rising rate (default 0.1)."),
+    "clip": (above_zero, "Maximum gradient norm of a step (default 1)."),
     "batch": (positive, "Questions in one step (default 8)."),
-    "epochs": (positive, "Most passes over the preferences (default 3)."),
-    "patience": (positive, "Epochs without a better held-out ranking (default 1)."),
+    "epochs": (positive, "Maximum passes over the preferences (default 3)."),
+    "patience": (positive, "Epochs without improvement before it stops (default 1)."),
     "max_tokens": (
         whole(MIN_TOKENS, MAX_TOKENS),
-        "Of question and note together (default 256).",
+        "Maximum for question and note together (default 256).",
     ),
 }
 
@@ -226,20 +226,20 @@ def add_questions(parser: argparse.ArgumentParser, *, notes: int) -> None:
     add = parser.add_argument
     add(
         "files", type=Path, nargs="+", metavar="FILE",
-        help='JSON Lines: {"question": "...", "answers": ["..."]}, and "notes": ["..."] '
-        "where some are to be tried.",
+        help='JSON Lines: {"question": "...", "answers": ["..."]}, optionally with '
+        '"notes": ["..."].',
     )  # fmt: skip
     add(
         "--knowledge-base", default="", metavar="SLUG",
-        help="Search it for notes of the questions that bring none.",
+        help="Knowledge base to search for notes if a question has none.",
     )  # fmt: skip
     add(
         "--as", dest="username", default="", metavar="USER",
-        help="Who searches it, and so what may be a note; the first superuser by default.",
+        help="User who searches and limits the notes (default: the first superuser).",
     )  # fmt: skip
     add(
         "--notes", type=positive, default=notes, metavar="N",
-        help=f"Of each question at most (default {notes}).",
+        help=f"Maximum notes per question (default {notes}).",
     )  # fmt: skip
 
 

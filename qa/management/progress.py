@@ -1,6 +1,6 @@
-"""How far a command is, on standard error: a bar with the rate and the time left.
+"""Progress of a command on standard error: a bar with the rate and the time left.
 
-Where standard error is no terminal, lines instead, few enough for a log.
+Without a terminal it prints lines instead, few enough for a log.
 """
 
 from time import monotonic
@@ -36,7 +36,7 @@ class Bar:
             self._lines.at(done, total)
         elif self._task is None:
             self._progress.start()
-            # What was done before counts for the share and not for the rate.
+            # Earlier work counts towards the share but not towards the rate.
             self._task = self._progress.add_task(
                 self._what, total=total, completed=done
             )
@@ -52,7 +52,7 @@ class Bar:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._task is not None:  # it ends with an empty line even if never shown
+        if self._task is not None:  # stopping prints an empty line even if never shown
             self._progress.stop()
 
 
@@ -75,7 +75,7 @@ class Bars:
 
 
 class _Lines:
-    """A line at the start, every tenth of the work or half a minute, and at the end."""
+    """Lines at the start, per tenth of the work or half a minute, and at the end."""
 
     def __init__(self, what: str, console: Console) -> None:
         self._what = what

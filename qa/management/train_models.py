@@ -1,4 +1,4 @@
-"""What `train` fits and writes to a directory, which a setting names afterwards."""
+"""Kinds of `train` that write a directory, which a setting then names."""
 
 import argparse
 import os
@@ -14,16 +14,16 @@ from qa.management import base
 from qa.management.progress import Bars
 
 Parser = argparse.ArgumentParser
-# What is fitted pulls in torch, which `--help` does without: imports stand in functions.
+# Modules that pull in torch are imported in functions, as --help does not need them.
 
 
 def _add_adapter(parser: Parser) -> None:
     add = parser.add_argument
     add("--data", type=Path, required=True, metavar="PATH")
     add("--output", type=Path, required=True, metavar="DIR")
-    add("--model", default="", metavar="NAME", help="Not the one in the settings.")
-    add("--articles", nargs="+", default=(), help="Learn from these alone.")
-    add("--exclude-articles", nargs="+", default=(), help="From all but these.")
+    add("--model", default="", metavar="NAME", help="Default: the one in the settings.")
+    add("--articles", nargs="+", default=(), help="Learn from these only.")
+    add("--exclude-articles", nargs="+", default=(), help="Learn from all but these.")
     add("--rank", type=int, default=16)
     add("--epochs", type=int, default=1)
     add("--batch", type=int, default=8)
@@ -32,17 +32,17 @@ def _add_adapter(parser: Parser) -> None:
         "--answerable", type=float, default=0.5,
         help="Share of the examples that have an answer, more than 0, less than 1.",
     )  # fmt: skip
-    add("--limit", type=int, metavar="N", help="N examples.")
+    add("--limit", type=int, metavar="N", help="Use N examples.")
     add("--seed", type=int, default=0)
-    add("--threads", type=int, default=os.cpu_count() or 1, help="All by default.")
+    add("--threads", type=int, default=os.cpu_count() or 1, help="Default: all cores.")
 
 
 def _train_adapter(command: base.Command, options: dict[str, Any]) -> None:
-    """A low-rank adapter of the language model, fitted on questions like SQuAD 2.0's.
+    """Fit a low-rank adapter of the language model on questions like SQuAD 2.0's.
 
-    With the notes that the retriever finds; NESCIO_LANGUAGE_ADAPTER names its directory
-    afterwards. Measure it on articles that it never saw: evaluate squad2
-    --exclude-articles.
+    Its prompts contain the notes that the retriever finds. Set NESCIO_LANGUAGE_ADAPTER
+    to its directory afterwards, and measure it on articles that it never saw: evaluate
+    squad2 --exclude-articles.
     """
     from probes.adapter.fitting import AdapterSettings  # noqa: PLC0415
     from qa.training.adapter import AdapterTraining, train_adapter  # noqa: PLC0415
@@ -75,18 +75,18 @@ def _add_reranker(parser: Parser) -> None:
     add("files", type=Path, nargs="+", metavar="FILE", help="Preferences.")
     add(
         "--held-out", type=Path, nargs="+", default=[], metavar="FILE",
-        help="Preferences that stop the fit (default: those of every eighth question).",
+        help="Preferences that decide when to stop (default: every eighth question's).",
     )  # fmt: skip
-    add("--output", type=Path, required=True, metavar="DIR", help="For its files.")
-    add("--seed", type=int, default=0, help="Of all that is drawn.")
+    add("--output", type=Path, required=True, metavar="DIR", help="Directory to write.")
+    add("--seed", type=int, default=0, help="Random seed.")
     base.add_reranker_fitting(parser)
 
 
 def _train_reranker(command: base.Command, options: dict[str, Any]) -> None:
-    """A cross-encoder, fine-tuned with InfoNCE on what make_preferences wrote.
+    """Fine-tune a cross-encoder with InfoNCE on the preferences of make_preferences.
 
-    Stopped by the ranking of held-out questions; NESCIO_RERANKER names its directory
-    afterwards.
+    The ranking of held-out questions decides when to stop. Set NESCIO_RERANKER to its
+    directory afterwards.
     """
     from probes.reranker.fitting import RerankerSettings  # noqa: PLC0415
     from probes.reranker.preferences import read_preferences  # noqa: PLC0415
@@ -107,7 +107,7 @@ def _train_reranker(command: base.Command, options: dict[str, Any]) -> None:
     metrics = card.metrics
     command.stdout.write(
         f"Fitted on {card.sizes['preferences']:,} preferences. MRR@10 on "
-        f"{card.sizes['held_out']:,} held-out ones, which stopped it: "
+        f"{card.sizes['held_out']:,} held-out ones, which decided when to stop: "
         f"{metrics['before']:.3f} before, {metrics['mrr@10']:.3f} after. Written to "
         f"{options['output']}; set NESCIO_RERANKER to it."
     )
@@ -117,16 +117,16 @@ def _add_verifier(parser: Parser) -> None:
     add = parser.add_argument
     add(
         "--data", type=Path, required=True, metavar="DIR",
-        help="Directory below which the public files lie.",
+        help="Directory that contains the public data sets.",
     )  # fmt: skip
-    add("--output", type=Path, required=True, metavar="DIR", help="For its files.")
+    add("--output", type=Path, required=True, metavar="DIR", help="Directory to write.")
     add(
         "--articles", nargs="+", required=True, metavar="TITLE",
-        help="Of SQuAD 2.0, those to learn from; the others stay unseen.",
+        help="SQuAD 2.0 articles to learn from; the others stay unseen.",
     )  # fmt: skip
     add("--epochs", type=base.positive, default=1)
-    add("--learning-rate", type=float, default=5e-4, help="Of the nets.")
-    add("--upper-rate", type=float, default=1e-4, help="Of the embedder's layers.")
+    add("--learning-rate", type=float, default=5e-4, help="For the nets.")
+    add("--upper-rate", type=float, default=1e-4, help="For the embedder's layers.")
     add(
         "--tuned", type=int, choices=range(6), default=2, metavar="N",
         help="How many of the embedder's last layers are fitted too (default: 2); 0 "
@@ -134,31 +134,33 @@ def _add_verifier(parser: Parser) -> None:
     )  # fmt: skip
     add(
         "--share", type=float, default=0.35,
-        help="Of the public questions, on which nets and layers are fitted (default: 0.35).",
+        help="Share of the public questions that nets and layers are fitted on "
+        "(default: 0.35).",
     )  # fmt: skip
     add(
         "--cross-epochs", type=float, default=0.3,
-        help="Of the cross-encoder, on all questions (default: 0.3, which takes two hours on "
-        "two cores; 2 on a GPU); 0 leaves it as it is.",
+        help="Epochs of the cross-encoder, on all questions (default: 0.3, which "
+        "takes two hours on two cores; use 2 on a GPU); 0 leaves it unchanged.",
     )  # fmt: skip
-    add("--repeats", type=base.positive, default=2, help="Of our own questions.")
+    add("--repeats", type=base.positive, default=2, help="Repeats of own questions.")
     add(
         "--exchanged", type=float, default=0.3,
-        help="Share of the public questions that are asked with a name, a number or another "
-        "word exchanged, too, so that nothing answers them (default: 0.3).",
+        help="Share of the public questions that are also asked with a name, a "
+        "number or another word exchanged, so that nothing answers them (default: "
+        "0.3).",
     )  # fmt: skip
     add(
         "--begin-from", type=Path, metavar="DIR",
         help="A verifier to fit further, instead of a new one.",
     )  # fmt: skip
-    add("--seed", type=int, default=0, help="Of all that is drawn.")
+    add("--seed", type=int, default=0, help="Random seed.")
 
 
 def _train_verifier(command: base.Command, options: dict[str, Any]) -> None:
-    """The verifier, which tells whether an entry answers a question.
+    """Fit the verifier, which decides whether an entry answers a question.
 
     Nets on the bundled embedder's token states, fitted on public questions and on ours
-    about invented organisations; NESCIO_VERIFIER names its directory afterwards.
+    about invented organisations. Set NESCIO_VERIFIER to its directory afterwards.
     """
     from probes.verifier.fitting import VerifierSettings  # noqa: PLC0415
     from qa.training.verifier import VerifierTraining, read_public, train_verifier  # noqa: PLC0415
@@ -187,7 +189,7 @@ def _train_verifier(command: base.Command, options: dict[str, Any]) -> None:
         )
     figures = ", ".join(f"{name} {value:.3f}" for name, value in card.metrics.items())
     command.stdout.write(
-        f"On organisations that no fit saw: {figures}. Written to {options['output']}; "
+        f"On unseen organisations: {figures}. Written to {options['output']}; "
         "set NESCIO_VERIFIER to it."
     )
 

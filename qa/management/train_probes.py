@@ -1,4 +1,4 @@
-"""What `train` fits and keeps in the registry: probes and directions."""
+"""Kinds of `train` whose result is kept in the registry: probes and directions."""
 
 import argparse
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from probes.models import Probe
 
 Parser = argparse.ArgumentParser
-# What is fitted pulls in torch, which `--help` does without: imports stand in functions.
+# Modules that pull in torch are imported in functions, as --help does not need them.
 
 
 def _add_probe(parser: Parser) -> None:
@@ -30,21 +30,21 @@ def _add_probe(parser: Parser) -> None:
     )  # fmt: skip
     add(
         "--runs", type=int, nargs="+", default=[], metavar="ID",
-        help="Finished evaluations whose answers are taken.",
+        help="Finished evaluations whose answers are used.",
     )  # fmt: skip
     add("--data", type=Path, metavar="FILE", help="A JSON Lines file of answers.")
     add(
         "--reviews", action="store_true",
-        help="Take experts' reviews of live answers, but for the golden ones.",
+        help="Use experts' reviews of live answers, except the golden ones.",
     )  # fmt: skip
     add(
         "--any-model", action="store_true",
-        help="Take runs that another language model answered, too.",
+        help="Also use runs that another language model answered.",
     )  # fmt: skip
     add("--layer", type=int, metavar="BLOCK", help="0-based (default: at two thirds).")
     add(
         "--part", choices=("block", "ffn"), default="block",
-        help="The block's output, or what its feed-forward part holds inside.",
+        help="The block's output, or its feed-forward network's inner activations.",
     )  # fmt: skip
     add(
         "--network", choices=("lstm", "linear", "mlp"),
@@ -54,7 +54,7 @@ def _add_probe(parser: Parser) -> None:
 
 
 def _train_probe(command: base.Command, options: dict[str, Any]) -> None:
-    """A probe that tells right answers from wrong ones, fitted on labelled answers."""
+    """Fit a probe that tells right answers from wrong ones on labelled answers."""
     from qa.training.held_out import rows_of  # noqa: PLC0415
     from qa.training.request import carry_out, request_of  # noqa: PLC0415
 
@@ -94,9 +94,9 @@ def _add_boundary_probe(parser: Parser) -> None:
 
 
 def _train_boundary_probe(command: base.Command, options: dict[str, Any]) -> None:
-    """A probe that tells beforehand whether the model answers rightly.
+    """Fit a probe that predicts whether the model answers correctly.
 
-    Fitted on labelled questions that it answers without and with each of their notes.
+    On labelled questions that it answers without and with each of their notes.
     """
     from probes.abstention.probe import Kind  # noqa: PLC0415
     from qa.training import boundary  # noqa: PLC0415
@@ -119,7 +119,7 @@ def _train_boundary_probe(command: base.Command, options: dict[str, Any]) -> Non
         )
     console = command.console()
     console.print(
-        f"{outcome.count:,} prompts, {outcome.right:,} of them answered rightly. "
+        f"{outcome.count:,} prompts, {outcome.right:,} of them answered correctly. "
         f"Measured {outcome.metrics['measured']}; in brackets bootstrap 95 % intervals."
     )
     print_tables([boundary.probe_table(outcome.metrics)], (), console)
@@ -140,17 +140,15 @@ def _add_directions(parser: Parser) -> None:
         "--method", choices=("mean", "principal"), default="mean",
         help="Mean difference, or the principal component of both signs.",
     )  # fmt: skip
-    add(
-        "--pairs", type=base.positive, default=512, help="Of each trait (default: 512)."
-    )
-    add("--seed", type=int, default=0, help="Of what is held out, and of the pairs.")
+    add("--pairs", type=base.positive, default=512, help="Per trait (default: 512).")
+    add("--seed", type=int, default=0, help="Seed of held-out part and pairs.")
     _add_registry(parser)
 
 
 def _train_directions(command: base.Command, options: dict[str, Any]) -> None:
-    """Directions of honesty and confidence in each block of the language model.
+    """Fit directions of honesty and confidence in each block of the language model.
 
-    With the share of held-out pairs that each tells apart.
+    Prints the share of held-out pairs that each tells apart.
     """
     from probes.directions.sets import DirectionSettings, Method  # noqa: PLC0415
     from probes.directions.statements import OWN_STATEMENTS  # noqa: PLC0415
@@ -179,7 +177,7 @@ def _train_directions(command: base.Command, options: dict[str, Any]) -> None:
             f"{directions.confidence.accuracies[layer]:.3f}",
             ", ".join(use for use, layers in uses.items() if layer in layers),
         )
-    console.print("Share of held-out pairs whose positive text lies further along:")
+    console.print("Share of held-out pairs whose positive text scores higher:")
     console.print(table)
     if trained.sounding is not None:
         console.print(
@@ -192,7 +190,7 @@ def _train_directions(command: base.Command, options: dict[str, Any]) -> None:
 def _add_fit(parser: Parser) -> None:
     add = parser.add_argument
     add("--folds", type=int, default=5, help="Default: 5.")
-    add("--seed", type=int, default=0, help="Of folds and fits.")
+    add("--seed", type=int, default=0, help="Random seed of folds and fits.")
     base.add_probe_fitting(parser)
     _add_registry(parser)
     add("--json", type=Path, metavar="PATH", help="Also write the figures there.")
@@ -200,7 +198,7 @@ def _add_fit(parser: Parser) -> None:
 
 def _add_registry(parser: Parser) -> None:
     add = parser.add_argument
-    add("--note", default="", help="Kept with what was fitted.")
+    add("--note", default="", help="Comment stored with the result.")
     add("--promote", action="store_true", help="Activate it at once.")
     add("--output", type=Path, metavar="DIR", help="Also write its files there.")
 

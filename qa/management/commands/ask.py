@@ -1,4 +1,4 @@
-"""Ask a question from the command line and see how it was decided."""
+"""Ask a question from the command line and show how it was decided."""
 
 import argparse
 import logging
@@ -40,7 +40,7 @@ from qa.policies.services import has_verifier
 ANSWERED, REFUSED, BAD_INPUT, UNAVAILABLE = range(4)
 _VERDICTS = {True: "pass", False: "stop", None: "recorded"}
 _STYLES = {True: "green", False: "red", None: "dim"}
-# A gate that does not answer stops nothing.
+# For a gate that answers, a fail only means that it found no match.
 _MATCHES = {True: "yes", False: "no", None: "recorded"}
 
 
@@ -49,7 +49,7 @@ class Command(BaseCommand):
         "Ask a question and print the answer or the refusal, the evidence, and every "
         "gate with its value and threshold. Exit code: 0 answered, 1 refused, 2 the "
         "question, user or knowledge base is not valid, 3 a model or server is down "
-        "(the question is saved). With -v 2, what is logged meanwhile is printed too."
+        "(the question is saved). With -v 2, log messages are printed too."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -66,14 +66,14 @@ class Command(BaseCommand):
         )  # fmt: skip
         add(
             "--follows", type=UUID, default=None, metavar="ANSWER",
-            help="The id of an answer of the same user's: the question is a follow-up, and "
-            "is asked as a standalone one.",
+            help="The id of an earlier answer to the same user: the question is a "
+            "follow-up and is rewritten to stand alone.",
         )  # fmt: skip
         add(
             "--as-of", type=_moment, default=None, metavar="MOMENT",
-            help="Decide with knowledge and policy as they were at this moment, such as "
-            "2026-06-01T09:00+02:00; nothing is kept. What entries said then is embedded "
-            "where no vectors of it are left.",
+            help="Decide with the knowledge and policy of this moment, such as "
+            "2026-06-01T09:00+02:00; nothing is stored. Texts of that time are "
+            "embedded again where their vectors are gone.",
         )  # fmt: skip
         add("--language", default=None, help="Language of the answer: en, de or xx.")
         add("--json", action="store_true", help="Print the answer as REST returns it.")
@@ -93,8 +93,8 @@ class Command(BaseCommand):
     ) -> None:
         if as_of and follows:
             raise CommandError(
-                "A question as of a moment is not kept and follows none: give --as-of or "
-                "--follows, not both.",
+                "A question as of a moment is not stored and can't be a follow-up: "
+                "give --as-of or --follows, not both.",
                 returncode=BAD_INPUT,
             )
         try:
@@ -142,24 +142,23 @@ class Command(BaseCommand):
                 )
                 self.stdout.write(shown.decode())
             else:
-                print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream but by name
+                print_answer(answer, asker, Console(file=self.stdout))  # type: ignore[arg-type]  # a text stream in all but name
         if answer.outcome != Answer.Outcome.ANSWERED:
             sys.exit(REFUSED)
 
 
 def _moment(text: str) -> datetime:
-    """Read a moment; without an offset it is in UTC."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
-        msg = f"{text!r} is no moment; write one like 2026-06-01T09:00+02:00"
+        msg = f"{text!r} is not a moment; write one like 2026-06-01T09:00+02:00"
         raise argparse.ArgumentTypeError(msg) from error
     return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 @contextmanager
 def _quiet(*, unless: bool) -> Iterator[None]:
-    """Keep the notes of models that load out of what is printed."""
+    """Suppress log messages up to INFO, such as those of models being loaded."""
     before = logging.root.manager.disable
     logging.disable(before if unless else max(before, logging.INFO))
     try:
@@ -169,7 +168,7 @@ def _quiet(*, unless: bool) -> Iterator[None]:
 
 
 def _load(base: KnowledgeBase) -> None:
-    """Load what every question needs, so that no stage's time holds it."""
+    """Load the models first, so that no stage's time includes loading them."""
     get_embedder(active_model())
     if has_verifier(base):
         configured_verifier()

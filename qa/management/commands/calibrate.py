@@ -40,9 +40,9 @@ Parser = argparse.ArgumentParser
 
 class Command(base.KindsCommand):
     help = (
-        "Choose thresholds from labelled answers or questions. Without WHAT it is "
+        "Choose thresholds from labelled answers or questions. WHAT defaults to "
         "thresholds. Exit code: 0, or 3 if no thresholds earn a certificate, 1 if no "
-        "min_known keeps the risk, 2 if it can't be tried."
+        "min_known keeps the risk, 2 if the calibration can't run."
     )
 
     metavar = "WHAT"
@@ -59,14 +59,14 @@ def with_default(argv: list[str]) -> list[str]:
 
 def _add_thresholds(parser: Parser) -> None:
     add = parser.add_argument
-    add("--run", type=int, required=True, metavar="ID", help="The evaluation.")
+    add("--run", type=int, required=True, metavar="ID", help="The evaluation run.")
     add(
         "--policy", type=int, metavar="ID",
-        help="The version to start from; the active one of what the run asked.",
+        help="Version to start from (default: the active one of the run's base).",
     )  # fmt: skip
     add(
         "--epsilon", type=float, default=0.05,
-        help="Promised risk, wrong among shown (default 0.05).",
+        help="Promised risk: share of wrong answers shown (default 0.05).",
     )  # fmt: skip
     add(
         "--delta", type=float, default=0.05,
@@ -74,32 +74,32 @@ def _add_thresholds(parser: Parser) -> None:
     )  # fmt: skip
     add(
         "--signals", nargs="+", choices=CALIBRATABLE, default=list(CALIBRATABLE),
-        help="Those whose thresholds are chosen (default: all).",
+        help="Signals whose thresholds are chosen (default: all).",
     )  # fmt: skip
     add(
         "--method", choices=[method.value for method in Method],
         default=Method.LEARN_THEN_TEST.value,
-        help="selection_with_guaranteed_risk is for one signal.",
+        help="selection_with_guaranteed_risk takes one signal only.",
     )  # fmt: skip
-    add("--seed", type=int, default=0, help="Of the split.")
+    add("--seed", type=int, default=0, help="Random seed of the split.")
     add(
         "--cost-wrong", type=float, metavar="X",
-        help="Choose by cost instead, without a promise: of a wrong shown answer.",
+        help="Choose by cost instead, without a promise: cost of a wrong answer.",
     )  # fmt: skip
     add(
         "--cost-refused", type=float, metavar="Y",
-        help="Of a refusal where the draft was right.",
+        help="Cost of a refusal where the draft was right.",
     )  # fmt: skip
-    add("--name", default="", help="Of the new version.")
-    add("--activate", action="store_true", help="Let the new version decide at once.")
+    add("--name", default="", help="Name of the new version.")
+    add("--activate", action="store_true", help="Activate the new version at once.")
     add("--json", type=Path, metavar="PATH", help="Also write the result there.")
 
 
 def _calibrate_thresholds(command: base.Command, options: Options) -> None:
-    """The policy's thresholds that show most at a risk of at most epsilon.
+    """Choose the thresholds that show the most answers at a risk of at most epsilon.
 
-    With confidence 1 - delta, from the labelled answers of an evaluation; kept as a new
-    policy version with its certificate.
+    With confidence 1 - delta, from the labelled answers of an evaluation; stored as a
+    new policy version with its certificate.
     """
     by_cost = options["cost_wrong"] is not None
     if by_cost != (options["cost_refused"] is not None):
@@ -160,12 +160,12 @@ def _certify(
         result = {"certified": True, **result}
         lines = [
             f"{str(kept).capitalize()}: of {kept.labelled} labelled answers "
-            f"{kept.shown} are shown ({kept.coverage:.1%}), {kept.wrong} of them wrong; "
-            f"the risk is at most {kept.bound:.2%} question by question, and "
-            f"{kept.group_bound:.2%} by the {kept.groups} groups they are of."
+            f"{kept.shown} are shown ({kept.coverage:.1%}), {kept.wrong} of them "
+            f"wrong; the risk is at most {kept.bound:.2%} by question, and "
+            f"{kept.group_bound:.2%} by group of questions ({kept.groups} groups)."
         ]
         lines += _threshold_lines(kept.thresholds)
-    lines += [f"Mind: {warning}" for warning in warnings]
+    lines += [f"Warning: {warning}" for warning in warnings]
     command.console().print("\n".join(lines))
     return made, result
 
@@ -182,11 +182,11 @@ def _choose_by_cost(
         **{name: options[name] for name in ("signals", "seed", "name")},
     )
     lines = [
-        f"The least mean cost of a question is {choice.cost:.4g} (95 % interval "
-        f"{choice.low:.4g} to {choice.high:.4g}; having been chosen, it looks "
+        f"The lowest mean cost per question is {choice.cost:.4g} (95 % interval "
+        f"{choice.low:.4g} to {choice.high:.4g}; being the minimum, it looks "
         f"{choice.optimism:.2g} cheaper than it is): {choice.shown} of "
-        f"{choice.labelled} shown, {choice.wrong} of them wrong, {choice.refused_right} "
-        "right ones refused. Nothing is promised.",
+        f"{choice.labelled} shown, {choice.wrong} of them wrong, "
+        f"{choice.refused_right} right ones refused. Nothing is promised.",
         *_threshold_lines(choice.thresholds),
     ]
     command.console().print("\n".join(lines))
@@ -200,37 +200,37 @@ def _threshold_lines(thresholds: Mapping[str, float]) -> list[str]:
 
 
 def _kept(policy: Policy) -> str:
-    state = "decides now" if policy.is_active else "waits to be activated"
-    return f"{policy} (version {policy.pk}) is kept and {state}."
+    state = "is active now" if policy.is_active else "waits to be activated"
+    return f"{policy} (version {policy.pk}) is stored and {state}."
 
 
 def _add_itself(parser: Parser) -> None:
     add = parser.add_argument
     add(
         "--knowledge-base", default="", metavar="SLUG",
-        help="Which one; the oldest by default.",
+        help="The knowledge base (default: the oldest).",
     )  # fmt: skip
     add(
         "--target", type=base.share, metavar="SHARE",
-        help="Largest share of wrong ones among the shown (default: the knowledge base's "
-        "setting, 0.05 at first).",
+        help="Largest share of wrong answers among those shown (default: the knowledge "
+        "base's setting, initially 0.05).",
     )  # fmt: skip
     add(
         "--unanswerable", type=base.share, default=UNANSWERABLE,
         metavar="SHARE",
-        help="Assumed share of questions that nothing answers (default 0.5).",
+        help="Assumed share of questions that no entry answers (default 0.5).",
     )  # fmt: skip
-    add("--seed", type=int, default=0, help="Of the questions.")
-    add("--activate", action="store_true", help="Let the new version decide at once.")
+    add("--seed", type=int, default=0, help="Random seed of the questions.")
+    add("--activate", action="store_true", help="Activate the new version at once.")
 
 
 def _calibrate_itself(command: base.Command, options: Options) -> None:
-    """min_entry_answer from the knowledge base's own questions.
+    """Choose min_entry_answer from the knowledge base's own questions.
 
-    Each is asked with its entry and without it; kept as a new policy version. No
-    certificate.
+    Each is asked with its entry and without it; stored as a new policy version, without
+    a certificate.
     """
-    # Pulls in torch, which the help does without.
+    # Imported here because it pulls in torch, which --help does not need.
     from qa.inference.configured import load_writer  # noqa: PLC0415
 
     with Bars(command.errors) as bars:
@@ -245,7 +245,7 @@ def _calibrate_itself(command: base.Command, options: Options) -> None:
         *words_of(kept).lines,
         f"  min_entry_answer = {kept.policy.min_entry_answer:g}",
         f"  min_answerability = {kept.policy.min_answerability:g}",
-        *(f"Mind: {note}" for note in kept.notes),
+        *(f"Warning: {note}" for note in kept.notes),
     ]
     command.console().print("\n".join([*lines, _kept(kept.policy)]))
 
@@ -255,19 +255,19 @@ def _add_monitor(parser: Parser) -> None:
     _add_files(parser)
     add(
         "--steering", type=float, default=default("steering"), metavar="N",
-        help="As the policy's (default: its own default, 0.3).",
+        help="Steering strength, as in a policy (default 0.3).",
     )  # fmt: skip
-    add("--limit", type=base.positive, help="Ask a seeded sample.")
-    add("--seed", type=int, default=0, help="Of sample and halves.")
+    add("--limit", type=base.positive, help="Ask only a seeded sample.")
+    add("--seed", type=int, default=0, help="Random seed of sample and halves.")
 
 
 def _calibrate_monitor(command: base.Command, options: Options) -> None:
-    """min_token_confidence: labelled questions are answered closed-book.
+    """Choose min_token_confidence from labelled questions answered closed-book.
 
-    Watched by the active directions; the threshold that separates right answers from
-    wrong ones best is chosen on one half of them and measured on the other.
+    The active directions monitor the answers; the threshold that best separates right
+    answers from wrong ones is chosen on one half of them and measured on the other.
     """
-    # Pulls in torch, which the help does without.
+    # Imported here because it pulls in torch, which --help does not need.
     from qa.calibration.adaptive_thresholds import (  # noqa: PLC0415
         halves,
         self_knowledge_row,
@@ -303,8 +303,8 @@ def _calibrate_monitor(command: base.Command, options: Options) -> None:
     right = [sum(each.is_positive for each in part) for part in parts]
     if not all(0 < n < len(part) for n, part in zip(right, parts, strict=True)):
         raise EvaluationDataError(
-            f"Of {len(watched)} questions {sum(right)} were answered rightly: each half "
-            "needs right and wrong answers. Give more."
+            f"Of {len(watched)} questions {sum(right)} were answered correctly: each "
+            "half needs right and wrong answers. Give more questions."
         )
     row, console = self_knowledge_row(steering, *parts), command.console()
     table = self_knowledge_table([row], ("right answers", "wrong ones"))
@@ -312,7 +312,7 @@ def _calibrate_monitor(command: base.Command, options: Options) -> None:
     console.print(
         f"Chosen on {len(parts[0])} questions and measured on {len(parts[1])} others. "
         f"Proposed: min_token_confidence {row[1]:.2f} with steering {steering:g}, for "
-        f"the writer {writer.fingerprint[:12]} alone."
+        f"the writer {writer.fingerprint[:12]} only."
     )
     console.print(f"calibrated_own_knowledge: {writer.fingerprint}")
 
@@ -325,17 +325,17 @@ def _add_min_known(parser: Parser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--delta", type=base.share, default=0.1, metavar="SHARE",
-        help="Probability that the guaranteed one breaks that (default 0.1).",
+        help="Probability that the guaranteed one exceeds it (default 0.1).",
     )  # fmt: skip
 
 
 def _calibrate_min_known(command: base.Command, options: Options) -> None:
-    """min_known: the language model answers labelled questions by itself.
+    """Choose min_known from labelled questions that the language model answers alone.
 
-    The active boundary probe is asked about each; take questions that the probe was not
+    The active boundary probe is asked about each; use questions that the probe was not
     trained on.
     """
-    # Pulls in torch, which the help does without.
+    # Imported here because it pulls in torch, which --help does not need.
     from qa.training.boundary import judge_questions  # noqa: PLC0415
 
     risk, console = options["risk"], command.console()
@@ -351,15 +351,13 @@ def _calibrate_min_known(command: base.Command, options: Options) -> None:
         raise TrainingDataError(f"{error}.") from error
     console.print(
         f"{len(right):,} questions of {len(set(groups)):,} groups, {sum(right):,} of them "
-        "answered rightly without looking."
+        "answered correctly without retrieval."
     )
-    note = (
-        "guaranteed is what to set min_known to; seen holds on these questions alone."
-    )
+    note = "Set min_known to the guaranteed value; seen holds for these questions only."
     if found.guaranteed is None:
         note = (
             f"No threshold is sure to keep the risk at {percent(risk)}: let the policy "
-            "always retrieve, or bring more questions."
+            "always retrieve, or give more questions."
         )
     print_tables([min_known_table(found)], [note], console)
     console.print(f"calibrated_own_knowledge: {fingerprint}")

@@ -21,10 +21,10 @@ from qa.management import base
 
 class Command(base.Command):
     help = (
-        "Compare two evaluation runs question by question: how often only one of them is "
-        "right, and by how much their figures differ, with 95 % intervals. Exit code: 0, "
-        "1 with --fail-if-worse if the second is worse in some figure and not by chance, "
-        "2 if they can't be compared."
+        "Compare two evaluation runs question by question: how often only one of them "
+        "is right, and by how much their figures differ, with 95 % intervals. Exit "
+        "code: 0, 1 with --fail-if-worse if the second is significantly worse in some "
+        "figure, 2 if they can't be compared."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -37,8 +37,8 @@ class Command(base.Command):
         parser.add_argument(
             "--fail-if-worse",
             action="store_true",
-            help="Exit with 1 if the second run is worse in a figure, by an interval "
-            "that leaves out no difference.",
+            help="Exit with 1 if the second run is worse in a figure and the "
+            "interval of the difference excludes 0.",
         )
 
     def handle(
@@ -69,9 +69,9 @@ def _rows(named: str) -> list[Judged]:
     try:
         report = loads(Path(named).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise EvaluationDataError(f"{named} is no report: {error}") from error
+        raise EvaluationDataError(f"{named} is not a report: {error}") from error
     if not isinstance(report, dict):
-        raise EvaluationDataError(f"{named} is no report: it holds no JSON object.")
+        raise EvaluationDataError(f"{named} is not a report: it is not a JSON object.")
     return judged_from(report)
 
 

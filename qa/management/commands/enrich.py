@@ -1,4 +1,4 @@
-"""Let the language model propose knowledge from seed questions."""
+"""Let the language model propose entries from seed questions."""
 
 import argparse
 from pathlib import Path
@@ -21,35 +21,36 @@ from qa.management.progress import Bar
 
 class Command(base.Command):
     help = (
-        "Let the language model write questions like the seeds, answer them and propose "
-        "an entry for each answer. Nothing proposed answers anybody before a curator has "
-        "reviewed it, unless the policy says so. Broken off, the same command goes on. "
-        "Exit code: 0, 2 if something is missing or wrong, 3 if a model is down."
+        "Let the language model write questions like the seeds, answer them and "
+        "propose an entry for each answer. No proposal answers anybody before a "
+        "curator has reviewed it, unless the policy allows it. If interrupted, the "
+        "same command continues. Exit code: 0, 2 if something is missing or wrong, 3 "
+        "if a model is down."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         add = parser.add_argument
-        add("--seeds", type=Path, required=True, metavar="FILE", help="One a line.")
+        add("--seeds", type=Path, required=True, metavar="FILE", help="One per line.")
         add(
             "--knowledge-base", default="", metavar="SLUG",
-            help="What is enriched; the oldest one by default.",
+            help="The knowledge base to enrich (default: the oldest).",
         )  # fmt: skip
         add(
             "--audience", default="", metavar="SLUG",
-            help="Who may see what is proposed; an audience of everyone by default.",
+            help="Who may see the proposals (default: an audience of everyone).",
         )  # fmt: skip
         add(
             "--per-seed", type=int, default=3, metavar="N",
-            help="Questions made from each seed; 0 answers the seeds themselves.",
+            help="Questions written for each seed; 0 answers the seeds themselves.",
         )  # fmt: skip
         add("--count", type=base.positive, default=100, metavar="N", help="At most.")
-        add("--seed", type=int, default=0, help="Of what is drawn.")
+        add("--seed", type=int, default=0, help="Random seed.")
 
     def handle(self, **options: Any) -> None:
         try:
             self._enrich(options)
         except UnavailableError as error:
-            kept = "What was proposed is kept: the same command goes on."
+            kept = "The proposals so far are kept: the same command continues."
             raise CommandError(f"{error} {kept}", returncode=3) from error
 
     def _enrich(self, options: dict[str, Any]) -> None:

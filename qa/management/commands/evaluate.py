@@ -25,8 +25,8 @@ _LIMITED = ("false_answers", "false_refusals", "wrong_answers")
 
 class Command(base.Command):
     help = (
-        "Ask the labelled questions of a suite and print how often answers and refusals "
-        "are right. A run that is broken off goes on with the same command. Exit code: "
+        "Ask the labelled questions of a suite and print how often answers and "
+        "refusals are right. The same command resumes an interrupted run. Exit code: "
         "0, or 1 with --fail-over if a rate is above it, 2 if the suite can't be run."
     )
 
@@ -40,38 +40,38 @@ class Command(base.Command):
         )  # fmt: skip
         add(
             "--policy", default="", metavar="NAME:VERSION",
-            help="What decides, instead of the knowledge base's active policy.",
+            help="The policy to use instead of the knowledge base's active one.",
         )  # fmt: skip
         add(
             "--shadow", action="store_true",
             help="Let all gates measure and none refuse: one run for every ablation.",
         )  # fmt: skip
         add("--limit", type=base.positive, metavar="N", help="Ask N sampled questions.")
-        add("--seed", type=int, default=0, help="Of the sample.")
-        add("--knowledge-base", default="", metavar="SLUG", help="Ask this one.")
+        add("--seed", type=int, default=0, help="Random seed of the sample.")
+        add("--knowledge-base", default="", metavar="SLUG", help="The one to ask.")
         add(
             "--knowledge", type=Path, metavar="PATH",
             help="A file of facts to ask against (suite own).",
         )  # fmt: skip
         add(
             "--articles", nargs="+", default=(), metavar="TITLE",
-            help="These alone (suite squad2).",
+            help="Use only these articles (suite squad2).",
         )  # fmt: skip
         add(
             "--exclude-articles", nargs="+", default=(), metavar="TITLE",
-            help="All but these.",
+            help="Use all articles but these.",
         )  # fmt: skip
         add(
             "--anew", action="store_true",
-            help="Start over instead of going on with a run that was broken off.",
+            help="Start over instead of resuming an interrupted run.",
         )  # fmt: skip
         add("--json", type=Path, metavar="PATH", help="Also write the report there.")
         add("--markdown", type=Path, metavar="PATH", help="Also write it as Markdown.")
         add("--plots", type=Path, metavar="DIR", help="Also write its plots there.")
         add(
             "--fail-over", type=base.share, metavar="RATE",
-            help="Exit with 1 if more than this share (0 to 1) of the questions to be "
-            "refused was answered, of those to be answered refused, or of the shown "
+            help="Exit with 1 if more than this share (0 to 1) of the unanswerable "
+            "questions was answered, of the answerable ones refused, or of the shown "
             "answers wrong.",
         )  # fmt: skip
 
@@ -82,7 +82,7 @@ class Command(base.Command):
         try:
             run = _run(suite, _suite_options(options), anew=anew, errors=self.errors)
         except UnavailableError as error:
-            kept = "What was asked is kept: the same command goes on with it."
+            kept = "The results so far are kept: the same command continues."
             raise CommandError(f"{error} {kept}", returncode=2) from error
         rows = judged_of(run)
         report = report_of(run, rows)
@@ -95,7 +95,7 @@ class Command(base.Command):
         if path := options["markdown"]:
             base.write_figures(path, as_markdown(report, heading))
         if directory := options["plots"]:
-            # Pulls in matplotlib, which takes a second.
+            # Imported here because it pulls in matplotlib, which takes a second.
             from qa.evaluation.report.plots import write_plots  # noqa: PLC0415
 
             policy = run.policy.as_value() if run.policy else None
@@ -115,7 +115,7 @@ def _run(
     done = run.results.count()
     if done:
         errors.print(
-            f"Going on with the run of {timezone.localtime(run.started_at):%H:%M}: "
+            f"Resuming the run of {timezone.localtime(run.started_at):%H:%M}: "
             f"{done:,} of {run.total:,} done.",
             highlight=False,
         )

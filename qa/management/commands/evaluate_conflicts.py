@@ -30,9 +30,9 @@ _SHIPPED = Path(kb.conflicts.__file__).parent
 class Command(base.Command):
     help = (
         "Print precision and recall of duplicates and contradictions on the labelled "
-        "pairs, for those that the weights were fitted on and those that they "
-        "never saw, with Wilson 95 % intervals and what each group of signals adds. "
-        "Needs no database. Exit code: 0, or 2 if it can't be made."
+        "pairs, separately for the pairs that the weights were fitted on and for "
+        "unseen ones, with Wilson 95 % intervals and the contribution of each group "
+        "of signals. Needs no database. Exit code: 0, or 2 on failure."
     )
     requires_system_checks = []
 
@@ -48,7 +48,7 @@ class Command(base.Command):
         )  # fmt: skip
         add(
             "--fit-head", type=Path, metavar="PATH",
-            help="Fit the head over the verifier's cross-encoder, also on further pairs.",
+            help="Fit the head on the verifier's cross-encoder, with further pairs.",
         )  # fmt: skip
         add(
             "--judge", choices=_JUDGES, nargs="?", const="language-model",
@@ -94,7 +94,7 @@ class Command(base.Command):
         if weights:
             model = conflicts.fit_model(seen, version=str(int(MODEL.version) + 1))
             written = asdict(model)
-            del written["ignored_signals"]  # of ablations alone
+            del written["ignored_signals"]  # used only in ablations
             base.write_figures(weights, dumps(written, indent=2))
         if head:
             seen += [pair for pair in pairs if pair.part == "further"]

@@ -14,9 +14,9 @@ from qa.inference.configured import configured_judge
 
 class Command(BaseCommand):
     help = (
-        "Compare every entry that changed since it was last compared with the entries "
-        "nearest to it, and keep what says the same or contradicts. May be broken off "
-        "and begun again. Exit code: 0, or 1 where the embedding model is missing."
+        "Compare every entry that changed since its last comparison with the entries "
+        "nearest to it, and record duplicates and contradictions. May be interrupted "
+        "and started again. Exit code: 0, or 1 if the embedding model is missing."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:

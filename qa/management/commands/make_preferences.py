@@ -1,4 +1,4 @@
-"""`manage.py make_preferences`: which notes make the language model more confident."""
+"""`manage.py make_preferences`: find notes that change the model's confidence."""
 
 import argparse
 from pathlib import Path
@@ -13,8 +13,9 @@ from qa.management.base import add_questions, get_questions
 class Command(base.Command):
     help = (
         "Ask the active boundary probe about each question alone and with each of its "
-        "notes, and write those that move it as JSON Lines of query, pos, neg and "
-        "prompt: what `train reranker` fits on. Exit code: 0, or 2 if it can't be done."
+        "notes, and write the notes that change its confidence as JSON Lines of query, "
+        "pos, neg and prompt, the input of `train reranker`. Exit code: 0, or 2 on "
+        "failure."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -24,11 +25,11 @@ class Command(base.Command):
         )
         parser.add_argument(
             "--margin", type=base.share, default=0.005, metavar="SHARE",
-            help="How far a note has to move the confidence (default 0.005).",
+            help="Smallest change of confidence that counts (default 0.005).",
         )  # fmt: skip
 
     def handle(self, **options: Any) -> None:
-        # Pulls in torch, which the help does without.
+        # Imported here because it pulls in torch, which --help does not need.
         from probes.reranker.preferences import write_preferences  # noqa: PLC0415
         from qa.training.preferences import make_preferences  # noqa: PLC0415
 
@@ -41,5 +42,6 @@ class Command(base.Command):
             raise CommandError(str(error), returncode=2) from error
         self.stdout.write(
             f"{len(made):,} preferences of {count:,} questions are written to "
-            f"{options['output']}; of the others no note moves the model both ways."
+            f"{options['output']}; the other questions have no notes that move the "
+            "model both ways."
         )

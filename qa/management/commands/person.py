@@ -15,17 +15,17 @@ from qa.privacy.persons import (
 
 
 class Command(BaseCommand):
-    help = "Write out what is stored of one person, or erase it."
+    help = "Export or erase the data stored about one person."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         what = parser.add_subparsers(dest="what", required=True)
         export = what.add_parser("export", help="Write it as JSON.")
-        export.add_argument("name", help="The name that they sign in with.")
+        export.add_argument("name", help="The user name they sign in with.")
         export.add_argument("--output", type=Path, required=True, metavar="FILE")
         erase = what.add_parser(
             "erase", help="Erase their words and names; it can't be undone."
         )
-        erase.add_argument("name", help="The name that they sign in with.")
+        erase.add_argument("name", help="The user name they sign in with.")
 
     def handle(
         self, *, what: str, name: str, output: Path | None = None, **_: object
@@ -38,12 +38,12 @@ class Command(BaseCommand):
                 entries = entries_to_look_at(person)
                 count = erase_person(person)
                 self.stdout.write(
-                    f"Erased: {count:,} questions lost their words; the account is "
-                    f"{person.username} now."
+                    f"Erased: the texts of {count:,} questions; the account is now "
+                    f"named {person.username}."
                 )
                 if entries:
                     self.stdout.write(
-                        "Not erased, and perhaps with their words: entries "
+                        "Not erased, but possibly containing their words: entries "
                         f"{', '.join(map(str, entries))}. Edit or erase these."
                     )
         except NescioError as error:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
     def _export(self, data: dict[str, object], output: Path) -> None:
         text = json.dumps(data, cls=DjangoJSONEncoder, ensure_ascii=False, indent=2)
         try:
-            # Nobody but who runs this may read it.
+            # Readable only by the user who runs the command.
             output.touch(mode=0o600, exist_ok=False)
             output.write_text(text + "\n", encoding="utf-8")
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Decide a stored answer again: with what was known then, and with what is known today."""
+"""Decide a stored answer again, with the knowledge of its time and of today."""
 
 import argparse
 from json import dumps
@@ -19,10 +19,10 @@ _FIELDS = ("outcome", "gate", "reason", "shown_reason", "text")
 
 class Command(base.Command):
     help = (
-        "Decide a stored answer again with knowledge and policy as they were at its "
-        "moment, and as they are today, and print what differs and what was changed in "
-        "between. Nothing is stored. It reads whatever the answer rests on, whoever may "
-        "see it. Exit code: 0 as of then it comes to what is stored, 1 it does not, 2 "
+        "Decide a stored answer again, with the knowledge and policy of its time and "
+        "of today, and print the differences and what was changed in between. Nothing "
+        "is stored. It reads all the evidence of the answer, whatever its audience. "
+        "Exit code: 0 the decision as of then equals the stored one, 1 it does not, 2 "
         "there is no such answer or its words were erased, 3 a model is down."
     )
 
@@ -41,7 +41,7 @@ class Command(base.Command):
             _show(found, self.console())
         if not found.is_equal:
             raise CommandError(
-                f"Decided again it differs from what is stored in: "
+                f"The decision as of then differs from the stored one in: "
                 f"{', '.join(found.stored.differing(found.then))}.",
                 returncode=1,
             )
@@ -62,7 +62,7 @@ def _show(found: Replay, console: Console) -> None:
     for key, said in found.entries.items():
         console.print(Text(f"entry {key}: {said}"))
     same = "the same" if found.is_equal else "NOT the same"
-    console.print(f"As of then it comes to {same} as is stored.")
+    console.print(f"The decision as of then is {same} as the stored one.")
     for limit in found.limits:
         console.print(Text(f"Not as it was: {limit}", style="yellow"))
     differing = ", ".join(found.stored.differing(found.now)).replace("_", " ")

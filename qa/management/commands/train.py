@@ -10,8 +10,8 @@ KINDS: Final[Mapping[str, base.Kind]] = {**train_probes.KINDS, **train_models.KI
 
 class Command(base.KindsCommand):
     help = (
-        "Fit what works beside the language model, and print what it is worth on what no "
-        "fit saw. What was read of answers is kept: a training that is broken off goes "
-        "on from there. Exit code: 0, or 2 if it can't be trained."
+        "Fit a probe, directions, an adapter, a verifier or a reranker, and print its "
+        "figures on held-out data. What was read from answers is kept: an interrupted "
+        "training continues from there. Exit code: 0, or 2 if it can't be trained."
     )
     kinds = KINDS

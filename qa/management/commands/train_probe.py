@@ -1,4 +1,4 @@
-"""`manage.py train_probe`: what `train probe` was called."""
+"""`manage.py train_probe`: the former name of `train probe`."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -221,7 +221,7 @@ def test_the_command_line_asks_as_of_a_moment(before, monkeypatch):
     assert not Answer.objects.exists()
     with pytest.raises(CommandError, match="still to come"):
         call_command("ask", BLOCK, "--as-of", "2999-01-01T00:00")
-    with pytest.raises(CommandError, match="is no moment"):
+    with pytest.raises(CommandError, match="is not a moment"):
         call_command("ask", BLOCK, "--as-of", "yesterday")
     both = ("--as-of", before.isoformat(), "--follows", str(uuid4()))
     with pytest.raises(CommandError, match="give --as-of or --follows, not both"):

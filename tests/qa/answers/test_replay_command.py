@@ -65,7 +65,7 @@ def test_an_answer_is_decided_again_as_it_was_and_what_was_edited_since_is_named
 
     assert code == 0
     for part in (
-        "As of then it comes to the same",
+        "The decision as of then is the same",
         "Today differs: text, evidence.",
         f"entry {entry.pk}: {BLOCK} Call the desk.",
         f"entry {entry.pk}: revision 1, verified",
@@ -161,7 +161,7 @@ def test_what_differs_from_the_stored_answer_is_said_with_exit_code_1():
     code, printed = run(answer.pk)
 
     assert code == 1
-    assert "Decided again it differs from what is stored in: text." in printed
+    assert "The decision as of then differs from the stored one in: text." in printed
 
 
 def test_erased_undecided_and_missing_answers_are_refused():

@@ -30,9 +30,9 @@ def test_it_prints_the_promise_and_keeps_the_version(policy, capsys, tmp_path):
     said = capsys.readouterr().out
     assert "At most 15.0% wrong, 95% certain" in said
     assert f"alpha = {kept.policy.alpha:g}" in said
-    assert "question by question" in said
-    assert "groups they are of" in said
-    assert "Mind:" in said
+    assert "by question, and" in said
+    assert "by group of questions" in said
+    assert "Warning:" in said
     assert "careful v1" in said
     assert "waits to be activated" in said
     assert active_policy(policy.knowledge_base) == policy
@@ -48,7 +48,7 @@ def test_it_activates_where_it_is_told_to(policy, capsys):
     )
 
     assert active_policy(policy.knowledge_base).certificate.epsilon == 0.15
-    assert "decides now" in capsys.readouterr().out
+    assert "is active now" in capsys.readouterr().out
 
 
 def test_none_earned_is_exit_code_3_with_the_reason(policy, capsys, tmp_path):

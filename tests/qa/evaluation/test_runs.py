@@ -238,7 +238,7 @@ def test_a_killed_command_goes_on_and_judges_every_question_once(tmp_path):
     assert 2 <= done < 7
     run = EvaluationRun.objects.get()
     assert (run.state, run.results.count()) == ("finished", 7)
-    assert "Going on with the run of" in log.read_text()
+    assert "Resuming the run of" in log.read_text()
     # Not one answer more than results: a kill leaves both or neither.
     answers = Answer.objects.values_list("pk", flat=True)
     assert sorted(answers) == sorted(run.results.values_list("answer_id", flat=True))

@@ -285,7 +285,7 @@ def test_a_model_that_is_never_right_earns_no_threshold(running, capsys):
         call_command("calibrate", "min_known", data, risk=0.2)
 
     said = capsys.readouterr().out
-    assert "8 questions of 8 groups, 0 of them answered rightly" in said
+    assert "8 questions of 8 groups, 0 of them answered correctly" in said
     assert "always retrieve" in said
 
 
