@@ -1,4 +1,4 @@
-"""Answers to look at, policies and probes to make and activate, the words of refusals."""
+"""The admin pages of the `qa` slices, imported here so that Django registers them."""
 
 from qa.answers.admin import AnswerAdmin
 from qa.calibration.admin import DriftReadingAdmin

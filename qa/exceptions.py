@@ -1,4 +1,4 @@
-"""What can go wrong here; "not found" is also said of what a user may not see."""
+"""The errors of this app; "not found" also covers what a user may not see."""
 
 import random
 
@@ -16,10 +16,10 @@ class LanguageModelUnavailableError(UnavailableError):
 
 
 class LanguageModelBusyError(LanguageModelUnavailableError):
-    """As many questions wait for the language model as may.
+    """The language model's queue is full.
 
-    Those who are sent away together are to come again at different times: all at once,
-    they would make everybody wait, again and again.
+    `retry_seconds` is random, so that clients rejected together do not all retry at
+    the same time and fill the queue again.
     """
 
     code = "language_model_busy"
@@ -42,7 +42,7 @@ class InvalidQuestionError(NescioError):
 
 
 class MomentError(NescioError):
-    """There was nothing to ask at the moment that was named."""
+    """No question can be decided as of the given moment."""
 
     code = "invalid_moment"
 
@@ -52,7 +52,7 @@ class PastForbiddenError(ForbiddenError):
 
 
 class NotReplayableError(ConflictError):
-    """A stored answer that can't be decided again."""
+    """A stored answer cannot be decided again."""
 
     code = "not_replayable"
 
@@ -94,7 +94,7 @@ class InvalidEscalationError(NescioError):
 
 
 class AssignedElsewhereError(ConflictError):
-    """Somebody else works on it; taking it over is to be said."""
+    """The escalation is assigned to somebody else, without `take_over` being set."""
 
     code = "assigned_elsewhere"
 

@@ -1,4 +1,4 @@
-"""The rows of what was asked and how it was decided."""
+"""The models of the `qa` slices, listed here for Django."""
 
 from qa.answers.evidence_models import AnswerEvidence
 from qa.answers.models import Answer, AnswerQuerySet

@@ -25,11 +25,11 @@ _WITHHELD = "withheld: it was written from entries that you may not see"
 
 
 class HasAnswer(Protocol):
-    """A vote, a review, an escalation."""
+    """A row about an answer: a vote, a review or an escalation."""
 
     @property
     def answer(self) -> Answer:
-        """What it is on."""
+        """The answer that the row is about."""
 
 
 def link_to_entry(entry_id: int | None, said: str = "") -> SafeString:
@@ -55,7 +55,7 @@ def gates_table(answer: Answer) -> SafeString:
 
 
 def evidence_table(answer: Answer) -> SafeString:
-    """Return the evidence as it was measured, of an answer with `fetch_evidence`."""
+    """Return a table of an answer's evidence as measured; needs `fetch_evidence`."""
     rows = (
         (
             piece.row.get_role_display(),
@@ -91,9 +91,9 @@ def rounded(value: float | None) -> str:
 
 
 class AnswerColumns:
-    """What the admin shows of the `answer` of a row, as far as the user may see it.
+    """Admin columns for the `answer` of a row, as far as the user may see it.
 
-    A list is searched for words of the question, and for the name of a `searched_person`.
+    Lists are searched for words of the question and for the user in `searched_person`.
     """
 
     searched_person: ClassVar[str]
@@ -141,7 +141,7 @@ class AnswerColumns:
 
 
 def _readable(names: Sequence[Any], request: HttpRequest) -> list[Any]:
-    """Return columns or filters with the reason that the user may read."""
+    """Replace "reason" in columns or filters by the field that the user may read."""
     field = readable_reason(request.user)
     return [field if name == "reason" else name for name in names]
 
@@ -160,9 +160,9 @@ class _AskedFilter(ListFilter):
 
 @admin.register(Answer)
 class AnswerAdmin(ReadOnlyAdmin):
-    """Every question with all that it was decided by; nobody rewrites history."""
+    """Every question with everything that decided it; read-only."""
 
-    when_empty = "Every question is listed here with what it was decided by."
+    when_empty = "Every question is listed here, with how it was decided."
     list_display: ClassVar = [
         "question", "shown_outcome", "gate", "reason", "thumbs", "asker",
         "knowledge_base", "channel", "created_at",
@@ -173,7 +173,7 @@ class AnswerAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
     list_select_related = ["asker", "knowledge_base"]
     search_fields: ClassVar = ["question", "asker__username"]
-    search_help_text = "Words of the question as they begin, or who asked"
+    search_help_text = "Beginnings of words in the question, or who asked"
     list_per_page = 25
     paginator = EstimatingPaginator
     actions: ClassVar = ["propose"]
@@ -283,7 +283,7 @@ class AnswerAdmin(ReadOnlyAdmin):
 
     @admin.display(description="times")
     def times(self, answer: Answer) -> SafeString:
-        """Show the stages as a waterfall: each bar begins where the last one ended."""
+        """Show the stages as a waterfall: each bar starts where the last one ended."""
         rows = []
         for line in stage_times(answer.milliseconds):
             bar = format_html(
@@ -293,7 +293,7 @@ class AnswerAdmin(ReadOnlyAdmin):
                 f"{line.bar.width:.1f}",
             )
             rows.append((line.name, line.time, bar))
-        return table(("stage", "time", "from begin to end"), rows)
+        return table(("stage", "time", "from start to end"), rows)
 
     pieces = column("what was found", lambda answer: evidence_table(answer))
 

@@ -45,58 +45,58 @@ class QuestionSerializer(rest.StrictSerializer):
 
     question = rest.StrictCharField(
         max_length=settings.QUESTION_MAX_CHARACTERS,
-        help_text="With at least one letter or digit.",
+        help_text="Contains at least one letter or digit.",
     )
     knowledge_base = rest.StrictCharField(
         max_length=50,
         default="",
         allow_blank=True,
-        help_text="Its slug; without it, the first one.",
+        help_text="Its slug; if omitted, the first one.",
     )
     language = serializers.ChoiceField(
         KnowledgeBase.Language.choices,
         default=None,
         allow_null=True,
-        help_text="Of the answer; without it, the knowledge base's, and a refusal is in the "
-        "question's where its words tell.",
+        help_text="Language of the answer; if omitted, the knowledge base's, and a "
+        "refusal is in the question's language if it can be detected.",
     )
     as_of = rest.StrictMomentField(
         default=None,
         allow_null=True,
-        help_text="A moment gone by: decide with knowledge and policy as they were then. "
+        help_text="A past moment: decide with knowledge and policy as they were then. "
         "For curators.",
     )
 
 
 class TaggedQuestionSerializer(QuestionSerializer):
-    """A question that is kept, and what it is about."""
+    """A question that is stored, with its tags and its conversation."""
 
     tags = rest.StrictSlugListField(
         slug_field="slug",
         queryset=Tag.objects.all(),
         default=list,
         max_length=len(Tag.Facet),
-        help_text="Slugs of what it is about: a product line, a line of business. Without "
-        "them, that follows from the evidence.",
+        help_text="Slugs of the product line and line of business that it is about; if "
+        "omitted, they are taken from the evidence.",
     )
 
     conversation = serializers.UUIDField(
         default=None,
         allow_null=True,
-        help_text="The `conversation` of an answer of yours: the question is a follow-up. "
-        "It is asked of that answer's knowledge base.",
+        help_text="The `conversation` of one of your answers, to which this is a "
+        "follow-up. It is asked in that answer's knowledge base.",
     )
     rewrite = rest.StrictBooleanField(
         default=True,
-        help_text="Ask a follow-up as a standalone question, which `question` of the "
-        "answer says; false: ask it as it stands.",
+        help_text="Rewrite a follow-up as a standalone question, which is `question` of "
+        "the answer; false: ask it as typed.",
     )
 
     def validate_tags(self, tags: list[Tag]) -> list[Tag]:
         facets = [tag.facet for tag in tags]
         if len(set(facets)) < len(facets):
             raise serializers.ValidationError(
-                f"Both are a {tags[0].get_facet_display()}; name one of each kind."
+                f"Two tags are a {tags[0].get_facet_display()}; name one of each kind."
             )
         return tags
 
@@ -105,12 +105,12 @@ class AnswerFilter(rest.StrictFilterSet):
     knowledge_base = KnowledgeBaseFilter()
     asker = rest.SlugFilter(method="filter_asker", label="The asker's user name.")
     conversation = django_filters.UUIDFilter(
-        method="filter_conversation", label="The `conversation` of its answers."
+        method="filter_conversation", label="The `conversation` of the answers."
     )
     vote = django_filters.ChoiceFilter(
         choices=[(each, each) for each in ("up", "down", "none")],
         method="filter_vote",
-        label="As far as you may read votes: your own, and where you are sme everybody's.",
+        label="By votes that you may read: your own, and all votes where you are sme.",
     )
     outcome = django_filters.ChoiceFilter(choices=Answer.Outcome.choices)
     gate = django_filters.ChoiceFilter(choices=[(g.value, g.value) for g in Gate])
@@ -125,7 +125,7 @@ class AnswerFilter(rest.StrictFilterSet):
     def filter_asker(
         self, answers: AnswerQuerySet, _name: str, username: str
     ) -> AnswerQuerySet:
-        # Looked up before the answers, of which the index by asker has the newest first.
+        # A subquery, so that the index by asker and time serves the newest answers.
         found = User.objects.filter(username=username)
         return answers.filter(asker=Subquery(found.values("pk")))
 
@@ -148,20 +148,20 @@ _RESPONSES: dict[Any, Any] = {
     (200, "application/json"): AnswerSerializer,
     (200, "text/event-stream"): OpenApiResponse(
         event_schema(
-            stage="`{stage, milliseconds}` since the beginning; of the first, `kept`, also "
-            "`id`; of `retrieve` how much `evidence` and the `nearest` distance; of a gate "
-            "whether it `passed`.",
+            stage="`{stage, milliseconds}`, the time since the start. The first, `kept`,"
+            " also has the `id`, `retrieve` the number of pieces of `evidence` and the "
+            "`nearest` distance, a gate whether it `passed`.",
             decision="`{id, outcome, answered, unsourced, gate, reason}` of the `Answer`.",
             message="`{delta}`: the next piece of its `text`.",
             end="the `Answer`.",
             error="an `Error`, with the answer's `id` in `detail`; the last event.",
         ),
-        "Events `stage` as they pass, `decision` before any text, `message` "
-        "with pieces of the text, `end` with the whole answer; or `error`.",
+        "Events: a `stage` as each stage completes, `decision` before any text, "
+        "`message` with pieces of the text, `end` with the whole answer; or `error`.",
     ),
     503: "A model is down, or too many questions wait for it. The question is "
-    "kept; `detail` has its `id`, by "
-    "which it can be decided again (`POST /api/v1/answers/{id}/retry`).",
+    "stored; `detail` has its `id`, with "
+    "which it can be retried (`POST /api/v1/answers/{id}/retry`).",
 }
 
 
@@ -191,22 +191,21 @@ class AskView(rest.KnownQueryView, GenericAPIView[Answer]):
         responses={
             **_RESPONSES,
             404: "There is no such knowledge base, or no such conversation of yours.",
-            409: "What entries said as of then has to be embedded first.",
+            409: "Too many entries of that moment have to be embedded first.",
         },
     )
     def post(self, request: Request) -> HttpResponseBase:
-        """Ask a question; get an answer with its evidence, or a refusal that says why.
+        """Ask a question; get an answer with its evidence, or a refusal with a reason.
 
-        A refusal is a decision and no error: status 200 with `answered` false. With
-        `Accept: text/event-stream` the stages come as they pass, and no text before
-        every gate let it through.
+        A refusal is a decision, not an error: status 200 with `answered` false. With
+        `Accept: text/event-stream` each stage is sent as it completes, and text only
+        after every gate has passed it.
 
-        With `conversation` a follow-up ("and for the Business card?") is asked as a
-        standalone question, made of your own earlier questions; what was answered to them
-        counts for nothing.
+        With `conversation` a follow-up ("and for the Business card?") is rewritten as a
+        standalone question from your own earlier questions; their answers are not used.
 
-        With `as_of` it is decided as it would have been at that moment, as far as you may
-        see today what answered then; nothing is kept of it.
+        With `as_of` the question is decided as it would have been at that moment, but
+        only with what you may see today; nothing is stored.
         """
         question = read_question(request, TaggedQuestionSerializer)
         if at := question.pop("as_of", None):
@@ -223,8 +222,8 @@ class AskView(rest.KnownQueryView, GenericAPIView[Answer]):
         if _is_streamed(request) or question.pop("tags") or "conversation" in question:
             raise serializers.ValidationError(
                 {
-                    "as_of": "A question as of a moment is not kept: ask it without tags, "
-                    "conversation and text/event-stream."
+                    "as_of": "A question with as_of is not stored: ask it without "
+                    "tags, conversation and text/event-stream."
                 }
             )
         answer = ask_as_of(**question, at=at, channel=Answer.Channel.API)
@@ -246,7 +245,7 @@ class AnswerViewSet(rest.RowViewSet[Answer]):
 
     @extend_schema(responses=AnswerSummarySerializer(many=True))
     def list(self, request: Request) -> Response:
-        """List one's own questions, newest first; sme and above see everybody's."""
+        """List your own questions, newest first; sme and above see everybody's."""
         self.serializer_class = AnswerSummarySerializer
         return super().list(request)
 
@@ -256,13 +255,13 @@ class AnswerViewSet(rest.RowViewSet[Answer]):
 
     @extend_schema(
         request=None,
-        responses={**_RESPONSES, 409: "It was decided, or is being decided."},
+        responses={**_RESPONSES, 409: "It is already decided, or is being decided."},
     )
     @action(
         detail=True, methods=["post"], throttle_scope="ask", renderer_classes=_RENDERERS
     )
     def retry(self, request: Request, answer_id: UUID) -> HttpResponseBase:
-        """Decide one's own question again that failed; the same response as to `ask`."""
+        """Retry one of your own questions that failed; the response is as for `ask`."""
         answer = asking.find_failed(answer_id, asker=request.user)
         if _is_streamed(request):
             return event_response(stream(answer))

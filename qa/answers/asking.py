@@ -1,4 +1,4 @@
-"""Decide a question by the pipeline and store the outcome."""
+"""Deciding a question with the pipeline and storing the outcome."""
 
 import logging
 from collections.abc import Callable, Generator
@@ -49,17 +49,16 @@ from .sources import (
 
 logger = logging.getLogger(__name__)
 
-# Far beyond what deciding takes at worst: every try of a language server at its time
-# limit, behind a queue of questions before it.
+# Far above the worst case: every attempt at a language server times out, behind a full
+# queue.
 ABANDONED_AFTER = timedelta(minutes=15)
 
 
 def ask(text: str, **fields: Unpack[QuestionFields]) -> Answer:
-    """Ask and wait for the outcome.
+    """Ask a question and wait for the outcome.
 
-    A refusal before, and an answer without a language model, are written once, decided.
-    What goes on to the language model is kept first, so that the question outlives a
-    model that is down.
+    A question decided without the language model is inserted once, already decided. One
+    that needs the model is stored first, so that it is not lost if the model is down.
     """
     answer = new_question(text, **fields)
     for _ in decide(answer):
@@ -68,7 +67,7 @@ def ask(text: str, **fields: Unpack[QuestionFields]) -> Answer:
 
 
 def keep_question(text: str, **fields: Unpack[QuestionFields]) -> Answer:
-    """Keep a question for `decide`: where the stages are wanted as they come."""
+    """Store a question for `decide`, for callers that show stages as they complete."""
     answer = new_question(text, **fields)
     answer.save(force_insert=True)
     return answer
@@ -81,20 +80,21 @@ def decide(
     probes: Callable[[LanguageModel], Probes] | None = None,
     policy: Policy | None = None,
 ) -> Generator[StageValue]:
-    """Yield each stage's value; the outcome is stored before it is yielded, last.
+    """Decide a question, yielding each stage's value; store the outcome, yield it last.
 
-    It is decided by what its asker may see, no matter who has it decided. One that was kept
-    is claimed first, so that it is decided once.
+    It is decided with what its asker may see, whoever calls this. A stored question is
+    claimed first, so that it is decided only once.
 
     Args:
         language_model: Loads the model; the configured one if None.
-        probes: Returns those of a model; the active ones if None.
+        probes: Returns the probes of a model; the active ones if None.
+        policy: The version to decide by; the active one if None.
 
     Raises:
-        AnswerDecidedError: It was decided before.
-        AnswerPendingError: Somebody else is deciding it now.
-        UnavailableError: A model is down; the row, whose id is in `detail`, is kept as
-            failed.
+        AnswerDecidedError: It is already decided.
+        AnswerPendingError: Another caller is deciding it.
+        UnavailableError: A model is down; the row, whose id is in `detail`, is stored
+            as failed.
     """
     reader = user_reader(answer.asker or AnonymousUser())
     stages = _decide(answer, language_model, probes, policy)
@@ -140,15 +140,15 @@ def _decide(
         error.detail = {"id": str(answer.pk)}
         raise
     finally:
-        # Also when the caller hung up, or something of ours broke.
+        # Also reached if the caller disconnects or an unexpected error is raised.
         if failure and not answer._state.adding:
             record_failure(answer, failure)
 
 
 def decide_alone(answer: Answer) -> None:
-    """Decide a kept question to its end, unless it was decided before: for jobs.
+    """Decide a stored question completely, unless it is already decided; for jobs.
 
-    One run of a job works at a time: what an earlier one claimed, it left undone.
+    Only one run of a job works at a time, so an earlier run's claim was abandoned.
     """
     if answer.outcome not in OPEN:
         return
@@ -157,17 +157,18 @@ def decide_alone(answer: Answer) -> None:
         for _ in decide(answer):
             pass
     except AnswerDecidedError:  # by a run that was presumed dead
-        asker = answer.asker  # whose roles may be limited here
+        asker = answer.asker  # its roles may be limited, which a refresh would undo
         answer.refresh_from_db()
         answer.asker = asker
 
 
 def find_failed(answer_id: UUID, *, asker: AnyUser) -> Answer:
-    """Return the asker's own question whose first try failed, for `decide`.
+    """Return the asker's own failed question, for `decide` to retry.
 
     Raises:
-        AnswerNotFoundError: There is none, or it is another user's.
-        AnswerPendingError: Somebody is deciding it now.
+        AnswerNotFoundError: It does not exist, or is another user's.
+        AnswerPendingError: It is being decided.
+        AnswerDecidedError: It is already decided.
     """
     own = Answer.objects.asked_by(asker).select_related("knowledge_base")
     answer = own.filter(pk=answer_id).first()
@@ -181,10 +182,9 @@ def find_failed(answer_id: UUID, *, asker: AnyUser) -> Answer:
 
 
 def fail_abandoned() -> int:
-    """Mark questions that nobody decides any more as failed; return how many.
+    """Mark questions whose process died while deciding as failed; return how many.
 
-    Their process was killed in mid-answer; now they can be decided again. One that is
-    decided after all is stored as usual.
+    They can then be retried. If one is decided after all, its outcome is still stored.
     """
     latest = timezone.now() - ABANDONED_AFTER
     begun = Q(claimed_at__lt=latest) | Q(claimed_at__isnull=True, created_at__lt=latest)
@@ -198,7 +198,7 @@ def fail_abandoned() -> int:
 def look(
     answer: Answer, sources: pipeline.Sources, policy: PolicyValue
 ) -> pipeline.Steps:
-    """Take a question to the hard gate on behalf of its asker; writes nothing."""
+    """Run a question up to the hard gate on behalf of its asker; write nothing."""
     return pipeline.look(
         answer.question, sources, policy=policy, language=answer.language
     )
@@ -212,9 +212,9 @@ def sources_for(
     *,
     scope: Scope | None = None,
 ) -> pipeline.Sources:
-    """Return what a question may be answered by on behalf of its asker, or in `scope`.
+    """Return the pipeline's sources for a question, in its asker's scope or in `scope`.
 
-    The row keeps which one, so that it can be decided again. No database connection is
+    The scope is set on `answer`, so that it can be replayed. No database connection is
     held while a model is loaded or writes.
     """
     asker = answer.asker or AnonymousUser()
@@ -231,7 +231,7 @@ def sources_for(
         release_connection()  # the model writes next
         return found
 
-    # Between two looks of a monitored answer the model writes.
+    # The model writes between two searches of a monitored answer.
     is_monitored = policy.retrieval_timing is RetrievalTiming.MONITORED
     return pipeline.Sources(
         retriever=KnowledgeRetriever(
@@ -247,7 +247,7 @@ def sources_for(
 
 
 def _once_before_the_model(answer: Answer, place: ExitStack) -> Callable[[], None]:
-    """Return what keeps the question and takes it a place, the first time it is called."""
+    """Return a function whose first call stores the question and reserves its slot."""
     waits: list[bool] = []
 
     def wait() -> None:
@@ -260,7 +260,7 @@ def _once_before_the_model(answer: Answer, place: ExitStack) -> Callable[[], Non
 
 
 def _waiting(sources: pipeline.Sources, wait: Callable[[], None]) -> pipeline.Sources:
-    """Return the sources with a closed-book model that is waited for where it is asked."""
+    """Return the sources with a closed-book model that waits for its slot when used."""
     if sources.closed_book is None:
         return sources
     loads = sources.closed_book
@@ -289,7 +289,7 @@ def _being_decided(answer: Answer) -> AnswerPendingError:
 
 
 def _keep(answer: Answer) -> None:
-    """Write the pending row, so that the question outlives what may fail from here on."""
+    """Insert the pending row, so that the question survives a later failure."""
     if answer._state.adding:
         answer.claimed_at = timezone.now()
         with transaction.atomic():
@@ -297,7 +297,7 @@ def _keep(answer: Answer) -> None:
 
 
 def _claim(answer: Answer) -> None:
-    """Take a kept question that nobody is deciding; the first of several gets it."""
+    """Claim a stored question that nobody is deciding; only one caller can get it."""
     free = Q(outcome=Answer.Outcome.FAILED)
     free |= Q(outcome=Answer.Outcome.PENDING, claimed_at__isnull=True)
     fields = {

@@ -1,4 +1,4 @@
-"""Conversations: a follow-up becomes a standalone question, which alone is decided.
+"""Conversations: a follow-up is rewritten as a standalone question, which is decided.
 
 Only the asker's own earlier questions are read, never an answer or its evidence.
 """
@@ -32,18 +32,18 @@ from .view import competing
 logger = logging.getLogger(__name__)
 
 MAX_EARLIER: Final = 3
-"""How many earlier questions a follow-up is read with."""
+"""Earlier questions with which a follow-up is read."""
 
 
-# A follow-up to a follow-up leads back so far where a client sends the turns themselves.
+# How far back chains of follow-ups are resolved if the client sends the turns itself.
 _MAX_TURNS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """One's own questions so far, as they were asked; the latest is last.
+    """The asker's own latest questions, as they were asked, oldest first.
 
-    `asked_back` is whether the latest was refused with the question which entry it means.
+    `asked_back` is whether the latest was refused by asking which entry is meant.
     """
 
     id: UUID
@@ -53,10 +53,10 @@ class Conversation:
 
 
 def find_conversation(conversation: UUID, *, asker: AnyUser) -> Conversation:
-    """Return a conversation of the asker's own, by the id of its first answer (one query).
+    """Return the asker's conversation by the id of its first answer (one query).
 
     Raises:
-        ConversationNotFoundError: There is none, or it is another user's.
+        ConversationNotFoundError: It does not exist, or is another user's.
     """
     found = _latest(_own(asker).in_conversation(conversation))
     if not found:
@@ -68,16 +68,16 @@ def find_conversation(conversation: UUID, *, asker: AnyUser) -> Conversation:
 
 
 def conversation_before(answer_id: UUID, *, asker: AnyUser) -> Conversation:
-    """Return the conversation that ends with one's own answer: what follows it.
+    """Return the asker's conversation up to and including one of their answers.
 
     Raises:
-        ConversationNotFoundError: There is no such answer, or it is another user's.
+        ConversationNotFoundError: The answer does not exist, or is another user's.
     """
     own = _own(asker)
     answer = own.filter(pk=answer_id).first()
     if answer is None:
         raise ConversationNotFoundError(
-            f"You asked no question {answer_id}; ask a new one."
+            f"You have no question {answer_id}; ask a new one."
         )
     rows = own.in_conversation(answer.conversation_id)
     return _conversation(
@@ -86,13 +86,13 @@ def conversation_before(answer_id: UUID, *, asker: AnyUser) -> Conversation:
 
 
 def _own(asker: AnyUser) -> AnswerQuerySet:
-    # Without a user's id there are the questions of everybody who is deleted.
+    # `asker_id` is NULL for every deleted user; an anonymous asker must not match them.
     rows = Answer.objects.asked_by(asker).filter(erased_at__isnull=True)
     return rows if asker.pk else rows.none()
 
 
 def _latest(rows: AnswerQuerySet) -> Sequence[Answer]:
-    """Return the last ones with the slug of their knowledge base, the latest first."""
+    """Return the latest answers with their knowledge base's slug, newest first."""
     read = rows.select_related("knowledge_base").only(
         "question", "shown_reason", "signals", "knowledge_base__slug"
     )
@@ -110,14 +110,14 @@ def _conversation(conversation: UUID, latest: Sequence[Answer]) -> Conversation:
 
 
 def check_knowledge_base(conversation: Conversation, slug: str) -> None:
-    """Refuse to go on in another knowledge base: its products are others.
+    """Refuse to continue in another knowledge base, as its products differ.
 
     Raises:
         InvalidQuestionError: `slug` names another one.
     """
     if slug and slug != conversation.knowledge_base:
         raise InvalidQuestionError(
-            f"The conversation asks {conversation.knowledge_base!r} and the question "
+            f"The conversation is in {conversation.knowledge_base!r}, the question in "
             f"{slug[:50]!r}. Leave the knowledge base out, or begin a new conversation."
         )
 
@@ -130,18 +130,18 @@ def standalone_question(
     knowledge_base: KnowledgeBase,
     asked_back: bool = False,
 ) -> str:
-    """Return a follow-up as a standalone question, in words of its asker's own.
+    """Return a follow-up as a standalone question, in its asker's own words.
 
-    A language model that follows instructions is asked first; what it writes is taken
-    only if it says all that was typed and nothing that was not. Then it is made by rules.
+    A language model that follows instructions is asked first; its rewrite is used only
+    if it says all that was typed and nothing else. Otherwise rules rewrite it.
 
     Args:
-        earlier: Standalone questions of the asker's own, the latest last.
-        asked_back: Whether the latest was asked back, so that a few words may say what it
-            means.
+        earlier: The asker's own standalone questions, oldest first.
+        asked_back: Whether the latest was refused by asking which entry is meant, so
+            that a few words may be the reply.
 
     Returns:
-        What was typed where it stands on its own, or nothing safe can be made of it.
+        The typed text if it stands on its own, or if there is no safe rewrite.
     """
     if not earlier or not follow_up.may_depend(typed, asked_back=asked_back):
         return typed
@@ -164,12 +164,12 @@ def standalone_question(
         try:
             return read(distances=distances)
         except UnavailableError as error:
-            logger.warning("Readings are chosen by form alone: %s", error)
+            logger.warning("A follow-up's reading is chosen by form alone: %s", error)
             return read()
 
 
 def resolved(turns: Sequence[str]) -> list[str]:
-    """Return the last turns that were typed as standalone questions, by rules."""
+    """Return the last typed turns as standalone questions, rewritten by rules."""
     questions: list[str] = []
     for turn in turns[-_MAX_TURNS:]:
         before = questions[-1] if questions else ""
@@ -178,7 +178,7 @@ def resolved(turns: Sequence[str]) -> list[str]:
 
 
 def _written(typed: str, earlier: Sequence[str]) -> str:
-    """Return what the configured language model makes of it; "" without a grounded one."""
+    """Return the configured language model's rewrite; "" without a grounded one."""
     try:
         rewriter = configured_rewriter()
         if rewriter is None:
@@ -187,9 +187,11 @@ def _written(typed: str, earlier: Sequence[str]) -> str:
             release_connection()  # the model writes next
             text = rewriter.rewrite(typed, earlier)
     except UnavailableError as error:
-        logger.warning("A follow-up is read by rules alone: %s", error)
+        logger.warning("A follow-up is rewritten by rules alone: %s", error)
         return ""
     if not follow_up.is_grounded(text, typed, earlier):
-        logger.info("What a model made of a follow-up is not in its asker's words.")
+        logger.info(
+            "A model's rewrite of a follow-up is discarded: not in its asker's words."
+        )
         return ""
     return text

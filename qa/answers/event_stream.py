@@ -1,8 +1,8 @@
-"""A question being decided, as server-sent events of JSON.
+"""Deciding a question as server-sent events of JSON.
 
-A thread decides and the response only passes on what it says: a caller who hangs up ends
-the stream, never the work, so a kept question is always decided or failed; and while a
-language model thinks, a comment keeps the connection alive.
+A thread decides, and the response only forwards its events. A caller who disconnects
+ends the stream but not the work, so a stored question is always decided or failed.
+While a language model works, a comment keeps the connection alive.
 """
 
 import contextvars
@@ -31,7 +31,7 @@ from qa.pipeline.values import Outcome, Retrieval, StageValue, stage_name
 logger = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 10.0
-HEARTBEAT = ": still working\n\n"  # a comment to its reader
+HEARTBEAT = ": still working\n\n"  # a comment line, which clients ignore
 
 Event = tuple[str, dict[str, Any]]
 
@@ -39,7 +39,7 @@ _AFTER_SPACE = re.compile(r"(?<=\s)(?=\S)")
 
 
 def event_response(texts: Iterator[str]) -> StreamingHttpResponse:
-    """Return a response of server-sent events that no cache keeps and no proxy holds back."""
+    """Return a response of server-sent events that is neither cached nor buffered."""
     return StreamingHttpResponse(
         texts,
         content_type="text/event-stream",
@@ -50,7 +50,7 @@ def event_response(texts: Iterator[str]) -> StreamingHttpResponse:
 def stream(
     answer: Answer, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> Iterator[str]:
-    """Decide a kept, pending question and yield its events as text, ready to send."""
+    """Decide a stored, pending question and yield its events as text, ready to send."""
     for event in decided_in_thread(answer, heartbeat_seconds=heartbeat_seconds):
         yield HEARTBEAT if event is None else _as_text(*event)
 
@@ -58,7 +58,7 @@ def stream(
 def decided_in_thread(
     answer: Answer, *, heartbeat_seconds: float = HEARTBEAT_SECONDS
 ) -> Iterator[Event | None]:
-    """Decide a kept, pending question and yield its events; None while none comes."""
+    """Decide a stored question in a thread; yield events, and None as a heartbeat."""
     loading.release_connection()  # the deciding thread has its own
     inbox: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
     context = contextvars.copy_context()  # carries the request's id into the log
@@ -77,9 +77,9 @@ def decided_in_thread(
 
 
 def events(answer: Answer) -> Iterator[Event]:
-    """Decide a kept question and yield (event, data): stages, decision, text, end.
+    """Decide a stored question and yield (event, data): stages, decision, text, end.
 
-    Nothing that a model wrote is in an event before the decision.
+    No event before the decision contains text written by a model.
     """
     began = time.perf_counter()
     yield "stage", {"stage": "kept", "id": str(answer.pk), "milliseconds": 0.0}
@@ -99,7 +99,7 @@ def events(answer: Answer) -> Iterator[Event]:
             passing or "Something went wrong; it is logged, and the question is saved."
         )
         yield "error", error_envelope(code, message, {"id": str(answer.pk)})
-        # Last: it fails too where it is the database that broke.
+        # Last, as this fails as well if the error came from the database.
         record_failure(answer, error)
         return
     fetch_evidence(answer, answer.asker or AnonymousUser())
@@ -121,7 +121,7 @@ def _work(answer: Answer, inbox: "queue.SimpleQueue[Event | None]") -> None:
 
 
 def _stage_data(value: StageValue) -> dict[str, Any]:
-    """Return what may be shown of a stage: never a reason that the policy hides."""
+    """Return the data to show for a stage; never a reason that the policy hides."""
     data: dict[str, Any] = {"stage": stage_name(value)}
     if isinstance(value, Retrieval):
         distances = [piece.distance for piece in value.evidence]

@@ -15,21 +15,21 @@ from kb.types import Evidence
 
 class AnswerEvidenceQuerySet(models.QuerySet["AnswerEvidence"]):
     def seen_by(self, viewer: AnyUser) -> Self:
-        """Add `is_withheld`: whether the viewer may not read its words."""
+        """Annotate `is_withheld`: whether the viewer may not read its words."""
         return self.annotate(is_withheld=_is_outside(viewer))
 
 
 class AnswerEvidence(models.Model):
-    """One piece of evidence of an answer, as it was measured then.
+    """One piece of evidence of an answer, as measured when it was decided.
 
-    Always of an entry and a revision; None to whom row-level security hides them, as a
-    revision is from all but who may see its entry and who asked.
+    `entry` and `revision` are always set, but read as None if row-level security hides
+    them; only those who may see its entry, and the asker, can read a revision.
     """
 
     class Role(models.TextChoices):
-        """What the piece did: cited, read by the model and unused, or a near miss.
+        """The role of a piece: cited, read by the model but unused, or a near miss.
 
-        A near miss is within the horizon of a refused question, read by the model or not.
+        A near miss is within the horizon of a refused question, even if not read.
         """
 
         CITED = "cited", "cited"
@@ -54,7 +54,7 @@ class AnswerEvidence(models.Model):
     objects = AnswerEvidenceQuerySet.as_manager()
 
     is_withheld: bool  # from `seen_by`, without which nothing is shown
-    then: Evidence | None = None  # of `qa.answers.past`, as of its moment
+    then: Evidence | None = None  # set by `qa.answers.past`, as of its moment
 
     class Meta:
         ordering = ["answer", "rank"]
@@ -69,7 +69,7 @@ class AnswerEvidence(models.Model):
 
     @property
     def ratio(self) -> float:
-        """What hard refusal compares with the maximum distance."""
+        """Distance / confidence, which hard refusal compares with its limit."""
         return self.distance / self.confidence
 
     @property
@@ -86,15 +86,15 @@ class AnswerEvidence(models.Model):
 
     @property
     def verified_at(self) -> datetime | None:
-        """When it was verified, if it was verified then."""
+        """When the entry was verified; None if the revision used was not verified."""
         source = self.then or self.entry
         return source.verified_at if source and self.is_verified else None
 
 
 def withholds(viewer: AnyUser, answer: str) -> IsNull:
-    """Whether the answer in the row's field `answer` is withheld from the viewer.
+    """Return whether the answer in a row's field `answer` is withheld from the viewer.
 
-    A subquery for each row, because the planner would evaluate EXISTS for all answers at
+    A subquery per row, because the planner would evaluate EXISTS for all answers at
     once, however few rows are shown.
     """
     cited = AnswerEvidence.objects.filter(
@@ -104,7 +104,7 @@ def withholds(viewer: AnyUser, answer: str) -> IsNull:
 
 
 def where_withheld_from(user: str, answer: str) -> Q:
-    """Return the condition that a row's answer is withheld from the user whom it names."""
+    """Return the condition that a row's answer is withheld from the user in `user`."""
     cited = AnswerEvidence.objects.filter(
         answer=OuterRef(answer), role=AnswerEvidence.Role.CITED
     ).annotate(reader=OuterRef(user))
@@ -115,10 +115,12 @@ def where_withheld_from(user: str, answer: str) -> Q:
 
 
 def _is_outside(viewer: AnyUser) -> Q:
-    """Evidence in somebody else's answer that the viewer may not see, now or as it was.
+    """Return the condition for evidence in another user's answer that is hidden.
 
-    Its words are withheld wherever answers are shown; one's own answers stay complete.
-    It is the negation of the visible entries, since row-level security hides the others.
+    It is hidden if the viewer may not see the entry as it is now or as it was then. Its
+    words are withheld wherever answers are shown; the viewer's own answers stay
+    complete. The condition negates the visible entries, as row-level security hides the
+    others.
     """
     visible = Entry.objects.visible_to(viewer).filter(pk=OuterRef("entry_id"))
     hidden = RevisionOutline.objects.outside_of(viewer).filter(
@@ -128,7 +130,7 @@ def _is_outside(viewer: AnyUser) -> Q:
 
 
 def evidence_for(viewer: AnyUser) -> "Prefetch[str]":
-    """Return what fetches an answer's evidence with its sources, as `pieces`."""
+    """Return the prefetch of an answer's evidence with its sources, as `pieces`."""
     rows = AnswerEvidence.objects.seen_by(viewer).select_related(
         "revision", "entry__document", "entry__section"
     )

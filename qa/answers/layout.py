@@ -1,6 +1,6 @@
-"""How a text is laid out on a page: its paragraphs, lists and tables, by the shape of its lines.
+"""The layout of a text: paragraphs, lists and tables, recognized by the shape of lines.
 
-Nothing in a text is markup: blocks hold the text itself, which templates escape.
+A text contains no markup: blocks hold the plain text, which templates escape.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,12 +21,12 @@ from kb.text.layout import (
 )
 from kb.text.words import Span
 
-register = template.Library()  # a built-in of all templates, by the settings
+register = template.Library()  # available in all templates, by the settings
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Text; `citation` is the number of its card, `is_short` marks the words that answer."""
+    """A run of text; `citation` is a card's number, `is_short` marks a short answer."""
 
     text: str
     citation: int | None = None
@@ -41,9 +41,9 @@ class Block:
     """A paragraph, a list or a table, whose first row may hold its headings."""
 
     kind: Kind
-    rows: tuple[tuple[Cell, ...], ...]  # of one cell but in a table
+    rows: tuple[tuple[Cell, ...], ...]  # of one cell each, except in a table
     first: int = 1  # number of a list's first item
-    below: tuple[tuple["Block", ...], ...] = ()  # of a list: what is below each item
+    below: tuple[tuple["Block", ...], ...] = ()  # of a list: the blocks below each item
     has_headings: bool = False
 
     @property
@@ -58,9 +58,9 @@ class Block:
 
 @register.filter
 def laid_out(said: str | Sequence[Piece]) -> tuple[Block, ...]:
-    """Return the blocks of a text, or of the pieces of one with its marks and citations.
+    """Return the blocks of a text, or of its pieces with short answer and citations.
 
-    Every piece stays, but for what makes the shape: marks of items, lines between cells.
+    All text is kept, except what only makes the shape: item marks, lines between cells.
     """
     pieces = (Piece(said),) if isinstance(said, str) else said
     text = "".join(piece.text for piece in pieces if piece.citation is None)
@@ -71,7 +71,7 @@ def laid_out(said: str | Sequence[Piece]) -> tuple[Block, ...]:
         if kind is Kind.TEXT:
             blocks += _paragraph(pieces, text, lines)
         elif kind is Kind.TABLE:
-            # With its rules, of which the first and the last are no lines of it.
+            # Includes its ruled lines, of which the outer ones are not in `lines`.
             whole = Span(start, behind[1][0].start - 1 if behind else len(text))
             blocks.append(_table(pieces, text, lines, whole))
             start = whole.end + 1
@@ -83,7 +83,7 @@ def laid_out(said: str | Sequence[Piece]) -> tuple[Block, ...]:
 
 
 def followed_by(blocks: Sequence[Block], end: Sequence[Piece]) -> tuple[Block, ...]:
-    """Return the blocks with pieces at the end of the last paragraph, or in one of their own."""
+    """Append pieces to the last paragraph, or as a paragraph of their own."""
     if not end:
         return tuple(blocks)
     if not blocks or blocks[-1].kind is not Kind.TEXT:
@@ -95,7 +95,7 @@ def followed_by(blocks: Sequence[Block], end: Sequence[Piece]) -> tuple[Block, .
 def _paragraph(
     pieces: Sequence[Piece], text: str, lines: Sequence[Span]
 ) -> Iterator[Block]:
-    """Yield a paragraph of lines without the empty ones around it, if there is something."""
+    """Yield a paragraph without the empty lines around it, unless nothing is left."""
     said = [line for line in lines if line.within(text).strip()]
     start, end = (said[0].start, said[-1].end) if said else (lines[-1].end,) * 2
     if cell := _cut(pieces, Span(start, end), Span(lines[0].start, lines[-1].end)):
@@ -115,7 +115,7 @@ def _table(
 
 
 def _cells(pieces: Sequence[Piece], spans: Sequence[Span], row: Span) -> Iterator[Cell]:
-    """Yield a row's cells; a citation before the first or behind the last is of that."""
+    """Yield a row's cells; citations around them belong to the first or the last."""
     starts = [row.start, *(span.start for span in spans[1:])]
     ends = [*(span.end for span in spans[:-1]), row.end]
     for span, start, end in zip(spans, starts, ends, strict=True):
@@ -138,7 +138,7 @@ def _list(
 
 
 def _cut(pieces: Sequence[Piece], span: Span, around: Span) -> tuple[Piece, ...]:
-    """Return the text of a span, and the citations within the span around it."""
+    """Return the text within `span`, with the citations within `around`."""
     found = []
     at = 0
     for piece in pieces:

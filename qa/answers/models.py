@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from qa.answers.view import AnswerView
 
 ERASED = "[erased]"
-"""What stands where words were, until they were erased by age or with their person."""
+"""Placeholder for words that were erased by age or with their person's data."""
 
 WITHHELD = "This answer rests on entries that you may not see."
 
@@ -33,7 +33,7 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(asker_id=user.pk)
 
     def visible_to(self, user: AnyUser) -> Self:
-        """One's own answers; reviewers see everybody's, where they are that."""
+        """Return the user's own answers, and everybody's where they are a reviewer."""
         bases = bases_of_role(user, Role.SME)
         if bases is None:
             return self.seen_by(user)
@@ -41,32 +41,32 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(reviewed | Q(asker_id=user.pk)).seen_by(user)
 
     def in_conversation(self, conversation: uuid.UUID) -> Self:
-        """Its first answer, and those to the follow-ups."""
+        """Return the conversation's first answer and those to its follow-ups."""
         first = Q(pk=conversation, conversation__isnull=True)
         return self.filter(first | Q(conversation=conversation))
 
     def decided_live_by(self, policy: Policy) -> Self:
-        """Live answers and refusals decided by this version of a policy."""
+        """Return live answers and refusals decided by this version of a policy."""
         decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
         return self.filter(policy=policy, outcome__in=decided).live()
 
     def live(self) -> Self:
-        """Without those of evaluations and automatic repeats."""
+        """Leave out the answers of evaluations and automatic repeats."""
         return self.filter(channel__in=Answer.LIVE_CHANNELS)
 
     def erasable(self) -> Self:
-        """Those that have their words still and wait for no decision."""
+        """Return answers that still have their words and are not pending."""
         undecided = Q(outcome=Answer.Outcome.PENDING)
         return self.filter(~undecided, erased_at__isnull=True)
 
     def seen_by(self, viewer: AnyUser) -> Self:
-        """Add `is_withheld`: whether it cites an entry that the viewer may not see."""
+        """Annotate `is_withheld`: whether it cites an entry hidden from the viewer."""
         return self.annotate(is_withheld=withholds(viewer, "pk"))
 
     def with_words(
         self, words: str, *, in_text: bool = False, askers: Sequence[int] = ()
     ) -> Self:
-        """Those whose question has words with these beginnings, in any order.
+        """Return answers whose question has words with these beginnings, in any order.
 
         Args:
             words: If empty, only questions of `askers` are found.
@@ -77,30 +77,30 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
         return self.filter(said | Q(asker__in=askers))
 
     def with_vote_of(self, user: AnyUser) -> Self:
-        """Fetch asker and knowledge base; as `own_vote` if this user's is up, or None."""
+        """Fetch asker and knowledge base; annotate `own_vote` (True for up) or None."""
         own = FilteredRelation("votes", condition=Q(votes__user_id=user.pk))
         fetched = self.select_related("asker", "knowledge_base")
         return fetched.annotate(own=own, own_vote=F("own__is_up"))
 
     def with_evidence(self, viewer: AnyUser) -> Self:
-        """Fetch the policy, and the evidence with what it was taken from."""
+        """Fetch the policy, and the evidence with its sources."""
         return self.select_related("policy").prefetch_related(evidence_for(viewer))
 
 
 def readable_reason(viewer: AnyUser) -> str:
-    """Return the field that says to the viewer why a question was refused.
+    """Return the name of the field with the refusal reason that the viewer may read.
 
-    The true reason says where hidden knowledge would have answered, to whom it is
-    hidden from too; only superusers see all there is.
+    The true reason reveals if knowledge that is hidden from the asker would have
+    answered; only superusers may see all knowledge.
     """
     is_superuser = isinstance(viewer, User) and viewer.is_superuser
     return "reason" if is_superuser else "shown_reason"
 
 
 def fetch_evidence(answer: "Answer", viewer: AnyUser) -> None:
-    """Fetch what `with_evidence` and `seen_by` do for an answer at hand (one query).
+    """Set `pieces` and `is_withheld` on an answer, as the querysets do (one query).
 
-    Also says by `readable_reason` why it was refused.
+    Also sets `readable_reason`.
     """
     answer.readable_reason = getattr(answer, readable_reason(viewer))
     prefetch_related_objects([answer], evidence_for(viewer))
@@ -111,11 +111,11 @@ def fetch_evidence(answer: "Answer", viewer: AnyUser) -> None:
 
 
 class Answer(models.Model):
-    """One question with all that was measured and decided on it.
+    """One question with everything measured and decided about it.
 
-    Append-only once decided: only a pending row (kept before a stream starts or while
-    the language model's server is down) is ever completed. What it is about is added
-    afterwards, from the entry of its first piece of evidence, where it was not said.
+    Append-only once decided: only a row that is pending or failed (stored before a
+    stream starts or while the language model's server is down) is ever completed.
+    Missing tags are added afterwards, from the entry of its first piece of evidence.
     """
 
     class Outcome(models.TextChoices):
@@ -245,11 +245,11 @@ class Answer(models.Model):
 
     objects = AnswerQuerySet.as_manager()
 
-    as_of: datetime | None = None  # of `qa.answers.past`, whose answers aren't stored
+    as_of: datetime | None = None  # set by `qa.answers.past`, never stored
     is_withheld: bool  # from `seen_by` or `fetch_evidence`; nothing is shown without
     pieces: "list[AnswerEvidence]"  # from `with_evidence` or `fetch_evidence`
     readable_reason: str  # from `fetch_evidence`
-    view: "AnswerView"  # while it is serialized
+    view: "AnswerView"  # set while it is serialized
 
     class Meta:
         ordering = ["-created_at"]
@@ -258,10 +258,10 @@ class Answer(models.Model):
             models.Index(fields=["-created_at"], name="answer_by_time"),
             models.Index(
                 fields=["knowledge_base", "-created_at"],
-                include=["channel", "outcome"],  # what is counted without the rows
+                include=["channel", "outcome"],  # so that counting needs no rows
                 name="answer_by_base",
             ),
-            # What is rare, or not there at all, is not looked for among all answers.
+            # So that rare or absent values are found without reading all answers.
             models.Index(fields=["outcome", "-created_at"], name="answer_by_outcome"),
             models.Index(fields=["gate", "-created_at"], name="answer_by_gate"),
             models.Index(
@@ -308,12 +308,12 @@ class Answer(models.Model):
 
     @property
     def conversation_id(self) -> uuid.UUID:
-        """What a follow-up names: every question may begin a conversation."""
+        """The id that a follow-up names; every question may begin a conversation."""
         return self.conversation or self.pk
 
     @property
     def typed_text(self) -> str:
-        """What its asker typed, whether it was asked as it stood or not."""
+        """The text as typed, from which `question` may have been rewritten."""
         return self.typed or self.question
 
     @property
@@ -323,21 +323,21 @@ class Answer(models.Model):
 
     @property
     def shown_language(self) -> str:
-        """Of its text: a refusal may be in another one than an answer would be."""
+        """The language of its text; a refusal's may differ from an answer's."""
         is_refused = self.outcome == self.Outcome.REFUSED
         return (self.refusal_language if is_refused else "") or self.language
 
     @property
     def shown_text(self) -> str:
-        """What the viewer of `seen_by` may read of the text."""
+        """The text, or a notice if it is withheld from the viewer of `seen_by`."""
         return WITHHELD if self.is_withheld else self.text
 
     @property
     def shown_reasoning(self) -> str:
-        """What the viewer of `with_evidence` may read of the reasoning."""
+        """The reasoning; empty if withheld from the viewer of `with_evidence`."""
         return "" if self.is_draft_withheld else self.reasoning
 
     @property
     def is_draft_withheld(self) -> bool:
-        """Whether the model may repeat an entry that the viewer may not see."""
+        """Whether the model's draft may repeat an entry that the viewer may not see."""
         return any(piece.is_withheld for piece in self.pieces)

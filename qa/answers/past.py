@@ -1,4 +1,4 @@
-"""Deciding as of a moment: knowledge, policy and wordings as they were then."""
+"""Deciding as of a past moment, with the knowledge, policy and wordings of then."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -34,7 +34,7 @@ from .questions import find_knowledge_base, new_question
 from .recording import evidence_rows, fill_in
 from .sources import before_the_model, evidence_scope
 
-# Entries that one request embeds at most before it searches.
+# The most entries that one request embeds before it searches.
 MAX_EMBEDDED = 500
 
 
@@ -48,7 +48,7 @@ def ask_as_of(
     language: str | None = None,
     max_embedded: int | None = MAX_EMBEDDED,
 ) -> Answer:
-    """Return what would have been said at `at`: a row with its evidence, never stored.
+    """Return the answer that would have been given at `at`, with evidence; unstored.
 
     Nothing is shown that the asker may not see today. Models and probes are today's.
     """
@@ -68,7 +68,7 @@ def ask_as_of(
     found: dict[int | None, Evidence] = {
         each.entry_id: each for each in (*outcome.evidence, *outcome.near_misses)
     }
-    for piece in answer.pieces:  # all of it was searched as the asker
+    for piece in answer.pieces:  # all found with the asker's permissions
         piece.is_withheld = False
         piece.then = found[piece.entry_id]
     answer.is_withheld = False
@@ -84,24 +84,24 @@ def prepare(
     policy: Policy | None = None,
     max_embedded: int | None = MAX_EMBEDDED,
 ) -> tuple[Policy, PolicyValue, Scope]:
-    """Return what decides as of `at`, by what, and of what; its vectors are there then.
+    """Return policy, its values and scope to decide as of `at`; embed missing vectors.
 
     Args:
-        policy: The version that is to decide; without it, the one of then.
+        policy: The version to decide by; the one active at `at` if None.
 
     Raises:
-        PastForbiddenError: The asker is no curator.
-        MomentError: There was no knowledge yet, or it is still to come.
+        PastForbiddenError: The asker is not a curator.
+        MomentError: `at` is before the first entry, or in the future.
         PastNotReadyError: More than `max_embedded` entries have to be embedded first.
     """
     if not has_role_in(asker, Role.CURATOR, knowledge_base.pk):
         raise PastForbiddenError(
-            "Asking as of a moment needs the role curator, for it reads what was retired "
+            "Asking as of a moment needs the role curator, as it reads entries retired "
             "since; leave as_of out."
         )
     if at > timezone.now():
         raise MomentError(
-            f"{at.isoformat()} is still to come; name a moment gone by, or none for now."
+            f"{at.isoformat()} is in the future; name a past moment, or none for now."
         )
     first = first_moment(knowledge_base.pk)
     if first is None or at < first:
@@ -117,7 +117,7 @@ def prepare(
 
 
 def policy_at(knowledge_base: KnowledgeBase, at: datetime) -> Policy:
-    """Return the version that decided at `at`; the first one also before it was made."""
+    """Return the version active at `at`; before any activation, the first version."""
     history = PolicyActivation.objects.of(knowledge_base)
     if last := history.filter(at__lte=at).first():
         return last.policy
@@ -130,7 +130,7 @@ def policy_at(knowledge_base: KnowledgeBase, at: datetime) -> Policy:
 def _scope_at(
     asker: AnyUser, knowledge_base: KnowledgeBase, policy: Policy, at: datetime
 ) -> Scope:
-    """Return what could be evidence at `at`, as far as `asker` may see it today, too."""
+    """Return the scope of evidence at `at`, limited to what `asker` may see today."""
     today = evidence_scope(asker, knowledge_base, policy.as_value())
     audiences = Audience.objects.ids_visible_to(asker)
     return replace(today, at=at, audience_ids=audiences, past=Past.ALLOWED_NOW)
@@ -139,10 +139,10 @@ def _scope_at(
 def decide_then(
     answer: Answer, policy: Policy, *, scope: Scope, value: PolicyValue | None = None
 ) -> Outcome:
-    """Decide a question in `scope`, as of its moment where it is past; nothing is stored.
+    """Decide a question in `scope`, as of its moment if that is past; store nothing.
 
-    Of a past one the row's knowledge base says what refusals said then, and the vectors
-    of then are there.
+    In a past scope, refusals use the wordings of then, and the vectors of then must
+    exist.
     """
     frozen = value or policy.as_value()
     if scope.past:
@@ -160,7 +160,7 @@ def decide_then(
 
 
 def _as_allowed_today(policy: Policy) -> PolicyValue:
-    """Tell of hidden knowledge only where the active version does, too."""
+    """Reveal hidden knowledge only if the active version does, too."""
     value = policy.as_value()
     today = active_policy(policy.knowledge_base).reveal_not_entitled
     return replace(value, reveal_not_entitled=value.reveal_not_entitled and today)
@@ -169,7 +169,7 @@ def _as_allowed_today(policy: Policy) -> PolicyValue:
 def with_wordings(
     knowledge_base: KnowledgeBase, policy: Policy, scope: Scope
 ) -> KnowledgeBase:
-    """Return the knowledge base as it refused at the scope's moment, in its words of then."""
+    """Return a copy of the knowledge base with its wordings at the scope's moment."""
     rows: dict[int, Mapping[str, Any] | None] = {
         row["id"]: row for row in RefusalWording.objects.values()
     }
@@ -183,5 +183,5 @@ def with_wordings(
     then = copy(knowledge_base)
     wordings = {(row["language"], row["reason"]): row["text"] for row in own}
     read = Prefetched(policy, AnonymousUser(), scope.audience_ids, wordings, {})
-    keep(then, read)  # the question is reworded already
+    keep(then, read)  # no synonyms, as the question is reworded already
     return then

@@ -12,7 +12,7 @@ from .models import Answer
 
 class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
     def nearest_to(self, vector: Sequence[float], **values: object) -> Self:
-        """Those of these values, by `distance` (Euclidean, in [0, 2]), nearest first."""
+        """Filter by values; order by `distance` (Euclidean, in [0, 2]), ascending."""
         rows = self.filter(**values).annotate(distance=L2Distance("vector", vector))
         return rows.order_by("distance", "pk")
 
@@ -20,8 +20,8 @@ class PastQuestionQuerySet(models.QuerySet["PastQuestion"]):
 class PastQuestion(models.Model):
     """A question that experts judged: an example for later questions (DH-ICL).
 
-    Created, changed and deleted with its reviews; absent where they do not agree. It has
-    no text of its own: whether it may be shown depends on its answer.
+    Created, changed and deleted with its reviews; absent if they disagree. It has no
+    text of its own: whether it may be shown depends on its answer.
     """
 
     answer = models.OneToOneField(

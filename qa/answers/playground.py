@@ -1,4 +1,4 @@
-"""The playground: a question up to hard refusal, by the code that answers; nothing is kept."""
+"""The playground: a question run up to hard refusal by the real code, not stored."""
 
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -48,9 +48,9 @@ def preview(
     language: str | None = None,
     as_of: datetime | None = None,
 ) -> Preview:
-    """Run a question up to hard refusal, as of a moment gone by if one is named.
+    """Run a question up to hard refusal, as of a past moment if one is given.
 
-    Evidence is looked for whatever the policy's timing is: no model is asked.
+    Evidence is retrieved whatever the policy's retrieval timing; no model is asked.
     """
     row = new_question(
         text,
@@ -76,7 +76,7 @@ def preview(
 
 
 class FoundSerializer(serializers.Serializer[Evidence]):
-    """An entry that was found, with how; best first."""
+    """An entry that the search found, with its scores; the best is first."""
 
     entry = serializers.IntegerField(source="entry_id")
     revision = serializers.IntegerField(source="revision_id")
@@ -98,7 +98,7 @@ class FoundSerializer(serializers.Serializer[Evidence]):
         allow_null=True, help_text="By words; null if only the meaning matched."
     )
     score = serializers.FloatField(
-        help_text="Of nearness and words; orders, never decides."
+        help_text="Combines nearness and words; used for the order, never to decide."
     )
 
 
@@ -107,27 +107,28 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
 
     question = serializers.CharField(source="trace.question.text")
     passes = serializers.SerializerMethodField(
-        help_text="Hard refusal would let it pass."
+        help_text="Whether hard refusal would let it pass."
     )
     reason = serializers.ChoiceField(
         [each.value for each in Reason],
         source="decision.shown_reason",
         allow_null=True,
-        help_text="Why not, as far as you may know.",
+        help_text="Why it would not pass, as far as you may know.",
     )
     verbatim = serializers.SerializerMethodField(
-        help_text="A verified entry would be the answer, word for word."
+        help_text="Whether a verified entry would be the answer, word for word."
     )
     entry = serializers.SerializerMethodField(
         help_text="The verified entry that would be the answer by itself, if any."
     )
     route = serializers.ChoiceField(["exact", "hnsw"], source="trace.retrieval.route")
     deep = serializers.BooleanField(
-        source="trace.retrieval.deep", help_text="It took a second, deeper look."
+        source="trace.retrieval.deep",
+        help_text="Whether a deeper search was needed.",
     )
     visible = serializers.IntegerField(
         source="trace.retrieval.visible",
-        help_text="Entries you may see, up to a limit.",
+        help_text="Number of entries that you may see, up to a limit.",
     )
     evidence = serializers.SerializerMethodField()
     signals = serializers.SerializerMethodField()
@@ -159,7 +160,7 @@ class PlaygroundSerializer(serializers.Serializer[Preview]):
 
     @extend_schema_field(SignalSerializer(many=True))
     def get_signals(self, found: Preview) -> list[dict[str, Any]]:
-        # Whether sources agree is no part of what a question finds.
+        # Whether sources agree is not part of the search result.
         measured = (s for s in found.trace.signals if s.gate is not Gate.AGREEMENT)
         return [asdict(signal) for signal in measured]
 
@@ -183,11 +184,11 @@ class SearchView(KnownQueryView):
         responses={
             200: PlaygroundSerializer,
             404: "There is no such knowledge base.",
-            409: "What entries said as of then has to be embedded first.",
+            409: "Too many entries of that moment have to be embedded first.",
         },
     )
     def post(self, request: Request) -> Response:
-        """Try a question up to hard refusal, by the code that answers; nothing is kept."""
+        """Run a question up to hard refusal by the code that answers; store nothing."""
         question = read_question(request)
         with one_of_few() if "as_of" in question else nullcontext():
             found = preview(**question)

@@ -1,7 +1,7 @@
-"""An answer as its page shows it: every word and number ready for the templates.
+"""An answer as its page shows it, with every word and number ready for the templates.
 
-The page is always made from the stored row, on every path (live, by a plain form, from
-a link years later), so that they cannot differ.
+The page is always built from the stored row, on every path (live, by a plain form, from
+a link years later), so that the paths cannot differ.
 """
 
 import re
@@ -38,7 +38,7 @@ _MARK = re.compile(r"\[(\d{1,2}(?:\s*,\s*\d{1,2})*)\]")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One piece of evidence as it was measured then, and what became of it since."""
+    """One piece of evidence as measured at the time, and what changed since."""
 
     shown: ShownPiece
     pieces: tuple[Piece, ...]  # the quoted words are marked
@@ -46,10 +46,10 @@ class Card:
     confidence_words: str
     distance_words: str
     ratio: str  # distance / confidence
-    limit: str  # of it; "" where no policy says one
+    limit: str  # of the ratio; "" without a policy
     is_within_limit: bool
     changes: tuple[str, ...]
-    has_page: bool  # which any reader of the entry may open
+    has_page: bool  # that any reader of the entry may open
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +76,9 @@ class Shading:
 class AnswerPage:
     answer: Answer
     view: AnswerView
-    language: str  # of what is shown as its text; a knowledge base may have its own
+    language: str  # of the shown text; a refusal's own wording may be in another
     pieces: tuple[Piece, ...]
-    blocks: tuple[Block, ...]  # the same as paragraphs, lists and tables
+    blocks: tuple[Block, ...]  # `pieces` as paragraphs, lists and tables
     is_verbatim: bool
     is_entry: bool
     cited: tuple[Card, ...]
@@ -86,7 +86,7 @@ class AnswerPage:
     near_misses: tuple[Card, ...]
     waterfall: tuple[Step, ...]
     shading: Shading | None
-    recorded: tuple[SignalLine, ...]  # measured and compared with nothing
+    recorded: tuple[SignalLine, ...]  # measured, without a threshold
     times: tuple[StageTimeLine, ...]
     total_time: str
     reason: ReasonWords | None
@@ -106,13 +106,13 @@ _THRESHOLDS_FROM = {
 
 
 def thresholds_from(answer: Answer) -> str:
-    """Say where the thresholds that decided came from; "" where nothing was decided."""
+    """Describe where the deciding thresholds came from; "" if nothing was decided."""
     state = answer.calibration
     return _THRESHOLDS_FROM[Calibration(state)] if state else ""
 
 
 def words_of(answer: Answer) -> Words:
-    """Return the words of what its page shows around its text."""
+    """Return the wordings that its page shows around the text."""
     is_refused = answer.outcome == Answer.Outcome.REFUSED
     return words_around(language=answer.shown_language, is_refused=is_refused)
 
@@ -123,7 +123,7 @@ def present(answer: Answer, *, at: datetime) -> AnswerPage:
     Args:
         answer: Decided or not, `seen_by` the reader; its `pieces` by rank, with entry,
             document, section, revision and author loaded, `latest_number` annotated.
-        at: The moment up to which changes of its entries are shown.
+        at: Changes of its entries up to this moment are shown.
     """
     policy = answer.policy.as_value() if answer.policy else None
     shown, words = view(answer), words_of(answer)
@@ -207,9 +207,9 @@ def _answer_pieces(
     """Split a text at its citation marks.
 
     Args:
-        numbers: Number of the card by the number that the piece had in the prompt.
-        reads_marks: Whether a mark in the text is a citation; what a person wrote word
-            for word keeps its brackets.
+        numbers: Each card's number by the number that its piece had in the prompt.
+        reads_marks: Whether a mark in the text is a citation; text written by a person
+            keeps its brackets.
     """
     pieces: list[Piece] = []
     end = 0
@@ -224,12 +224,12 @@ def _answer_pieces(
 
 
 def _joined_pieces(text: str, cited: Sequence[ShownPiece]) -> tuple[Piece, ...]:
-    """Split what entries say together at the mark that ends each: all others are theirs."""
+    """Split joined entries at the citation mark after each; other marks are theirs."""
     pieces: list[Piece] = []
     for each in cited:
         before, mark, after = text.partition(f"{each.text} [{each.row.rank}]")
         if before.strip() or not mark:
-            break  # one entry alone has none, nor what is withheld
+            break  # a single entry has no mark, nor has a withheld text
         pieces += (Piece(f"{before}{each.text} "), _citation(each.number))
         text = after
     pieces.append(Piece(text))
@@ -239,20 +239,20 @@ def _joined_pieces(text: str, cited: Sequence[ShownPiece]) -> tuple[Piece, ...]:
 def _sources_after(
     pieces: Sequence[Piece], numbers: Mapping[int, int]
 ) -> tuple[Piece, ...]:
-    """Return the citations that follow a text without any of its own."""
+    """Return the citations to show after a text that contains none."""
     if any(piece.citation is not None for piece in pieces):
         return ()
     return tuple(_citation(number) for number in numbers.values())
 
 
 def _emphasised(pieces: Sequence[Piece], short: str) -> tuple[Piece, ...]:
-    """Mark the words that answer, where they first stand; a mark inside hides them."""
+    """Mark the first occurrence of the short answer, unless it contains a citation."""
     found = next(
         (n for n, p in enumerate(pieces) if p.citation is None and short in p.text),
         None,
     )
     if not short or found is None or short == pieces[found].text.strip():
-        return tuple(pieces)  # all of a text stands out by itself
+        return tuple(pieces)  # a short answer that is the whole text is not marked
     before, words, after = pieces[found].text.partition(short)
     parts = (Piece(before), Piece(words, is_short=True), Piece(after))
     marked = tuple(part for part in parts if part.text)
@@ -300,7 +300,7 @@ def _limit(policy: Policy, *, is_verified: bool) -> float:
 
 
 def _quoted(text: str, quote: str) -> tuple[Piece, ...]:
-    """Split a text at the words that were quoted from it; a whole text is not marked."""
+    """Split a text at its quoted words; a quote of the whole text is not marked."""
     is_part = quote not in ("", text)
     before, found, after = text.partition(quote) if is_part else (text, "", "")
     pieces = (Piece(before), Piece(found, is_short=True), Piece(after))
@@ -323,12 +323,12 @@ def _changes(row: AnswerEvidence, at: datetime) -> tuple[str, ...]:
     return tuple(changes)
 
 
-# Equal steps of [0, 1], the lowest first. The stylesheet has one look for each.
+# Equal steps of [0, 1], the lowest first. The stylesheet has a style for each.
 _LEVELS = ("very low", "low", "medium", "high", "very high")
 
 
 def _shading(found: ShownConfidence | None) -> Shading | None:
-    """Return the tokens shaded by confidence; None where nothing can be shaded."""
+    """Return the tokens shaded by confidence, or None if there are no confidences."""
     if found is None or found.answer is None or not found.tokens:
         return None
     count = len(_LEVELS)

@@ -1,4 +1,4 @@
-"""Make a question from what was typed: whose, of which knowledge base, in which words."""
+"""Making a question from typed text: asker, knowledge base, language and wording."""
 
 from collections.abc import Mapping, Sequence
 from typing import Required, TypedDict
@@ -24,7 +24,7 @@ from .conversations import standalone_question
 
 
 class QuestionFields(TypedDict, total=False):
-    """What `new_question` takes beside the text."""
+    """The arguments of `new_question` besides the text."""
 
     asker: Required[AnyUser]
     channel: Required[str]
@@ -43,11 +43,11 @@ def find_knowledge_base(
     """Return the knowledge base `slug`, or the default one if none is named.
 
     Args:
-        asker: What deciding for them needs to know is read along with it, and stays as
-            it is for as long as the instance is used.
+        asker: Everything that deciding for them needs is prefetched, and stays as it
+            was read for as long as the instance is used.
 
     Raises:
-        KnowledgeBaseNotFoundError: There is no such one, or none at all.
+        KnowledgeBaseNotFoundError: It does not exist, or there is no default one.
     """
     rows = KnowledgeBase.objects.order_by("pk")
     if asker is None:
@@ -78,18 +78,18 @@ def new_question(
     asked_back: bool = False,
     conversation: UUID | None = None,
 ) -> Answer:
-    """Return a question as a row that is not written yet.
+    """Return a question as an unsaved row.
 
     Args:
-        language: Two letters, of what is written; None is the knowledge base's.
-        refusal_language: The asker's choice for refusals; "" is the question's where its
-            words tell. An explicit `language` is that of refusals too.
-        tags: What it is about, at most one of each facet; without one of a facet that
-            follows from the evidence, some minutes later.
-        earlier: The asker's own questions before it, the latest last, if a follow-up to
-            them is to be asked as a standalone question.
-        asked_back: Whether the latest of them was asked back which entry it means.
-        conversation: Id of the first answer of its conversation; None where it begins one.
+        language: The answer's, two letters; None for the knowledge base's.
+        refusal_language: The asker's choice for refusals; "" for an explicit
+            `language`, or else for the question's if it can be detected.
+        tags: What it is about, at most one of each facet; a missing facet is set from
+            the evidence some minutes later.
+        earlier: The asker's own earlier questions, oldest first, if the text may be a
+            follow-up to rewrite as a standalone question.
+        asked_back: Whether the latest was refused by asking which entry is meant.
+        conversation: Id of the first answer of its conversation; None to begin one.
     """
     typed = _validated(text)
     base = knowledge_base or find_knowledge_base()
@@ -98,7 +98,7 @@ def new_question(
         typed, earlier, asker=asker, knowledge_base=base, asked_back=asked_back
     )
     if question == typed:
-        question = clean_text(question_in(text))  # whose lines still end
+        question = clean_text(question_in(text))  # the raw text still has its line ends
     question = reworded(question, _synonyms(base), language=base.language)
     if len(question) > settings.QUESTION_MAX_CHARACTERS:
         question = typed
@@ -118,7 +118,7 @@ def new_question(
 
 
 def _synonyms(base: KnowledgeBase) -> Mapping[str, str]:
-    """Return what its words mean; one query, or none where it was read with the base."""
+    """Return its synonyms; one query, or none if prefetched with the knowledge base."""
     read = prefetched(base)
     return read.synonyms if read else dict(base.synonyms.values_list("word", "means"))
 
@@ -146,7 +146,7 @@ def _validated(text: str) -> str:
 
 
 def _spoken(question: str, base: KnowledgeBase) -> str:
-    """Return the question's language where it is another one than its knowledge base's."""
+    """Return the question's language if it differs from the knowledge base's."""
     found = language_of(question) or ""
     is_told = base.language != KnowledgeBase.Language.OTHER and found != base.language
     return found if is_told else ""

@@ -1,4 +1,4 @@
-"""Store what a question came to, whole, so that it can be explained and replayed."""
+"""Storing the whole outcome of a question, so that it can be explained and replayed."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -18,11 +18,11 @@ from qa.policies.ask_prefetch import prefetched
 from qa.policies.models import Policy, RefusalWording
 from qa.policies.wording import refusal_text
 
-# What is shown as shading; an answer may have hundreds of tokens.
+# Enough for shading; an answer may have hundreds of tokens.
 _ALONG_DECIMALS = 4
 
 answer_stored = Signal()
-"""Sent with `answer` after a question was answered, refused or kept as failed."""
+"""Sent with `answer` after a question was answered, refused or stored as failed."""
 
 OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
 
@@ -30,8 +30,8 @@ OPEN = (Answer.Outcome.PENDING, Answer.Outcome.FAILED)
 def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
     """Write the decided row and its evidence in one transaction.
 
-    A question that was not kept before is inserted as it was decided; one that was kept
-    is completed, once.
+    A question that was not stored before is inserted as decided; a stored one is
+    completed, once.
     """
     fields = _fields(answer, outcome, policy)
     rows = list(evidence_rows(answer, outcome))
@@ -46,26 +46,26 @@ def record_outcome(answer: Answer, outcome: Outcome, policy: Policy) -> None:
             _write(answer, fields)
             AnswerEvidence.objects.bulk_create(rows)
     except DatabaseError:
-        answer._state.adding = is_new  # an insert that was rolled back is none
+        answer._state.adding = is_new  # the insert was rolled back
         raise
     answer_stored.send_robust(Answer, answer=answer)
 
 
 def fill_in(answer: Answer, outcome: Outcome, policy: Policy) -> None:
-    """Let a row say what its question came to, without writing anything."""
+    """Set the outcome's fields on a row, without writing it."""
     _set(answer, _fields(answer, outcome, policy))
 
 
 def record_failure(answer: Answer, error: Exception | str) -> None:
-    """Keep a question that could not be decided, with the reason, to be tried again."""
+    """Store a question that could not be decided with the reason, to be retried."""
     _write(answer, {"outcome": Answer.Outcome.FAILED, "error": str(error)})
     answer_stored.send_robust(Answer, answer=answer)
 
 
 def shown_text(answer: Answer, outcome: Outcome) -> str:
-    """Return what the asker reads: the answer, or why there is none.
+    """Return the text shown to the asker: the answer, or the refusal's wording.
 
-    One query, or none where the wordings were read with the knowledge base.
+    One query, or none if the wordings were prefetched with the knowledge base.
     """
     if outcome.shown_reason is None:
         return outcome.answer
@@ -137,7 +137,7 @@ def _fields(answer: Answer, outcome: Outcome, policy: Policy) -> dict[str, Any]:
 
 
 def _generation(generation: Generation | None) -> dict[str, Any]:
-    """Return all that the model gave back but the arrays of its insides."""
+    """Return everything that the model returned, except the arrays of its trace."""
     if generation is None:
         return {}
     fields = asdict(replace(generation, trace=None))
@@ -175,11 +175,11 @@ def _segment(segment: Segment) -> dict[str, Any]:
 def evidence_rows(answer: Answer, outcome: Outcome) -> Iterator[AnswerEvidence]:
     """Yield one row for each piece that was read or is near, best first.
 
-    A refusal cites nothing. Of what a hard refusal looked at beyond the horizon, only
-    the distances are kept, among the signals.
+    A refusal cites nothing. Of evidence beyond the horizon, a hard refusal stores only
+    the distances, among the signals.
     """
     quotes = {citation.entry_id: citation.quote for citation in outcome.citations}
-    # What the model saw and what was near overlap where it was asked and refused.
+    # Pieces read and near misses overlap if the model was asked and then refused.
     read = outcome.evidence if outcome.answered or outcome.generation else ()
     pieces = {piece.entry_id: piece for piece in (*read, *outcome.near_misses)}
     near = {piece.entry_id for piece in outcome.near_misses}

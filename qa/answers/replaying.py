@@ -1,4 +1,4 @@
-"""A stored answer decided again: with what was known then, and with what is known today."""
+"""Deciding a stored answer again, with the knowledge of then and with today's."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -34,7 +34,7 @@ _MODELS = {"embedder": "embedding model", "language_model": "language model"}
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A piece of evidence: which revision of which entry, and what it did."""
+    """A piece of evidence: which revision of which entry, and its role."""
 
     entry: int | None
     revision: int | None
@@ -44,7 +44,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a question came to; `evidence` best first."""
+    """The decision on a question; `evidence` has the best first."""
 
     outcome: str
     gate: str
@@ -66,14 +66,14 @@ class Decided:
         )
 
     def differing(self, other: "Decided") -> tuple[str, ...]:
-        """Return the names of what is not the same."""
+        """Return the names of the fields that differ."""
         names = (each.name for each in fields(self))
         return tuple(n for n in names if getattr(self, n) != getattr(other, n))
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that is otherwise today; `what` is "entry", "policy", "model" and so on."""
+    """A difference between then and now; `what` is "entry", "policy", "model", etc."""
 
     what: str
     name: str
@@ -86,9 +86,9 @@ class Replay:
     """An answer as stored, decided again as of its moment, and decided today.
 
     Attributes:
-        limits: What could not be made as it was then.
-        changed: What is otherwise today, of what it was or would be decided by.
-        entries: What each entry that is named says today, by id.
+        limits: What could not be reproduced as it was then.
+        changed: Differences between what decided then and what would decide today.
+        entries: Today's words of each entry that is named, by id.
     """
 
     answer: Answer
@@ -106,10 +106,10 @@ class Replay:
 
 
 def find_answer(answer_id: UUID) -> Answer:
-    """Return a decided answer that has its words.
+    """Return a decided answer that still has its words.
 
     Raises:
-        AnswerNotFoundError: There is none of that id.
+        AnswerNotFoundError: It does not exist.
         NotReplayableError: It was not decided, or its words were erased.
     """
     rows = Answer.objects.select_related("knowledge_base", "policy", "asker")
@@ -118,8 +118,8 @@ def find_answer(answer_id: UUID) -> Answer:
         raise AnswerNotFoundError(f"There is no answer {answer_id}.")
     if answer.outcome not in _DECIDED:
         raise NotReplayableError(
-            f"Answer {answer_id} is {answer.outcome}: nothing was decided that could be "
-            "decided again."
+            f"Answer {answer_id} is {answer.outcome}: it has no decision that could be "
+            "replayed."
         )
     if answer.erased_at:
         raise NotReplayableError(
@@ -130,9 +130,9 @@ def find_answer(answer_id: UUID) -> Answer:
 
 
 def replay(answer: Answer) -> Replay:
-    """Decide a stored answer twice more; nothing is stored.
+    """Decide a stored answer twice more, as of then and as of now; store nothing.
 
-    For who may see everything: whose audience an entry was is taken as it was then.
+    For users who may see everything: each entry's audience is taken as it was then.
     """
     if answer.policy is None:
         raise NotReplayableError(f"Answer {answer.pk} names no policy.")
@@ -188,8 +188,8 @@ def _scope_then(answer: Answer, policy: Policy) -> tuple[Scope, tuple[str, ...]]
     spent = sum(ms for stage, ms in answer.milliseconds.items() if "." not in stage)
     at = (answer.decided_at or answer.created_at) - timedelta(milliseconds=spent)
     note = (
-        "It was decided before moment and audiences were kept with an answer: the moment "
-        "is reckoned from its times, and its asker's audiences are today's."
+        "It was decided before moment and audiences were stored with an answer: the "
+        "moment is computed from its times, and its asker's audiences are today's."
     )
     return replace(scope, at=at, past=Past.AS_THEN), (note,)
 
@@ -197,7 +197,7 @@ def _scope_then(answer: Answer, policy: Policy) -> tuple[Scope, tuple[str, ...]]
 def _scope_today(answer: Answer, policy: Policy, then: Scope) -> Scope:
     asker = answer.asker or AnonymousUser()
     scope = evidence_scope(asker, answer.knowledge_base, policy.as_value())
-    # Of an asker who is gone the audiences stay those that they had.
+    # A deleted asker keeps the audiences of then.
     if answer.asker is None:
         scope = replace(scope, audience_ids=then.audience_ids)
     return scope
@@ -207,8 +207,8 @@ def _limits(answer: Answer, then: Answer, scope: Scope) -> Iterator[str]:
     since = exact_since()
     if since and scope.at < since:
         yield (
-            "Changed titles, headings, conflicts and wordings are kept since "
-            f"{since:%Y-%m-%d %H:%M}; what changed of them before counts as it does now."
+            "Changes of titles, headings, conflicts and wordings are recorded since "
+            f"{since:%Y-%m-%d %H:%M}; what changed before is taken as it is now."
         )
     for name, words in _MODELS.items():
         was, runs = getattr(answer, name), getattr(then, name)
@@ -232,7 +232,7 @@ def _limits(answer: Answer, then: Answer, scope: Scope) -> Iterator[str]:
 def _entries(
     stored: Decided, now: Decided, then: Scope, today: Scope
 ) -> Iterator[Difference]:
-    """Tell of each entry that counts for either what became of it in between."""
+    """Yield how each entry used then or now changed in between."""
     used = (*stored.evidence, *now.evidence)
     ids = {piece.entry for piece in used if piece.entry is not None}
     for entry in Entry.objects.filter(pk__in=ids).order_by("pk"):
@@ -260,7 +260,7 @@ def _entries(
 
 
 def _others(answer: Answer, then: Scope) -> Iterator[Difference]:
-    """Tell of how many entries, those of either evidence among them, changed since."""
+    """Yield how many entries changed since, including those used as evidence."""
     rows = Revision.objects.filter(
         entry__knowledge_base=answer.knowledge_base_id, created_at__gt=then.at
     )
@@ -271,12 +271,12 @@ def _others(answer: Answer, then: Scope) -> Iterator[Difference]:
 def _state(revision: Revision) -> str:
     return (
         f"{revision.get_state_display()}, confidence {revision.confidence:g}, for "
-        + (revision.audience.slug if revision.audience else "an audience that is gone")
+        + (revision.audience.slug if revision.audience else "a deleted audience")
     )
 
 
 def _change(revision: Revision) -> str:
-    by = revision.author or revision.database_user or "nobody by name"
+    by = revision.author or revision.database_user or "unknown author"
     return (
         f"{revision.reason or 'Written.'} ({by}, {revision.created_at:%Y-%m-%d %H:%M})"
     )
@@ -302,7 +302,7 @@ def _policies(was: Policy, now: Policy) -> Iterator[Difference]:
 def _models(stored: Answer, now: Answer) -> Iterator[Difference]:
     for name, words in {**_MODELS, "probes": "probes and verifier"}.items():
         was, runs = getattr(stored, name), getattr(now, name)
-        # One that was not asked says nothing of which one it is.
+        # A model that was not asked has no fingerprint in the answer.
         if was and runs and was != runs:
             yield Difference("model", words, was, runs)
 

@@ -24,7 +24,7 @@ _SAID_UNTIL_DECIDED = {
 def _shared(
     kind: type[serializers.Serializer[Answer]],
 ) -> serializers.Serializer[Answer]:
-    """Return one serializer for all answers: building its fields takes longer than use."""
+    """Return one shared serializer: building its fields takes longer than its use."""
     return kind()
 
 
@@ -34,7 +34,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 
 def as_seen_by(viewer: AnyUser, answer: Answer) -> dict[str, Any]:
-    """Return an answer that was just decided, whose evidence may not have been fetched."""
+    """Return a just-decided answer as JSON, fetching its evidence if needed."""
     if not hasattr(answer, "pieces"):
         fetch_evidence(answer, viewer)
     return as_json(answer)
@@ -80,8 +80,7 @@ class PieceSerializer(serializers.Serializer[ShownPiece]):
     )
     withheld = serializers.BooleanField(
         source="row.is_withheld",
-        help_text="You are not in its audience; its words and where they are from are "
-        "left out.",
+        help_text="You are not in its audience; its words and its source are left out.",
     )
 
 
@@ -94,7 +93,7 @@ class EvidenceSerializer(PieceSerializer):
 
 
 class SignalSerializer(serializers.Serializer[dict[str, Any]]):
-    """One measured number beside its threshold; `passed` null was only recorded."""
+    """A measured value and its threshold; `passed` is null if it was only recorded."""
 
     gate = serializers.ChoiceField(_GATES)
     name = serializers.CharField()
@@ -146,7 +145,8 @@ class TokenConfidenceSerializer(serializers.Serializer[object]):
     """A part of the answer and a probe's confidence after it."""
 
     text = serializers.CharField(
-        trim_whitespace=False, help_text="As the model wrote it; joined they give it."
+        trim_whitespace=False,
+        help_text="As the model wrote it; all joined are the text.",
     )
     confidence = serializers.FloatField(help_text="0 to 1.")
 
@@ -194,23 +194,23 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
 
     id = serializers.UUIDField()
     conversation = serializers.UUIDField(
-        source="conversation_id", help_text="What a follow-up to it names."
+        source="conversation_id", help_text="To send with a follow-up to it."
     )
     question = serializers.CharField(help_text="As it was asked and decided.")
     typed = serializers.CharField(
         source="typed_text",
-        help_text="What was sent; another text than `question` for a follow-up, which is asked "
-        "as a standalone question, for a long message, and where words have synonyms.",
+        help_text="What was sent. It differs from `question` for a follow-up, which is "
+        "made a standalone question, for a long message, and where words have synonyms.",
     )
     language = serializers.CharField(
-        source="shown_language", help_text="Of the answer, or of the refusal's words."
+        source="shown_language", help_text="Of the answer, or of the refusal's wording."
     )
     knowledge_base = serializers.CharField(
         source="knowledge_base.slug", help_text="Slug of the one that was asked."
     )
     asker = username_field("asker")
     service = serializers.CharField(
-        help_text="The service account that asked for the asker; empty: they asked."
+        help_text="The service account that asked for the asker; empty if none did."
     )
     outcome = serializers.ChoiceField(Answer.Outcome.choices)
     answered = serializers.SerializerMethodField()
@@ -219,7 +219,7 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
         help_text="Why it was refused, as far as the asker may know."
     )
     text = serializers.SerializerMethodField(
-        help_text="Displayable always: the answer, or the refusal's wording."
+        help_text="Can always be displayed: the answer, or the refusal's wording."
     )
     unsourced = serializers.BooleanField(
         source="is_unsourced",
@@ -235,7 +235,7 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     as_of = serializers.DateTimeField(
         allow_null=True,
         help_text="The moment whose knowledge and policy decided it. Such an answer is "
-        "not kept: its `id` names nothing. null: decided as of now.",
+        "not stored: its `id` cannot be looked up. null: decided as of now.",
     )
 
     def get_answered(self, answer: Answer) -> bool:
@@ -261,10 +261,10 @@ class SegmentSerializer(serializers.Serializer[object]):
 
     text = serializers.CharField()
     sourced = serializers.BooleanField(
-        source="is_sourced", help_text="An entry says so."
+        source="is_sourced", help_text="Whether an entry supports it."
     )
     triggers = serializers.CharField(
-        allow_blank=True, help_text="The uncertain words that evidence was searched by."
+        allow_blank=True, help_text="The uncertain words that triggered a search."
     )
     queries = serializers.ListField(
         child=serializers.CharField(), help_text="What was searched for."
@@ -272,7 +272,7 @@ class SegmentSerializer(serializers.Serializer[object]):
 
 
 class AnswerSerializer(AnswerSummarySerializer):
-    """An answer with its evidence and everything that it was decided by."""
+    """An answer with its evidence and everything that decided it."""
 
     segments = SegmentSerializer(
         source="view.segments",
@@ -309,12 +309,12 @@ class AnswerSerializer(AnswerSummarySerializer):
         source="view.near_misses",
         many=True,
         read_only=True,
-        help_text="What was near a refused question, and no reason to answer it; where "
-        "the language model was called, it is in `evidence` too.",
+        help_text="Entries near a refused question that did not suffice to answer it; "
+        "if the language model was called, they are in `evidence` too.",
     )
     meanings = serializers.SerializerMethodField(
-        help_text="Ids of the entries, of `near_misses`, that a refused question may mean "
-        "and does not tell apart: say which by asking again, or by a vote with "
+        help_text="Ids of those `near_misses` between which a refused question is "
+        "ambiguous: choose one by asking again, or by a vote with "
         "`answering_entry`."
     )
     disagreements = DisagreementSerializer(
@@ -322,7 +322,7 @@ class AnswerSerializer(AnswerSummarySerializer):
         many=True,
         read_only=True,
         help_text="Entries that contradict what the answer rests on, with both quotes; "
-        "what nobody verified keeps no verified answer back.",
+        "an unverified entry does not hold back a verified answer.",
     )
     not_compared = serializers.IntegerField(
         source="view.not_compared",

@@ -1,7 +1,7 @@
-"""What the pipeline is handed: search on behalf of one asker, past questions, lazy models.
+"""The pipeline's sources: search on behalf of one asker, past questions, lazy models.
 
-Each pulls in torch, which takes 400 MiB and seconds: a process that only refuses never
-pays for it. None is loaded, nor waited for, while a connection of the database is held.
+Each model imports torch, which takes 400 MiB and seconds; a process that only refuses
+never loads one. No model is loaded or waited for while a database connection is held.
 """
 
 import logging
@@ -54,10 +54,10 @@ _probes: Final = LoadedOnce[str, Probes]()
 
 
 def release_connection() -> None:
-    """Give this thread's database connection back to the pool until it is needed again.
+    """Return this thread's database connection to the pool until it is needed again.
 
-    A language model may take a minute; who waits for it keeps no connection from
-    those who are refused in milliseconds.
+    A language model may take a minute; waiting for it must not keep a connection from
+    questions that are refused in milliseconds.
     """
     if not connection.in_atomic_block:
         connection.close()
@@ -70,10 +70,10 @@ def configured_model() -> LanguageModel:
 
 
 def active_probes(language_model: LanguageModel) -> Probes:
-    """Return the probes that read this model's answers, in shadow or not (one query).
+    """Return the probes in use for this model's answers, in shadow or not (one query).
 
-    A probe that can't be used is logged and left out. Where a server answers, the model
-    that reads its answers is loaded with the first probe that needs it.
+    A probe that can't be used is logged and left out. If a language server answers, the
+    model that reads its answers is loaded with the first probe that needs it.
     """
     serving = Probe.objects.serving().order_by("pk")
     states = tuple(serving.values_list("fingerprint", "state"))
@@ -94,7 +94,7 @@ def active_probes(language_model: LanguageModel) -> Probes:
 
 
 class _Places:
-    """Counts who holds a place, in this process."""
+    """The slots of this process in the language model's queue."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,19 +106,19 @@ class _Places:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Hold a place among the questions that a language model answers or will.
+        """Reserve a slot in the language model's queue.
 
-        Who waits for it holds a thread of the web server: a bound on them leaves
-        threads for those who need no model.
+        A waiting question holds a thread of the web server; the bound leaves threads
+        for questions that need no model.
 
         Raises:
-            LanguageModelBusyError: All places are taken.
+            LanguageModelBusyError: All slots are taken.
         """
         with self._lock:
             if self._taken >= settings.LANGUAGE_QUEUE:
                 raise LanguageModelBusyError(
-                    f"{self._taken} questions wait for the language model, as many as "
-                    "may (NESCIO_LANGUAGE_QUEUE). Yours is kept; try it again in a moment."
+                    f"{self._taken} questions wait for the language model, the limit "
+                    "(NESCIO_LANGUAGE_QUEUE). Yours is saved; retry it in a moment."
                 )
             self._taken += 1
         try:
@@ -134,12 +134,12 @@ before_the_model: Final = _Places()
 def closed_book_models_for(
     timing: RetrievalTiming, history: History
 ) -> ClosedBookModels:
-    """Return what loads the model that is asked by itself."""
+    """Return the loaders of the models that answer without evidence."""
     return ClosedBookModels(partial(_own_knowledge, timing, history), _segment_writer)
 
 
 def configured_reranker() -> Reranker | None:
-    """Return the reranker that the settings name; None if it is another model's."""
+    """Return the active or configured reranker; None if it fits another model."""
     from qa.inference import policy_models  # noqa: PLC0415
 
     release_connection()
@@ -149,10 +149,10 @@ def configured_reranker() -> Reranker | None:
 
 
 def configured_rewriter() -> "Rewriter | None":
-    """Return what rewrites follow-ups; None where no model follows instructions."""
+    """Return the rewriter of follow-ups; None if no model follows instructions."""
     is_bundled = settings.LANGUAGE_MODEL == "bundled"
     if not settings.LANGUAGE_SERVER_URL and is_bundled:
-        return None  # and nothing is loaded
+        return None  # without loading anything
     from qa.inference.rewriter import load_rewriter  # noqa: PLC0415
 
     release_connection()
@@ -160,7 +160,7 @@ def configured_rewriter() -> "Rewriter | None":
 
 
 def configured_verifier() -> Verifier:
-    """Return the verifier that the settings name; it reads by the bundled embedder."""
+    """Return the configured verifier; it reads with the bundled embedder."""
     from qa.inference import verifier  # noqa: PLC0415
 
     if not verifier.is_loaded():
@@ -196,9 +196,9 @@ def _segment_writer() -> SegmentWriter:
 def evidence_scope(
     asker: AnyUser, knowledge_base: KnowledgeBase, policy: Policy
 ) -> Scope:
-    """Return what may be evidence for `asker` now.
+    """Return the scope of evidence for `asker` as of now.
 
-    One query, or none where the asker's audiences were read with the knowledge base.
+    One query, or none if the asker's audiences were prefetched with the knowledge base.
     """
     found = prefetched(knowledge_base)
     if found and found.asker == asker:
@@ -215,15 +215,15 @@ def evidence_scope(
 
 
 class KnowledgeRetriever:
-    """The knowledge base as one asker may see it; one for each question.
+    """Search in a knowledge base as one asker may see it; one instance per question.
 
-    The question is embedded once however often it is looked for.
+    Each text is embedded once, however often it is searched for.
     """
 
     def __init__(
         self, scope: Scope, *, release: Callable[[], None] | None = None
     ) -> None:
-        """`release` is called after each look, if the next one is long away."""
+        """Call `release` after each search, if the next one may be far off."""
         self._scope = scope
         self._release = release
         self._vectors: dict[str, QuestionVector] = {}
@@ -255,7 +255,7 @@ class KnowledgeRetriever:
         return contradictions_between(entry_ids)
 
     def not_compared(self, entry_ids: Sequence[int]) -> Collection[int]:
-        """Of the past it isn't kept, and nothing is decided by it."""
+        """Return the entries not compared yet; none for the past, as not recorded."""
         return () if self._scope.past else not_compared_among(entry_ids)
 
     def _vector(self, question: str) -> QuestionVector:
@@ -264,7 +264,7 @@ class KnowledgeRetriever:
         return self._vectors[question]
 
 
-# Some have no evidence that this asker may see.
+# Candidates per example, as some have no evidence that this asker may see.
 _LOOKED_AT_FOR_ONE: Final = 3
 
 
@@ -274,10 +274,10 @@ class PastExamples:
     def __init__(
         self, scope: Scope, *, release: Callable[[], None] = lambda: None
     ) -> None:
-        """Take the knowledge base and the asker's audiences.
+        """Restrict the examples to a knowledge base and the asker's audiences.
 
-        A past question without evidence in the scope is no example of a verdict.
-        `release` is called when the database has been read: a model reads next.
+        A past question without evidence in the scope is not an example of a verdict.
+        `release` is called after reading the database, because a model runs next.
         """
         self._scope = scope
         self._release = release
@@ -318,7 +318,7 @@ class PastExamples:
         )
 
     def _first_notes(self, answers: Sequence[UUID]) -> dict[UUID, str]:
-        """Return for each answer what stood first in its evidence, as it stood then."""
+        """Return each answer's first piece of evidence, in its words of then."""
         pieces = AnswerEvidence.objects.filter(
             answer__in=answers,
             entry__audience__in=self._scope.audience_ids,

@@ -1,4 +1,4 @@
-"""Texts that people send along: checked, and kept as entries where experts wish it."""
+"""Texts that people submit: checked, and stored as entries if experts choose to."""
 
 from dataclasses import dataclass
 from typing import NotRequired, TypedDict, Unpack
@@ -19,7 +19,7 @@ def checked_text(name: str, text: str, limit: int, error: type[NescioError]) -> 
     """Return `text` trimmed.
 
     Raises:
-        NescioError: As `error`: it is too long, or holds what is no text.
+        NescioError: As `error`: it is too long, or contains invalid characters.
     """
     text = text.strip()
     if len(text) > limit:
@@ -44,7 +44,7 @@ class _EntryValues(TypedDict):
 class EntryOptions:
     """How an expert's words become an entry of the knowledge base that was asked.
 
-    `verify` lets its author, a curator, verify it at once; otherwise it waits for review.
+    With `verify`, its author, a curator, verifies it at once; else it waits for review.
     """
 
     audience: Audience
@@ -58,12 +58,12 @@ def create_reviewed_entry(
     error: type[NescioError],
     **values: Unpack[_EntryValues],
 ) -> Entry:
-    """Keep an expert's answer as a question-and-answer entry, which a curator owns who wrote it.
+    """Store an expert's answer as a question-and-answer entry, owned by its author.
 
-    Of who may not verify it nobody is the owner: it waits for every curator.
+    An author who is not a curator does not own it: it waits for every curator.
 
     Raises:
-        NescioError: As `error`: it is to be verified, and `author` is no curator.
+        NescioError: As `error`: it is to be verified, and `author` is not a curator.
     """
     curates = has_role_in(author, Role.CURATOR, values["knowledge_base"].pk)
     if options.verify and not curates:

@@ -1,6 +1,6 @@
-"""A question tried by any version of a policy, as somebody, as far as it goes.
+"""Trying a question under any version of a policy, as the caller or another user.
 
-Nothing is kept: it is the code that answers, with a row that is never written.
+Nothing is stored: the code that answers runs on a row that is never written.
 """
 
 from collections.abc import Iterable
@@ -34,12 +34,12 @@ from .sources import before_the_model
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An entry that the search found, and how far it came.
+    """An entry that the search found, and what became of it.
 
     Attributes:
-        limit: Below which distance / confidence covers the question.
-        answers: Probability in [0, 1], by the verifier, that it answers; None where none
-            was asked.
+        limit: It covers the question if its distance / confidence is below this.
+        answers: The verifier's probability in [0, 1] that it answers; None if it was
+            not asked.
         fate: "cited", "read", "near" (of a refusal), "kept" or "left out".
     """
 
@@ -55,7 +55,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a question came to; of one that ended before the model the answer is pending."""
+    """The result of a trial; `answer` is pending if it ended before the model."""
 
     answer: Answer
     candidates: tuple[Candidate, ...]
@@ -63,10 +63,10 @@ class Trial:
 
 
 def askers_seen_by(caller: User) -> QuerySet[User]:
-    """Return whom a caller may try questions as: who may see no more than the caller.
+    """Return the users as whom a caller may try questions: those who see no more.
 
-    Nobody who belongs to an audience to which the caller does not belong, and superusers
-    for superusers alone.
+    Excludes members of any audience to which the caller does not belong; superusers are
+    included for superusers only.
     """
     if caller.is_superuser:
         return holders(Role.AGENT)
@@ -87,8 +87,8 @@ def try_question(
     """Decide a question as `asker`, by a version that need not be active or saved.
 
     Args:
-        asks_model: Whether a language model may be asked; else what reaches it ends there.
-        at: A moment gone by, of which knowledge is taken; curators alone may name one.
+        asks_model: Whether a language model may be asked; if not, the trial ends there.
+        at: A past moment whose knowledge is used; only curators may give one.
     """
     answer = new_question(
         text,
@@ -129,7 +129,7 @@ def try_question(
 
 
 def _noting(steps: pipeline.Steps, found: list[Evidence]) -> Trace:
-    """Run all steps; add to `found` what each look found."""
+    """Run every step and append the evidence retrieved by each to `found`."""
     while True:
         try:
             value = next(steps)

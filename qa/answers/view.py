@@ -1,7 +1,7 @@
 """An answer as far as its reader may see it.
 
-REST, pages, admin and the command line only format this value: what is withheld from a
-reader is decided here and by the queries in `models` alone.
+REST, pages, admin and the command line only format this value; what is withheld from a
+reader is decided only here and by the queries in `models`.
 """
 
 import re
@@ -16,13 +16,13 @@ from qa.pipeline.gates import COMPETING, CONFIDENCES, NOT_COMPARED, Gate, Reason
 from qa.pipeline.replay import flat
 
 Role = AnswerEvidence.Role
-# A piece of evidence as a model's reasons name it: "number 2", "Nummer 2", "[2]".
+# A reference to a piece in a model's reasoning: "number 2", "Nummer 2", "[2]".
 _NAMED = re.compile(
     r"(\b(?:number|nummer|piece|passage|evidence|source|beleg) |\[)(\d{1,2})\b",
     re.IGNORECASE,
 )
 
-# Why a question is refused that could be answered if it said which entry it means.
+# Reasons of refusals that a question can overcome by saying which entry it means.
 _ASKS_BACK = frozenset(
     {
         Reason.NOT_ANSWERED,
@@ -37,7 +37,7 @@ _ASKS_BACK = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ShownPiece:
-    """A piece of evidence; without words, document and section where it is withheld."""
+    """A piece of evidence; without words, document and section if it is withheld."""
 
     number: int
     row: AnswerEvidence
@@ -58,7 +58,7 @@ class ShownSegment:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of two entries that contradict each other; without words where withheld."""
+    """One of two entries that contradict each other; without words if withheld."""
 
     entry: int
     quote: str
@@ -74,7 +74,7 @@ class Disagreement:
 
     @property
     def is_of_one_verified(self) -> bool:
-        """Tell whether one side alone is verified, and counts therefore."""
+        """Whether exactly one side is verified and therefore prevails."""
         return sum(side.verified for side in self.sides) == 1
 
 
@@ -105,7 +105,7 @@ class AnswerView:
     citations: tuple[ShownPiece, ...]
     evidence: tuple[ShownPiece, ...]
     near_misses: tuple[ShownPiece, ...]
-    meanings: tuple[ShownPiece, ...]  # of the near misses: the asker may mean each
+    meanings: tuple[ShownPiece, ...]  # near misses that the asker may mean
     segments: tuple[ShownSegment, ...]
     disagreements: tuple[Disagreement, ...]
     not_compared: int
@@ -113,12 +113,12 @@ class AnswerView:
 
 
 def view(answer: Answer) -> AnswerView:
-    """Return what the reader may see, for whom `pieces` and `is_withheld` were fetched."""
+    """Return the view of the reader for whom `pieces` and `is_withheld` were read."""
     is_answered = answer.outcome == Answer.Outcome.ANSWERED
     is_readable = is_answered and not answer.is_withheld
     read = [Role.CITED, Role.UNUSED, *([Role.NEAR_MISS] if answer.generation else [])]
     evidence = [row for row in answer.pieces if row.role in read]
-    evidence.sort(key=lambda row: row.role != Role.CITED)  # by rank below
+    evidence.sort(key=lambda row: row.role != Role.CITED)  # stable: still by rank
     cited = [row for row in evidence if row.role == Role.CITED and is_answered]
     numbered = _numbered(evidence)
     near = _numbered(r for r in answer.pieces if r.role == Role.NEAR_MISS)
@@ -143,30 +143,27 @@ def view(answer: Answer) -> AnswerView:
 
 
 def _meanings(answer: Answer, near: Sequence[ShownPiece]) -> tuple[ShownPiece, ...]:
-    """Return the verified entries between which a refused question does not decide."""
+    """Return the verified entries between which a refused question is ambiguous."""
     count = competing(answer.shown_reason, answer.signals)
     able = [each for each in near if each.row.is_verified and not each.row.is_withheld]
     return tuple(able[:count]) if count and len(able) > 1 else ()
 
 
 def competing(shown_reason: str, signals: Sequence[Mapping[str, Any]]) -> int:
-    """Return between how many entries a refused question does not decide; 0 for none."""
+    """Return between how many entries a refused question is ambiguous; 0 for none."""
     if shown_reason not in _ASKS_BACK:
         return 0
     return int(flat(signals).get(COMPETING) or 0)
 
 
 def _renumbered(reasoning: str, pieces: Iterable[ShownPiece]) -> str:
-    """Name each piece by the number that it is shown with, as citations do.
-
-    A model knows it by its place in the prompt.
-    """
+    """Replace each piece's number in the prompt by the number shown on the page."""
     shown = {str(piece.row.rank): str(piece.number) for piece in pieces}
     return _NAMED.sub(lambda found: found[1] + shown.get(found[2], found[2]), reasoning)
 
 
 def _short_answer(answer: Answer, cited: Sequence[AnswerEvidence]) -> str:
-    """Return the words that answer: a model's, or what is quoted of a whole entry."""
+    """Return the short answer: the model's, or the quote from an entry shown whole."""
     if answer.gate not in (Gate.VERBATIM, Gate.ENTRY):
         marked: str = answer.generation.get("short_answer", "")
         return marked.strip()
@@ -174,7 +171,7 @@ def _short_answer(answer: Answer, cited: Sequence[AnswerEvidence]) -> str:
 
 
 def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:
-    """Return the draft's tokens with the confidence after each, for any reader."""
+    """Return the draft's tokens with the confidence after each, without withholding."""
     tokens = answer.generation.get("tokens", ())
     along = answer.confidence.get("along", ())
     return (
@@ -183,7 +180,7 @@ def token_confidences(answer: Answer) -> tuple[TokenConfidence, ...]:
 
 
 def not_compared(answer: Answer) -> int:
-    """Return how many entries could contradict it unnoticed, as they were not compared."""
+    """Return how many entries were not compared: contradictions may be missed."""
     return int(flat(answer.signals).get(NOT_COMPARED) or 0)
 
 
@@ -212,7 +209,7 @@ def _piece(row: AnswerEvidence, number: int) -> ShownPiece:
 
 
 def _place(row: AnswerEvidence) -> tuple[Document | None, Section | None]:
-    """Return where it stands; as of a moment where it stood, in rows that aren't stored."""
+    """Return the document and section; as of a past moment, those of then, unsaved."""
     if then := row.then:
         title, heading = then.document_title, then.section
         return (

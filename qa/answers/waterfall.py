@@ -1,4 +1,4 @@
-"""The search and the gates of an answer as a page shows them, gates in shadow included."""
+"""The search and the gates of an answer as pages show them, including shadow gates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -22,9 +22,9 @@ from .view import not_compared
 
 
 def shadow_verdict(gate: Gate, answer: Answer) -> bool | None:
-    """Tell whether the gate would have let the question pass, had it been enforced.
+    """Return whether the gate would have let the question pass, had it been enforced.
 
-    None where it was enforced, or is not all in shadow and its shadow would not refuse.
+    None if it was enforced, or if it is only partly in shadow and would not refuse.
     """
     if answer.policy is None:
         return None
@@ -54,7 +54,7 @@ def in_shadow(answer: Answer) -> frozenset[str]:
 def _alone(gate: Gate, policy: Policy) -> Policy:
     mine = switches(gate)
     changes: dict[str, Any] = {name: name in mine for name in switches()}
-    # What the model knows answers beside a gate, never in its place.
+    # The model's own knowledge answers besides a gate, never in its place.
     changes["scope"] = Scope.KNOWLEDGE_BASE
     changes["retrieval_timing"] = RetrievalTiming.ALWAYS
     return replace(policy, **changes)
@@ -71,9 +71,9 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class SignalLine:
-    """One measured number in words.
+    """One measured value in words.
 
-    `passed` is None where no gate judges by it; in shadow it is what would have been.
+    `passed` is None if no gate judges it; in shadow, what a gate would have decided.
     """
 
     label: str
@@ -88,7 +88,7 @@ class SignalLine:
 class Step:
     """One step of the waterfall.
 
-    Its state is passed, answered, refused, shadow (would have refused), none (went on)
+    `state` is passed, answered, refused, shadow (would have refused), none (continued)
     or skipped.
     """
 
@@ -103,14 +103,14 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class StageTimeLine:
-    """How long a stage took, as a bar that starts where the one before ended."""
+    """How long a stage took, as a bar that starts where the previous one ended."""
 
     name: str
     time: str
     bar: Bar
 
 
-# An answer that was ended before it began was judged by nothing else.
+# The stages of abstention if it ended an answer before the first token.
 _STAGES_OF_ENDING = ("load", "generate", "abstention")
 _SEARCH_STAGES = ("question", "retrieve")
 # The one signal that belongs to the search; it refuses nothing.
@@ -118,14 +118,14 @@ _VISIBLE = "visible_entries"
 
 
 def waterfall(answer: Answer) -> tuple[Step, ...]:
-    """Return the search and the gates after it, each where the one before ended."""
+    """Return the search and the gates, each starting where the previous one ended."""
     total = _total(answer.milliseconds) or 1.0
     steps: list[Step] = []
     start = 0.0
     shadow = in_shadow(answer)
     for gate in _order(answer):
         words = wording.GATES[gate]
-        if gate is Gate.VERBATIM:  # the first that looks at what was found
+        if gate is Gate.VERBATIM:  # the first gate that reads evidence
             steps.append(_search(answer, start, total))
             start += _spent(answer, _SEARCH_STAGES)
         signals = [s for s in answer.signals if s["gate"] == gate]
@@ -139,7 +139,7 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
             s
             for s in signals
             if (s["passed"] is not None or s["name"] in shadow or _is_missing(s))
-            # Without any question to compare there is nothing to tell.
+            # No value means that there was no question to compare with.
             and not (gate is Gate.VERBATIM and s["value"] is None)
         ]
         reached = state != "skipped" and spent > 0
@@ -159,7 +159,7 @@ def waterfall(answer: Answer) -> tuple[Step, ...]:
 
 
 def _order(answer: Answer) -> list[Gate]:
-    """Return the gates in the order of this answer: own knowledge came first or after ENTRY."""
+    """Return the gates in this answer's order: own knowledge first or after ENTRY."""
     gates = list(wording.GATES)
     first = next(iter(answer.signals), None)
     if first and first["gate"] == Gate.BOUNDARY:
@@ -168,14 +168,14 @@ def _order(answer: Answer) -> list[Gate]:
 
 
 def _is_missing(signal: Mapping[str, Any]) -> bool:
-    """Tell whether it says that sources were not compared; nothing is judged by it."""
+    """Return whether the signal counts sources not compared, which no gate judges."""
     return bool(signal["name"] == NOT_COMPARED and signal["value"])
 
 
 def _search(answer: Answer, start: float, total: float) -> Step:
     spent = _spent(answer, _SEARCH_STAGES)
     if answer.gate == Gate.BOUNDARY and "retrieve" not in answer.milliseconds:
-        spent = 0.0  # reading the question is all that was done of it
+        spent = 0.0  # only the question was read
     searched = [s for s in answer.signals if s["name"] == _VISIBLE]
     return Step(
         name="Search",
@@ -189,7 +189,7 @@ def _search(answer: Answer, start: float, total: float) -> Step:
 
 
 def _has_probes(answer: Answer) -> bool:
-    """Tell whether abstention is enforced, or a probe said something."""
+    """Return whether abstention is enforced, or a probe measured a confidence."""
     is_enforced = answer.policy is not None and answer.policy.abstention
     return is_enforced or any(
         signal["name"] in CONFIDENCES and signal["value"] is not None
@@ -250,14 +250,14 @@ def _was_searched_first(answer: Answer) -> bool:
 
 
 def _found_nothing(answer: Answer) -> bool:
-    """Tell whether own knowledge answered what hard refusal would have refused."""
+    """Return whether own knowledge answered what hard refusal would have refused."""
     measured = {signal["gate"] for signal in answer.signals}
     is_own = Gate.BOUNDARY in measured and answer.outcome == Answer.Outcome.ANSWERED
     return is_own and _was_searched_first(answer) and Gate.ENTRY not in measured
 
 
 def _has_least(answer: Answer) -> bool:
-    """Tell whether any confidence is held against anything, enforced or in shadow."""
+    """Return whether any confidence has a minimum, enforced or in shadow."""
     policy = answer.policy
     return policy is not None and any(
         getattr(policy, field) > 0 for field in CONFIDENCES.values()
@@ -307,7 +307,7 @@ def total_time(milliseconds: Mapping[str, float]) -> str:
 
 
 def _total(milliseconds: Mapping[str, float]) -> float:
-    """Return the time of all stages; "retrieve.sql" is a part of "retrieve"."""
+    """Return the time of all stages, without parts: "retrieve.sql" is in "retrieve"."""
     return float(sum(ms for stage, ms in milliseconds.items() if "." not in stage))
 
 
@@ -315,7 +315,7 @@ def stage_times(milliseconds: Mapping[str, float]) -> tuple[StageTimeLine, ...]:
     total = _total(milliseconds) or 1.0
     lines: list[StageTimeLine] = []
     start = 0.0
-    # JSON keeps no order of its own; the pipeline's order is that of the words.
+    # The stored JSON has no order; `wording.STAGES` has that of the pipeline.
     for stage in sorted(milliseconds, key=_stage_order):
         spent = milliseconds[stage]
         name = wording.STAGES[stage][1] if stage in wording.STAGES else stage

@@ -1,4 +1,4 @@
-"""Answers that have words, also where a million of them have."""
+"""Searching answers by words, fast even if a million of them match."""
 
 import re
 from typing import TYPE_CHECKING, Final
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 _WORD: Final = re.compile(r"\w+")
 _PROBED: Final = 1_000
 _USUAL: Final = range(5, 200)
-"""Of the newest answers probed, how many have a word of which PostgreSQL expects it."""
+"""Hits among the newest `_PROBED` answers for which PostgreSQL estimates well."""
 _MAX_NAMED: Final = 50
 
 
 def words_of(field: str) -> SearchVector:
-    """Words as they stand: questions come in any language."""
+    """Return the unstemmed search vector of a field; questions are in any language."""
     return SearchVector(field, config="simple")
 
 
@@ -29,14 +29,14 @@ def has_words(
 ) -> Q:
     """Return the condition that a question has words with these beginnings, in any order.
 
-    The index of words is quick where few rows have them, and reading rows in the list's
-    order where many have. PostgreSQL assumes 2 % for each beginning of a word, and with a
-    million answers took ten seconds where none had it; so the newest are looked at.
+    The word index is fast if few rows match, reading rows in the list's order if many
+    do. PostgreSQL assumes 2 % for each beginning of a word, and with a million answers
+    took ten seconds if none matched; so the newest answers are probed first.
 
     Args:
-        answers: Those that are searched.
-        words: Without a word, no row is found.
-        of: The field by which the filtered rows name their answer; "": they are answers.
+        answers: The answers to search.
+        words: If it contains no word, no row is found.
+        of: The filtered rows' field for their answer; "" if they are answers.
         in_text: Search the answer's text, too.
     """
     begun = [f"{word}:*" for word in _WORD.findall(words)]
@@ -56,13 +56,13 @@ def has_words(
     if hits < _USUAL.start:
         ids = ArraySubquery(answers.filter(found()).values("pk"))
         return Q(_IsOneOf(F(of or "pk"), ids))
-    if of:  # a join: where PostgreSQL guesses wrong, it reads all answers
+    if of:  # a join, for which PostgreSQL would read all answers after a wrong estimate
         return found(f"{of}__", by_row=True)
     return found(by_row=hits >= _USUAL.stop)
 
 
 def users_named(part: str) -> list[int]:
-    """Return the ids of at most 50 users in one of whose names this is."""
+    """Return the ids of at most 50 users with a name that contains `part`."""
     return list(people_named(part).values_list("pk", flat=True)[:_MAX_NAMED])
 
 
@@ -72,7 +72,7 @@ class _NotByIndex(Func):
 
 
 class _IsOneOf(Func):
-    """Found first, and by the index, as a join need not be."""
+    """`= ANY(array)`: evaluated first and by the index, which a join need not be."""
 
     template = "%(expressions)s)"
     arg_joiner = " = ANY("

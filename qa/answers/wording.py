@@ -1,4 +1,4 @@
-"""What gates, signals, reasons and numbers are called where people read them."""
+"""The words that pages use for gates, stages and numbers."""
 
 import tomllib
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _WORDS: Final[Mapping[str, Any]] = tomllib.loads(
 
 @dataclass(frozen=True, slots=True)
 class GateWords:
-    """What pages call a gate; see the file of words."""
+    """The words that pages use for a gate; see `wording.toml`."""
 
     name: str
     question: str
@@ -35,11 +35,11 @@ STAGES: Final[Mapping[str, tuple[str, str]]] = {
     stage: (doing, done) for stage, (doing, done) in _WORDS["stages"].items()
 }
 
-_CLOSE = 0.75  # of the limit: what is nearly refused is not called close
+_CLOSE = 0.75  # of the limit, so that what is nearly refused is not called close
 
 
 def distance_in_words(distance: float, policy: Policy) -> str:
-    """Say how far a distance in [0, 2] is, on the scale of the policy's own limits."""
+    """Describe a distance in [0, 2] on the scale of the policy's own limits."""
     if distance <= policy.verbatim_distance:
         return "very close"
     if distance < _CLOSE * policy.alpha:
@@ -80,9 +80,9 @@ _MAX_PLACES = 6
 
 
 def numbers_apart(value: float, limit: float) -> tuple[str, str]:
-    """Return a number and its limit, with as many decimals as show which is larger.
+    """Return a number and its limit, with enough decimals to show which is larger.
 
-    "0.85, below the minimum of 0.85" reads as an error; two decimals where both are equal.
+    "0.85, below the minimum of 0.85" reads as an error. Equal ones have two decimals.
     """
     pairs = (
         (f"{value:.{places}f}", f"{limit:.{places}f}")

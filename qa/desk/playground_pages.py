@@ -1,4 +1,4 @@
-"""The playground: a question under one or two versions of a policy, as somebody, not kept."""
+"""The playground: a question tried under one or two policy versions, never stored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from qa.policies.wording import REASONS, ReasonWords
 
 from . import parts
 
-_VERSIONS = 50  # that can be chosen, the newest ones
+_VERSIONS = 50  # newest ones that can be chosen
 _OFFERED = 200  # askers in the list of suggestions
 # The main thresholds, in the order of the gates.
 THRESHOLDS = ("verbatim_distance", *(row.threshold for row in THRESHOLDED.values()))
@@ -64,7 +64,7 @@ def _threshold(name: str) -> forms.FloatField:
 
 
 class PlaygroundForm(forms.Form):
-    """What is tried; an empty threshold is that of the version."""
+    """The question to try, and how; an empty threshold is the version's own."""
 
     question = forms.CharField(required=False, strip=False)
     knowledge_base = forms.SlugField()
@@ -94,7 +94,7 @@ class PlaygroundForm(forms.Form):
             return self._reader
         found = find_person(name, among=askers_seen_by(self._reader))
         if found is None:
-            # The same for a name that does not exist and one who sees more.
+            # The same message for an unknown name and for a user who sees more.
             raise forms.ValidationError(
                 f"You can't ask as “{name}”: choose an active user who sees no more "
                 "than you do, or leave it empty to ask as yourself."
@@ -105,13 +105,13 @@ class PlaygroundForm(forms.Form):
         at: datetime | None = self.cleaned_data["as_of"]
         if at and not self._goes_back:
             raise forms.ValidationError(
-                "Knowledge as of a moment is for curators, for it holds what was retired "
-                "since: leave it empty."
+                "Knowledge as of a moment is for curators, as it includes entries "
+                "retired since: leave it empty."
             )
         return at
 
     def sides(self) -> list[Policy]:
-        """Return the version with the thresholds that were set, and the one beside it."""
+        """Return the version with the form's thresholds, and the one to compare."""
         chosen = self.cleaned_data
         given = {name: chosen[name] for name in THRESHOLDS}
         changes = {name: value for name, value in given.items() if value is not None}
@@ -122,7 +122,7 @@ class PlaygroundForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class TriedSide:
-    """One version's result as the page shows it; `differing` names steps of the waterfall."""
+    """One version's result as the page shows it."""
 
     name: str
     answer: Answer
@@ -143,7 +143,7 @@ class TriedSide:
 @require_http_methods(["GET", "HEAD", "POST"])
 @parts.agents_only
 def playground(request: HttpRequest) -> HttpResponseBase:
-    """Show the form; try what is sent, and keep nothing of it."""
+    """Show the form; try a question that is sent, and store nothing."""
     _require_expert(request)
     sent = request.POST if request.method == "POST" else request.GET
     context = _form_part(request, sent)
@@ -160,7 +160,7 @@ def playground(request: HttpRequest) -> HttpResponseBase:
 
 
 class CaseForm(forms.Form):
-    """A tried question, and what should become of it."""
+    """A tried question, and its expected outcome."""
 
     question = forms.CharField(strip=False)
     expect = forms.ChoiceField(choices=SavedCase.Expect.choices)
@@ -179,7 +179,7 @@ class CaseForm(forms.Form):
 @require_POST
 @parts.agents_only
 def save_tried(request: HttpRequest) -> HttpResponseBase:
-    """Save a question as a test case, with what should become of it."""
+    """Save a question as a test case, with its expected outcome."""
     _require_expert(request)
     context = _form_part(request, request.POST)
     if not context["versions"]:
@@ -216,7 +216,7 @@ def _response(
     if not is_live(request):
         return render(request, "qa/playground.html", context, status=status)
     part = "qa/_playground_saved.html" if saves else "qa/_playground_result.html"
-    # HTMX shows these alone of all errors.
+    # HTMX shows responses with these error statuses only.
     shown = status if status in (200, 400, 429) else 422
     return render(request, part, context, status=shown)
 
@@ -305,7 +305,7 @@ def _side(trial: Trial) -> TriedSide:
 
 
 def _differences(sides: Sequence[TriedSide]) -> tuple[Row, ...]:
-    """Return what two results, their gates and their versions do not have in common."""
+    """Return the rows in which two results, their gates or their versions differ."""
     rows = [
         Row("Result", tuple(_result(side) for side in sides)),
         Row("Text", tuple(side.answer.text for side in sides)),
@@ -338,7 +338,7 @@ def _entries(side: TriedSide) -> str:
 
 
 def _compared(first: Step | None, second: Step | None) -> tuple[str, str]:
-    """Return what of a step differs, in words; twice the same where nothing does."""
+    """Describe how a step differs on the two sides; equal texts if it does not."""
     both = [_signals(step) for step in (first, second)]
     found = [
         [words for name, words in own.items() if other.get(name) != words]

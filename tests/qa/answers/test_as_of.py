@@ -136,7 +136,7 @@ def test_the_policy_of_then_decides(client, before):
 def test_a_moment_that_has_nothing_is_refused_with_the_remedy(client, before):
     tomorrow = timezone.now() + timedelta(days=1)
 
-    assert "still to come; name a moment gone by" in message(client, as_of=tomorrow)
+    assert "in the future; name a past moment" in message(client, as_of=tomorrow)
     assert "had no entry that you may see: its first entry is of" in message(
         client, as_of=before - timedelta(days=1)
     )
@@ -175,7 +175,7 @@ def test_what_goes_with_what_is_kept_is_refused(client, before):
     kept = ask(client)["conversation"]
 
     for more in ({"tags": [make_tag().slug]}, {"conversation": kept}):
-        assert "is not kept: ask it without" in message(client, as_of=before, **more)
+        assert "is not stored: ask it without" in message(client, as_of=before, **more)
 
 
 def test_nobody_sees_as_of_a_moment_what_was_kept_from_them_since(client):
@@ -219,7 +219,7 @@ def test_the_command_line_asks_as_of_a_moment(before, monkeypatch):
     assert "As of 2" in out.getvalue()
     assert "Open Cards, Block." in out.getvalue()
     assert not Answer.objects.exists()
-    with pytest.raises(CommandError, match="still to come"):
+    with pytest.raises(CommandError, match="in the future"):
         call_command("ask", BLOCK, "--as-of", "2999-01-01T00:00")
     with pytest.raises(CommandError, match="is not a moment"):
         call_command("ask", BLOCK, "--as-of", "yesterday")

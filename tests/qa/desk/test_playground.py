@@ -145,7 +145,7 @@ def test_a_curator_tries_a_question_as_of_a_moment(page, policy):
     assert by_expert[0] == 400
     assert "is for curators" in by_expert[1]
     assert "needs the role curator" in as_expert[1]
-    assert "still to come" in ahead[1]
+    assert "in the future" in ahead[1]
     assert 'name="as_of"' in client.get("/playground").content.decode()
     assert 'name="as_of"' not in page.get("/playground").content.decode()
     assert not Answer.objects.exists()
