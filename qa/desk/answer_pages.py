@@ -1,4 +1,4 @@
-"""Past answers with votes and escalations, the list of one's own, and notices."""
+"""Pages of past answers with votes and escalations, the user's history, and notices."""
 
 from uuid import UUID
 
@@ -51,7 +51,7 @@ def answer(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
     if may_be_replied:
         mark_read(found, by=caller(request))
     if may_be_replied or found.channel == Answer.Channel.REPEAT:
-        mark_answer_read(found, by=caller(request))  # what notices lead to
+        mark_answer_read(found, by=caller(request))  # notices link to it
     question = found.question if found.asker_id == request.user.pk else ""
     context = {
         **parts.box_part(request, question=question, base=found.knowledge_base),
@@ -81,7 +81,7 @@ _THUMBS = {"up": True, "down": False, "none": None}
 @require_POST
 @parts.agents_only
 def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Set or remove the user's vote; return the panel of the thumbs."""
+    """Set or remove the user's vote; return the vote panel."""
     answer = parts.find_answer(request, answer_id)
     thumb = request.POST.get("vote", "")
     if thumb not in _THUMBS:
@@ -117,7 +117,7 @@ def vote(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def choose(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Keep which entry beside a refusal answers it, or none; return both panels."""
+    """Store which entry beside a refusal answers it, or none; return both panels."""
     answer = parts.find_answer(request, answer_id)
     chosen = request.POST.get("entry", "")
     entry_id = number_in(chosen)
@@ -138,7 +138,7 @@ def choose(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def escalate(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Send one's own question to the experts; return its panel."""
+    """Send the user's own question to the experts; return the escalation panel."""
     answer = parts.find_answer(request, answer_id)
     note, error = request.POST.get("note", ""), ""
     try:
@@ -175,7 +175,7 @@ def notices(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @never_cache
 def unread(request: HttpRequest) -> HttpResponseBase:
-    """Return the number of unread notices, which every page polls: no redirect to login."""
+    """Return the number of unread notices, polled by every page: no login redirect."""
     if not has_role(request.user, Role.AGENT):
         return HttpResponse(status=403)
     count = Notice.objects.of(request.user).unread().count()

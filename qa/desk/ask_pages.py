@@ -33,7 +33,7 @@ from . import parts
 
 logger = logging.getLogger(__name__)
 
-# The stage that comes after each; nothing names what is being waited for but this.
+# The stage after each one, as a stage's value does not name the next.
 _NEXT = {
     "question": "retrieve",
     "boundary": "retrieve",
@@ -51,15 +51,15 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str]:
     """Yield `stage` for each stage, then `result` with the whole answer, then `end`.
 
-    Nothing that a model wrote is in a stage: a later gate may reject it. Nothing at all is
-    sent of a question that another request is deciding; the page asks again.
+    No stage contains text written by a model, as a later gate may reject it. If another
+    request is deciding the question, nothing is sent; the page asks again.
     """
     undecided = [Answer.Outcome.PENDING, *([Answer.Outcome.FAILED] if again else [])]
     if answer.outcome in undecided:
         try:
             is_searched = False
             for value in asking.decide(answer):
-                # The decision on a confidence comes with it.
+                # A confidence is shown by the decision on it.
                 if not isinstance(value, Confidence | Outcome):
                     yield _event("stage", _stage(value, is_searched=is_searched))
                 is_searched = is_searched or isinstance(value, Retrieval)
@@ -68,8 +68,8 @@ def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str
         except NescioError as error:
             logger.warning("Question %s could not be decided: %s", answer.pk, error)
         except Exception:
-            # The last boundary: the browser would ask again for ever if it only saw
-            # the connection break.
+            # Catch everything: if the connection just broke, the browser would retry
+            # forever.
             logger.exception("Question %s could not be decided", answer.pk)
             yield _event("result", render_to_string("qa/_broken.html", request=request))
             yield _event("end", "")
@@ -80,7 +80,7 @@ def events(request: HttpRequest, answer: Answer, *, again: bool) -> Iterator[str
 
 
 def follow(answer: Answer) -> None:
-    """Decide a kept question without showing its stages; a failure is kept with it."""
+    """Decide a stored question without showing its stages; a failure is stored, too."""
     try:
         for _value in asking.decide(answer):
             pass
@@ -127,7 +127,7 @@ def _detail(value: StageValue, *, is_searched: bool) -> str:
 
 
 def _event(name: str, html: str) -> str:
-    """Return one event; the only line ends in it are its own."""
+    """Return one event, with a `data:` line for each line of the HTML."""
     lines = "".join(f"data: {line}\n" for line in _LINE_END.split(html))
     return f"event: {name}\n{lines}\n"
 
@@ -135,7 +135,7 @@ def _event(name: str, html: str) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 @parts.agents_only
 def ask(request: HttpRequest) -> HttpResponseBase:
-    """Show the question box; keep and decide what is sent."""
+    """Show the question box; store and decide a question that is sent."""
     if request.method == "POST":
         return _ask(request)
     parts.remember_base(request, request.GET.get("knowledge_base", ""))
@@ -154,7 +154,7 @@ def help_page(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Decide one's kept question and send its stages; after a reconnect, the answer."""
+    """Decide the user's stored question and send its stages and its answer."""
     answer = parts.find_own_answer(request, answer_id)
     again = request.GET.get("again") == "1"
     return event_response(events(request, answer, again=again))
@@ -163,7 +163,7 @@ def stream(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def retry(request: HttpRequest, answer_id: UUID) -> HttpResponseBase:
-    """Decide one's kept question again whose first try failed or never began."""
+    """Decide the user's stored question, which failed or was never begun."""
     answer = parts.find_own_answer(request, answer_id)
     if is_live(request):
         return _working(request, answer, again=True)
@@ -191,7 +191,7 @@ def _ask(request: HttpRequest) -> HttpResponseBase:
     as_it_stands = request.POST.get("as_it_stands") == "1"
     knowledge_base = KnowledgeBase.objects.filter(slug=slug).first() if slug else None
     if slug and knowledge_base is None:
-        message = f"There is no knowledge base “{slug}”. Choose one of the list."
+        message = f"There is no knowledge base “{slug}”. Choose one from the list."
         return _rejected(request, text, message, status=400)
     parts.remember_base(request, slug)
     try:

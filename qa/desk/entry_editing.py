@@ -1,8 +1,8 @@
-"""Editing an entry in its place: its words, its end of validity and its tags.
+"""Editing an entry in place: its text, its end of validity and its tags.
 
 The place is the entry's own page, or a part of another page that its Edit link names.
-What is saved was typed on the revision that the form was opened at. If somebody saved
-another one meanwhile, both texts are shown and what was typed stays in the form.
+The form belongs to the revision that it was opened with. If somebody has saved a newer
+one, both texts are shown and the typed text stays in the form.
 """
 
 import re
@@ -41,10 +41,10 @@ _CHANGED = ("question", "text", "valid_until", "product_line", "line_of_business
 
 
 class EntryTextForm(forms.Form):
-    """What a curator corrects daily; the admin's form has the rest.
+    """The fields that a curator corrects daily; the admin's form has the rest.
 
-    No field has a `maxlength`, with which browsers cut off what is pasted: the service
-    says what is too long.
+    The entry's fields have no `maxlength`, with which browsers cut off pasted text; the
+    service reports what is too long.
     """
 
     question = forms.CharField(
@@ -72,7 +72,7 @@ class EntryTextForm(forms.Form):
     revision = forms.IntegerField(widget=forms.HiddenInput)
 
     def changes(self) -> EntryChanges:
-        """Return what was typed where it is not what the form was opened with."""
+        """Return the new values of the fields that were changed in the form."""
         changes: dict[str, Any] = {
             name: self.cleaned_data[name]
             for name in self.changed_data
@@ -95,7 +95,7 @@ def _values(row: Entry | Revision) -> dict[str, Any]:
 
 
 def _form(found: Entry, user: User, data: QueryDict | None = None) -> EntryTextForm:
-    """Return the form of an entry; with `data`, of the revision that was typed on."""
+    """Return the form of an entry; with `data`, of the revision that was edited."""
     row: Entry | Revision = found
     if data is not None:
         number = number_in(data.get("revision", "")) or 0
@@ -107,7 +107,7 @@ def _form(found: Entry, user: User, data: QueryDict | None = None) -> EntryTextF
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where on another page the form is: the page's address, and the id of the part."""
+    """Where the form is on another page: the page's URL, and the id of the part."""
 
     back: str
     part: str
@@ -126,7 +126,7 @@ def _place(request: HttpRequest) -> _Place | None:
 @require_http_methods(["GET", "HEAD", "POST"])
 @parts.agents_only
 def edit(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Show an entry with a form in place of its text, or save what was typed there."""
+    """Show an entry with a form in place of its text, or save the form."""
     found = find_curated(request, entry_id)
     if request.method == "POST":
         return _save(request, found)
@@ -142,7 +142,7 @@ def edit(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 def _show(
     request: HttpRequest, found: Entry, status: int = 200, **said: Any
 ) -> HttpResponseBase:
-    """Return the entry's page with the form, or with HTMX the form for another page."""
+    """Return the entry's page with the form; for another page, with HTMX, the form."""
     place = _place(request)
     if place is None or not is_live(request):
         return show_entry(request, found, status=status, place=place, **said)
@@ -151,7 +151,7 @@ def _show(
 
 
 def _return(request: HttpRequest, now: Entry, place: _Place) -> HttpResponseBase:
-    """Return to another page; with HTMX, what is said there, and its part read again."""
+    """Redirect to the other page; with HTMX, send messages and reload its part."""
     if not is_live(request):
         return redirect(place.back)
     response = render(request, "qa/_entry_saved.html", {"entry": now, "place": place})
@@ -198,7 +198,7 @@ def _save(request: HttpRequest, found: Entry) -> HttpResponseBase:
     if not is_live(request):
         return redirect(back)
     response = show_entry(request, now)
-    response["HX-Trigger"] = "inbox-changed"  # what it was due for may have ended
+    response["HX-Trigger"] = "inbox-changed"  # the entry may no longer be due
     return response
 
 
@@ -217,7 +217,7 @@ def _said(before: Entry, now: Entry) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Theirs:
-    """What somebody else saved; `question` and `text` mark where it differs from yours."""
+    """What somebody else saved; `question` and `text` mark what the form lacks."""
 
     newest: Revision | None
     question: tuple[Piece, ...]
@@ -227,9 +227,9 @@ class _Theirs:
 def _show_both(
     request: HttpRequest, typed: EntryTextForm, entry_id: int, status: int
 ) -> HttpResponseBase:
-    """Show what was typed beside what is there now, to be saved over it or not.
+    """Show the typed text beside the newest revision, to be saved over it or not.
 
-    A field that was left as it was has what is there now.
+    A field that was not changed takes its current value.
     """
     found = find_entry(request, entry_id)
     now = {name: str(value or "") for name, value in _values(found).items()}

@@ -1,4 +1,4 @@
-"""An entry's own page: what it says and who answers for it, and what is done with it there."""
+"""An entry's own page: its text, source, history and comments, and its actions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -44,16 +44,16 @@ from qa.votes.models import Vote
 from . import parts
 from .knowledge_pages import SHOWN
 
-_COMMENTS = 100  # the newest of an entry that its page shows
-_ANSWERS = 10  # the newest that used an entry, among its newest citations
+_COMMENTS = 100  # newest ones shown on an entry's page
+_ANSWERS = 10  # newest ones shown, among an entry's newest citations
 _CITATIONS = 100
-_VOTES = 10  # thumbs down with their words
+_VOTES = 10  # newest thumbs down shown, with their comments
 
 
 @require_safe
 @parts.agents_only
 def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Show one entry: what it says, where it comes from, who stands for it, its history."""
+    """Show one entry: its text, its source, who is responsible, and its history."""
     found = find_entry(request, entry_id)
     if has_role_somewhere(request.user, Role.SME):
         mark_entry_read(found, by=caller(request))
@@ -63,7 +63,7 @@ def entry(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 def show_entry(
     request: HttpRequest, found: Entry, status: int = 200, **said: Any
 ) -> HttpResponseBase:
-    """Return an entry's page, or with HTMX what is below its header."""
+    """Return an entry's page; with HTMX, only the part below its header."""
     template = "qa/_entry.html" if is_live(request) else "qa/entry.html"
     context = {**_entry_part(request, found), **said}
     return render(request, template, context, status=status)
@@ -99,7 +99,7 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
         "votes": _votes_against(request, citing) if is_expert else [],
         "may_flag": is_in_use and found.state in SERVED_STATES,
         **parts.flag_part(),
-        # Verifying what has expired would leave it expired: it needs another date.
+        # Verifying an expired entry would leave it expired: it needs a new date.
         "is_to_confirm": is_curator
         and found.state != Entry.State.RETIRED
         and not found.has_expired(at)
@@ -117,9 +117,10 @@ def _entry_part(request: HttpRequest, found: Entry) -> dict[str, object]:
 
 
 def _votes_against(request: HttpRequest, citing: list[UUID]) -> QuerySet[Vote]:
-    """Return the newest open thumbs down on answers, with what was said.
+    """Return the newest open thumbs down on answers, with their comments.
 
-    To those who read everybody's votes on answers that they may read whole.
+    Only from knowledge bases where the user is an expert, and on answers that the user
+    may read in full.
     """
     newest = (
         Vote.objects.visible_to(request.user)
@@ -138,16 +139,16 @@ def _votes_against(request: HttpRequest, citing: list[UUID]) -> QuerySet[Vote]:
 def _newest_citing(found: Entry) -> list[UUID]:
     """Return the ids of the answers with the newest citations of an entry."""
     cited = AnswerEvidence.objects.filter(entry=found, role=AnswerEvidence.Role.CITED)
-    # By an expression, which no index serves: the entry's own rows are read, not all from
-    # the newest on until enough of it are met.
+    # Ordered by an expression, for which there is no index, so that PostgreSQL reads
+    # the entry's own rows instead of scanning all rows from the newest.
     newest = cited.order_by((F("pk") + 0).desc()).values_list("answer", flat=True)
     return list(newest[:_CITATIONS])
 
 
 def _answers(request: HttpRequest, citing: list[UUID]) -> QuerySet[Answer]:
-    """Return the newest of the answers, as far as the reader may read them whole.
+    """Return the newest of the answers that the user may read in full.
 
-    With whether somebody's thumb was up (`is_up`) or down (`is_down`).
+    Annotated with whether anybody voted up (`is_up`) or down (`is_down`).
     """
     votes = Vote.objects.filter(answer=OuterRef("pk"))
     rows = Answer.objects.visible_to(request.user).live()
@@ -199,7 +200,7 @@ def comment(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def uncomment(request: HttpRequest, comment_id: int) -> HttpResponseBase:
-    """Delete a comment: one's own, or as a curator any."""
+    """Delete a comment: the user's own or, as a curator, any."""
     try:
         before = delete_comment(comment_id=comment_id, by=caller(request))
     except CommentNotFoundError as missing:
@@ -213,7 +214,7 @@ def uncomment(request: HttpRequest, comment_id: int) -> HttpResponseBase:
         back=f"{page}#comments",
         is_focused=True,
     )
-    return redirect(page)  # its message is at the top
+    return redirect(page)  # the message is shown at the top
 
 
 @require_POST
@@ -240,14 +241,14 @@ def flag(request: HttpRequest, entry_id: int) -> HttpResponseBase:
     }
     response = render(request, "qa/_flag.html", context, status=422 if error else 200)
     if not error:
-        response["HX-Trigger"] = "inbox-changed"  # it waits there now
+        response["HX-Trigger"] = "inbox-changed"  # the entry is in the inbox now
     return response
 
 
 @require_POST
 @parts.agents_only
 def still_true(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Verify an entry, or verify it again, which ends what it was due for."""
+    """Verify an entry, or verify it again so that it is no longer due."""
     return _change(
         request, entry_id, verify_undisputed, "Verified.", reason="Still true."
     )
@@ -256,7 +257,7 @@ def still_true(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def validity(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Set until the end of which day an entry is valid, or that it is without end."""
+    """Set the last day on which an entry is valid, or remove its end of validity."""
     day = request.POST.get("valid_until", "")
 
     def change(**shown: Any) -> Entry:
@@ -269,14 +270,14 @@ def validity(request: HttpRequest, entry_id: int) -> HttpResponseBase:
 @require_POST
 @parts.agents_only
 def retire(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Retire an entry; its page offers to restore it ever after."""
+    """Retire an entry; its page then offers to restore it."""
     return _change(request, entry_id, retire_entry, "Retired.")
 
 
 @require_POST
 @parts.agents_only
 def restore(request: HttpRequest, entry_id: int) -> HttpResponseBase:
-    """Bring back a retired entry as it was before."""
+    """Restore a retired entry as it was before."""
     return _change(request, entry_id, restore_entry, "Restored.")
 
 
@@ -287,10 +288,10 @@ def _change(
     said: str,
     reason: str = "",
 ) -> HttpResponseBase:
-    """Change the revision that a curator was shown, and offer to undo it.
+    """Change the revision that the curator was shown, and offer to undo the change.
 
     Args:
-        reason: For a verified entry.
+        reason: Recorded if the entry is verified.
     """
     found, by = find_curated(request, entry_id), caller(request)
     why = reason if found.state == Entry.State.VERIFIED else ""
@@ -318,7 +319,7 @@ def _change(
 
 
 def find_curated(request: HttpRequest, entry_id: int) -> Entry:
-    """Return an entry that the user may change; PermissionDenied for another."""
+    """Return an entry that the user may change; raise PermissionDenied for others."""
     refusal = "Only a curator can change an entry."
     if not has_role_somewhere(request.user, Role.CURATOR):
         raise PermissionDenied(refusal)
@@ -329,7 +330,7 @@ def find_curated(request: HttpRequest, entry_id: int) -> Entry:
 
 
 def _path(section: Section | None) -> list[Section]:
-    """Return the section below those that it is in, the uppermost first."""
+    """Return a section's ancestors and the section itself, the uppermost first."""
     path: list[Section] = []
     while section is not None:
         path.insert(0, section)

@@ -1,6 +1,6 @@
-"""The inbox of experts and curators: all that waits for them, assigned and put off here.
+"""The inbox of experts and curators: listing, assigning and snoozing its items.
 
-Each row leads to the page where it is dealt with; keys work in `inbox.js`.
+Each row links to the page where it is handled; `inbox.js` has the keyboard shortcuts.
 """
 
 from collections.abc import Mapping
@@ -46,7 +46,7 @@ _PERIODS = ((1, "Until tomorrow"), (7, "For a week"), (30, "For a month"))
 
 
 class InboxForm(forms.Form):
-    """What is shown; what is not valid narrows nothing."""
+    """The filters of the inbox; an invalid value filters nothing."""
 
     whose = forms.ChoiceField(
         required=False, choices=[(each.value, label) for each, label in _SCOPES.items()]
@@ -68,7 +68,7 @@ class _Choice:
     page: int
 
     def query(self, **changes: object) -> str:
-        """Return the address of the inbox with this choice, changed; from the first page."""
+        """Return the query string of this choice with changes, from page one."""
         base = self.base.slug if self.base else ""
         kept: dict[str, object] = {
             "whose": self.scope.value, "kind": self.kind or "", "base": base,
@@ -94,7 +94,7 @@ def _chosen(request: HttpRequest) -> _Choice:
 
 
 def experts_only(page: parts.Page[P]) -> parts.Page[P]:
-    """Let in who deals with what waits; where that is done, only staff come."""
+    """Let in experts and curators who may open the admin, where items are handled."""
 
     @parts.agents_only
     @wraps(page)
@@ -115,7 +115,7 @@ def experts_only(page: parts.Page[P]) -> parts.Page[P]:
 @require_safe
 @experts_only
 def inbox(request: HttpRequest) -> HttpResponseBase:
-    """Show what waits, or with HTMX only the part that a filter changes."""
+    """Show the inbox; with HTMX, only the part that a filter changes."""
     template = "qa/_inbox.html" if is_live(request) else "qa/inbox.html"
     return render(request, template, _context(request))
 
@@ -123,7 +123,7 @@ def inbox(request: HttpRequest) -> HttpResponseBase:
 @require_safe
 @never_cache
 def count(request: HttpRequest) -> HttpResponseBase:
-    """Return how many wait, which every page polls: no redirect to the login."""
+    """Return how many items wait, polled by every page: no login redirect."""
     if not request.user.is_authenticated or not is_for(caller(request)):
         return HttpResponse(status=403)
     return render(request, "qa/_waiting.html", {"waiting": said_count(request)})
@@ -132,7 +132,7 @@ def count(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 @experts_only
 def change(request: HttpRequest) -> HttpResponseBase:
-    """Assign or snooze one item; return the list as it is then, with an undo."""
+    """Assign or snooze one item; return the updated list, with an undo."""
     posted, user = request.POST, caller(request)
     kind = posted.get("kind", "")
     subject = number_in(posted.get("subject", ""))
@@ -153,13 +153,13 @@ def change(request: HttpRequest) -> HttpResponseBase:
     page = "qa/_inbox.html" if is_live(request) else "qa/inbox.html"
     response = render(request, page, context, status=status)
     if done:
-        response["HX-Trigger"] = "inbox-changed"  # the navigation counts again
+        response["HX-Trigger"] = "inbox-changed"  # updates the count in the navigation
     return response
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What was done to an item, and what undoes it."""
+    """What was done to an item, and the form values that undo it."""
 
     said: str
     kind: Kind
@@ -209,12 +209,12 @@ def _named(name: str) -> User:
 
 
 def _day(text: str) -> datetime:
-    """Return the beginning of a day in the deployment's time zone."""
+    """Return the start of a day in the deployment's time zone."""
     try:
         day = date.fromisoformat(text)
     except ValueError as error:
         raise InvalidInboxError(
-            f"{text[:20]!r} is no day; give one as 2027-03-31."
+            f"{text[:20]!r} is not a date; give one such as 2027-03-31."
         ) from error
     return timezone.make_aware(datetime.combine(day, time()))
 

@@ -1,6 +1,6 @@
-"""Knowledge to look up: search as one types, and a document as a reader.
+"""Looking up knowledge: a search as the user types, and documents to read.
 
-Drafts, proposals and retired entries are the curators', here as everywhere.
+As everywhere, only curators see drafts, proposals and retired entries.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ SHOWN = (
 
 
 class KnowledgeForm(forms.Form):
-    """What is looked for; every field may be empty."""
+    """The words and filters of a search; every field may be empty."""
 
     q = forms.CharField(required=False, max_length=500)
     knowledge_base = forms.ModelChoiceField(
@@ -69,18 +69,18 @@ class KnowledgeForm(forms.Form):
         return self.fields[name]
 
     def narrow_documents(self, base: KnowledgeBase) -> None:
-        """Offer the documents of this knowledge base alone."""
+        """Offer only the documents of this knowledge base."""
         field = self._field("document")
         field.queryset = field.queryset.filter(knowledge_base=base)
 
     def offered(self, name: str) -> Sequence[Any]:
-        """Return what a list offers; what is chosen is in it, however many there are."""
+        """Return the first choices of a list, and the chosen one in any case."""
         first = list(self._field(name).queryset[:_OFFERED])
         chosen = self.cleaned_data.get(name)
         return first if chosen is None or chosen in first else [*first, chosen]
 
     def narrow(self, entries: EntryQuerySet) -> EntryQuerySet:
-        """Apply every filter but the words."""
+        """Apply every filter except the words."""
         chosen = self.cleaned_data
         for name in ("document", "product_line", "line_of_business"):
             if chosen.get(name):
@@ -107,13 +107,13 @@ class KnowledgeForm(forms.Form):
 @parts.agents_only
 @reads_replica
 def knowledge(request: HttpRequest) -> HttpResponseBase:
-    """Find entries by words and meaning, or list documents where nothing is looked for."""
+    """Find entries by words and meaning; without words or filters, list documents."""
     form = KnowledgeForm(request)
-    form.is_valid()  # what is not valid filters nothing
+    form.is_valid()  # an invalid value filters nothing
     chosen = form.cleaned_data.get("knowledge_base")
     bases = list(KnowledgeBase.objects.in_use())
     words = form.cleaned_data.get("q", "").replace("\0", " ").strip()
-    # Words from elsewhere (a link with `q` alone) are looked for wherever one may read.
+    # A link from elsewhere, with `q` alone, searches everything that the user may read.
     is_open = len(bases) > 1 and bool(words or "knowledge_base" in request.GET)
     base = chosen or (None if is_open else parts.chosen_base(request, bases))
     is_part = is_live(request)
@@ -173,7 +173,7 @@ def _documents(request: HttpRequest, base: KnowledgeBase | None) -> QuerySet[Doc
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A heading of a document with its own entries; `level` is 2 for the uppermost."""
+    """A heading of a document with its own entries; the top `level` is 2."""
 
     key: int
     heading: str
@@ -184,7 +184,7 @@ class Chapter:
 @require_safe
 @parts.agents_only
 def document(request: HttpRequest, document_id: int) -> HttpResponseBase:
-    """Show a document from the first heading to the last, with the entries of each."""
+    """Show a document: its headings in order, each with its entries."""
     documents = Document.objects.visible_to(request.user)
     documents = documents.select_related("knowledge_base")
     found = documents.filter(pk=document_id).first()

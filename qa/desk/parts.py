@@ -1,4 +1,4 @@
-"""Who may open the pages, and which answers they may see there."""
+"""Shared parts of the agent's pages: access, and the contexts of their templates."""
 
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -34,7 +34,7 @@ Page = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def agents_only(page: Page[P]) -> Page[P]:
-    """Let in agents and above, redirect others to the login, and forbid caching."""
+    """Let in agents and above, send signed-out users to the login, forbid caching."""
 
     @never_cache
     @wraps(page)
@@ -55,7 +55,7 @@ def agents_only(page: Page[P]) -> Page[P]:
 
 
 def find_answer(request: HttpRequest, answer_id: UUID) -> Answer:
-    """Return an answer that the user may see; Http404 for any other."""
+    """Return an answer that the user may see; raise Http404 for any other."""
     visible = Answer.objects.visible_to(request.user)
     rows = visible.select_related("asker", "knowledge_base")
     found = rows.filter(pk=answer_id).first()
@@ -66,17 +66,17 @@ def find_answer(request: HttpRequest, answer_id: UUID) -> Answer:
 
 
 def find_own_answer(request: HttpRequest, answer_id: UUID) -> Answer:
-    """Return an answer to a question of the user's own; Http404 for any other."""
+    """Return an answer to the user's own question; raise Http404 for any other."""
     answer = find_answer(request, answer_id)
     if answer.asker_id != request.user.pk:
-        raise Http404("Only who asked a question lets it be decided.")
+        raise Http404("Only the person who asked a question can have it decided.")
     return answer
 
 
 def _to_login(request: HttpRequest) -> HttpResponse:
     if not is_live(request):
         return redirect_to_login(request.get_full_path())
-    # A redirect would put the sign-in page into the middle of this one.
+    # HTMX would follow a redirect and insert the sign-in page into this one.
     response = HttpResponse(status=401)
     response["HX-Redirect"] = redirect_to_login("/").url
     return response
@@ -85,9 +85,9 @@ def _to_login(request: HttpRequest) -> HttpResponse:
 RECENT = 8
 _EXAMPLES = 4
 _MEANINGS = 5
-_INDEFINITE = 3  # words of a question that may ask nothing definite, at most
-_TURNS = 12  # of a conversation that are listed
-_NEAREST = 3  # of the entries beside a refusal; the others are folded
+_INDEFINITE = 3  # most words of a question that may be too indefinite
+_TURNS = 12  # questions of a conversation that are listed
+_NEAREST = 3  # entries shown beside a refusal; the others are collapsed
 
 
 def box_part(
@@ -114,7 +114,7 @@ _CHOSEN = "knowledge_base"
 
 
 def remember_base(request: HttpRequest, slug: str) -> None:
-    """Keep the knowledge base that the user chose for the next page, asked or not."""
+    """Store the user's chosen knowledge base in the session, for the next page."""
     if slug and request.session.get(_CHOSEN) != slug:
         request.session[_CHOSEN] = slug
 
@@ -122,14 +122,14 @@ def remember_base(request: HttpRequest, slug: str) -> None:
 def chosen_base(
     request: HttpRequest, bases: Iterable[KnowledgeBase]
 ) -> KnowledgeBase | None:
-    """Return the one of these that the user chose last in this session, or begins with."""
+    """Return the knowledge base chosen last in this session, else `base_to_begin`."""
     slug, shown = request.session.get(_CHOSEN), list(bases)
     kept = next((base for base in shown if base.slug == slug), None)
     return kept or base_to_begin(caller(request), shown)
 
 
 def base_to_begin(user: User, bases: Iterable[KnowledgeBase]) -> KnowledgeBase | None:
-    """Return the one of these of the user's last question, or else the oldest."""
+    """Return the knowledge base of the user's last question, or else the oldest one."""
     asked = Answer.objects.asked_by(user).order_by("-created_at")[:1]
     rows = KnowledgeBase.objects.filter(pk__in=asked.values("knowledge_base"))
     shown, last = list(bases), rows.first()
@@ -139,11 +139,11 @@ def base_to_begin(user: User, bases: Iterable[KnowledgeBase]) -> KnowledgeBase |
 def recent_part(
     request: HttpRequest, bases: Iterable[KnowledgeBase]
 ) -> dict[str, object]:
-    """Return the user's last questions, or examples where there are none yet."""
+    """Return the user's last questions, or examples if there are none yet."""
     user = caller(request)
     if recent := list(past_answers(user)[:RECENT]):
         return {"recent": recent}
-    # The one that `box_part` chooses.
+    # The same one as in `box_part`.
     base = chosen_base(request, bases)
     return {"example_base": base, "examples": _examples(user, base) if base else []}
 
@@ -159,9 +159,9 @@ def _examples(user: User, base: KnowledgeBase) -> list[str]:
 
 
 def past_answers(user: User) -> QuerySet[Answer]:
-    """Return the user's own questions, newest first, as far as lists show them.
+    """Return the user's own questions as lists show them, newest first.
 
-    Automatic repeats only if they were answered.
+    Automatic repeats are included only if they were answered.
     """
     sent = Escalation.objects.filter(answer=OuterRef("pk"))
     unread, waiting = sent.unread_by(user), sent.waiting()
@@ -199,7 +199,7 @@ def answer_part(request: HttpRequest, answer_id: UUID) -> dict[str, object]:
 
 
 def _turns(request: HttpRequest, answer: Answer) -> list[Answer]:
-    """Return the last questions of one's own conversation, oldest first (one query at most)."""
+    """Return an own conversation's last questions, oldest first (at most one query)."""
     if answer.conversation is None or answer.asker_id != request.user.pk:
         return []
     own = Answer.objects.asked_by(request.user)
@@ -208,13 +208,13 @@ def _turns(request: HttpRequest, answer: Answer) -> list[Answer]:
 
 
 def may_curate(request: HttpRequest, knowledge_base_id: int) -> bool:
-    """Tell whether links into the admin lead somewhere."""
+    """Return whether the user may open the admin's pages of this knowledge base."""
     user = caller(request)
     return user.is_staff and has_role_in(user, Role.CURATOR, knowledge_base_id)
 
 
 def _meanings(request: HttpRequest, answer: Answer) -> tuple[Entry, ...]:
-    """Return entries with the one word that a refused question of one's own asks for."""
+    """Return entries that match the user's own refused question if it is one word."""
     is_own = answer.asker_id == request.user.pk
     is_refused = answer.outcome == Answer.Outcome.REFUSED
     words = terms(answer.question).words
@@ -231,12 +231,12 @@ def _meanings(request: HttpRequest, answer: Answer) -> tuple[Entry, ...]:
         reader=request.user,
         knowledge_base=base,
     )
-    # What stands alone asks back best: a question before a fact.
+    # Entries with a question read best as suggestions, so they come first.
     return tuple(sorted(found.by_words, key=lambda e: not e.question)[:_MEANINGS])
 
 
 def _near_part(page: AnswerPage, vote: Vote | None) -> dict[str, object]:
-    """Return the near misses of a refusal, first those that may be meant and the chosen."""
+    """Return a refusal's near misses; those that may be meant or were chosen first."""
     chosen = vote.answering_entry_id if vote else None
     rows = [(card, card.shown.row) for card in page.near_misses]
     meanings = page.view.meanings
@@ -298,7 +298,7 @@ def vote_part(request: HttpRequest, answer: Answer) -> dict[str, Any]:
     said_more = bool(vote and (vote.reasons or vote.comment or vote.expected_answer))
     chosen = vote.reasons if vote else []
     if answer.outcome == Answer.Outcome.REFUSED and not said_more:
-        # The button of a thumb down has said so.
+        # The thumb-down button of a refusal already says so.
         chosen = [Vote.Reason.SHOULD_BE_KNOWN]
     return {
         "answer": answer,
