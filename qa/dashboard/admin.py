@@ -62,7 +62,7 @@ class ScopeForm(StyledForm):
             bases.empty_label = None
 
     def scope(self) -> Scope:
-        """Return what was chosen; of what can't be read, the default."""
+        """Return the chosen scope, or the default if the form is invalid."""
         chosen = dict(self.cleaned_data) if self.is_valid() else {}
         base = chosen.pop("knowledge_base", None)
         chosen["knowledge_base"] = base_shown_to(self._reader, base)
@@ -136,7 +136,7 @@ def _share_tile(label: str, found: Estimate | None) -> Tile:
     reviews = "1 review" if found.reviewed == 1 else f"{found.reviewed:,} reviews"
     note = f"{charts.interval(found)}, {reviews}"
     if found.covered < found.population:
-        note = f"{note}, speaks of {found.covered:,} of {found.population:,}"
+        note = f"{note}, for {found.covered:,} of {found.population:,}"
     return Tile(label, charts.percent(found.share), note)
 
 

@@ -18,7 +18,7 @@ from qa.dashboard.traffic import MAX_DAYS, make_scope
 
 
 class DashboardQuerySerializer(serializers.Serializer[object]):
-    """What the figures are narrowed to."""
+    """The filters of the figures."""
 
     days = serializers.IntegerField(
         default=30, min_value=1, max_value=MAX_DAYS, help_text="Up to today, in UTC."
@@ -27,13 +27,13 @@ class DashboardQuerySerializer(serializers.Serializer[object]):
         slug_field="slug",
         queryset=KnowledgeBase.objects.all(),
         required=False,
-        help_text="By default all; for roles in single ones, the first of these.",
+        help_text="All by default; with roles in single ones, the first of these.",
     )
     tag = StrictSlugField(slug_field="slug", queryset=Tag.objects.all(), required=False)
 
 
 class PercentilesSerializer(serializers.Serializer[object]):
-    """Milliseconds that so many of the questions did not exceed."""
+    """Percentiles of the time taken, in milliseconds."""
 
     p50 = serializers.FloatField()
     p95 = serializers.FloatField()
@@ -41,7 +41,7 @@ class PercentilesSerializer(serializers.Serializer[object]):
 
 
 class DecidedShareSerializer(serializers.Serializer[object]):
-    """How many questions were decided alike."""
+    """How many questions had the same outcome, gate and reason."""
 
     outcome = serializers.CharField()
     gate = serializers.CharField(allow_blank=True)
@@ -50,19 +50,19 @@ class DecidedShareSerializer(serializers.Serializer[object]):
 
 
 class StepSerializer(serializers.Serializer[object]):
-    """A day, or a week of a period of more than 35 days."""
+    """A day, or a week if the period has more than 35 days."""
 
     begin = serializers.DateField()
     answered = serializers.IntegerField()
     refused = serializers.IntegerField()
     failed = serializers.IntegerField()
-    up = serializers.IntegerField(help_text="Votes on what was asked then.")
+    up = serializers.IntegerField(help_text="Votes on questions asked in this step.")
     down = serializers.IntegerField()
     latency = PercentilesSerializer(allow_null=True)
 
 
 class TrafficSerializer(serializers.Serializer[object]):
-    """What was asked; evaluations are not counted."""
+    """How many questions were asked; those of evaluations are not counted."""
 
     questions = serializers.IntegerField()
     answered = serializers.IntegerField()
@@ -72,7 +72,7 @@ class TrafficSerializer(serializers.Serializer[object]):
     down = serializers.IntegerField()
     decided = DecidedShareSerializer(many=True)
     latency = serializers.DictField(
-        child=PercentilesSerializer(), help_text='By outcome; of all together under "".'
+        child=PercentilesSerializer(), help_text='By outcome; "" is for all together.'
     )
     steps = StepSerializer(many=True)
 
@@ -86,12 +86,12 @@ class EstimateSerializer(serializers.Serializer[object]):
     reviewed = serializers.IntegerField()
     population = serializers.IntegerField()
     covered = serializers.IntegerField(
-        help_text="Answers of strata of which one was reviewed at least."
+        help_text="Answers in strata with at least one review."
     )
 
 
 class KappaSerializer(serializers.Serializer[object]):
-    """How far two reviewers agree: Cohen's kappa with its 95 % interval."""
+    """Agreement of two reviewers: Cohen's kappa with its 95 % interval."""
 
     value = serializers.FloatField(allow_null=True)
     low = serializers.FloatField(allow_null=True)
@@ -101,7 +101,7 @@ class KappaSerializer(serializers.Serializer[object]):
 
 
 class QualitySerializer(serializers.Serializer[object]):
-    """What reviews say of it; null where nothing was reviewed."""
+    """Quality as estimated from reviews; null where nothing was reviewed."""
 
     false_answers = EstimateSerializer(allow_null=True)
     false_refusals = EstimateSerializer(allow_null=True)
@@ -109,26 +109,28 @@ class QualitySerializer(serializers.Serializer[object]):
 
 
 class ShadowGateSerializer(serializers.Serializer[object]):
-    """A gate in shadow: of the answers that it judged, those that it would have refused."""
+    """A shadow gate: how many answers it judged, and how many it would have refused."""
 
     gate = serializers.CharField()
-    answers = serializers.IntegerField(help_text="Shown, and judged by it.")
+    answers = serializers.IntegerField(help_text="Answers shown that it judged.")
     refused = serializers.IntegerField(
-        help_text="Of these, it would have refused so many."
+        help_text="How many of these it would have refused."
     )
     share = serializers.FloatField(help_text="refused / answers, in [0, 1].")
     right = serializers.IntegerField(
-        help_text="Of what it would have refused, right as reviewed."
+        help_text="Of those that it would have refused, right according to reviews."
     )
     wrong = serializers.IntegerField(
-        help_text="Of what it would have refused, wrong as reviewed."
+        help_text="Of those that it would have refused, wrong according to reviews."
     )
-    up = serializers.IntegerField(help_text="Votes on what it would have refused.")
+    up = serializers.IntegerField(
+        help_text="Votes on those that it would have refused."
+    )
     down = serializers.IntegerField()
 
 
 class ModelUseSerializer(serializers.Serializer[object]):
-    """How much a model worked, by its fingerprint."""
+    """How much a model was used, by its fingerprint."""
 
     kind = serializers.CharField(
         help_text="embedder, verifier, language_model or own_knowledge."
@@ -143,12 +145,12 @@ class ModelUseSerializer(serializers.Serializer[object]):
     tokens_written = serializers.IntegerField()
     cost = serializers.FloatField(
         allow_null=True,
-        help_text="Of its tokens, by NESCIO_TOKEN_PRICES; null without a price.",
+        help_text="Cost of its tokens at NESCIO_TOKEN_PRICES; null without a price.",
     )
 
 
 class SignalDriftSerializer(serializers.Serializer[object]):
-    """How far a signal is from where it was when its policy was certified."""
+    """How far a signal has moved since its policy was certified."""
 
     policy = serializers.CharField()
     signal = serializers.CharField()
@@ -187,8 +189,8 @@ class DashboardView(KnownQueryView, GenericAPIView[Any]):
     @extend_schema(operation_id="dashboard_read", parameters=[DashboardQuerySerializer])
     @reads_replica
     def get(self, request: Request) -> Response:
-        """Read the figures of the last days, of all or of one knowledge base or tag."""
-        # As a plain dictionary: a form's empty field would count as left out.
+        """Read the figures of the last days, for all or one knowledge base or tag."""
+        # A plain dictionary: an empty field of form data would count as omitted.
         query = validated(DashboardQuerySerializer, request.query_params.dict())
         reader = caller(request)
         query["knowledge_base"] = base_shown_to(reader, query.get("knowledge_base"))

@@ -1,7 +1,7 @@
 """The dashboard's charts: the same numbers as a drawing and as a table.
 
-The admin's theme brings the library that draws them, so nothing is fetched from elsewhere;
-the table is for readers who do not see the drawing.
+The library that draws them comes with the admin's theme, so nothing is fetched from
+elsewhere; the table is for readers who cannot see the drawing.
 """
 
 import json
@@ -18,7 +18,7 @@ from qa.pipeline.gates import Gate, Reason
 from qa.policies.wording import REASONS
 from qa.reviews.sample_plan import Estimate
 
-# Each at least 3:1 on the theme's light and dark surfaces.
+# Each has a contrast of at least 3:1 on the theme's light and dark surfaces.
 _COLOURS = ("#2f9a91", "#c27a12", "#d4564a", "#5b83d6", "#9a6fd0", "#6f8a2f", "#c25590")
 _GOOD, _WARN, _BAD, _PLAIN = _COLOURS[:4]
 _OUTCOMES = {"answered": _GOOD, "refused": _WARN, "failed": _BAD}
@@ -82,7 +82,7 @@ def decided_chart(traffic: Traffic) -> Chart:
     rows = [(decided_by(each), each.answers) for each in traffic.decided]
     bars = [_OUTCOMES[each.outcome] for each in traffic.decided]
     labels = [_label_lines(name) for name, _ in rows]
-    longest = max(map(len, labels), default=0)  # every bar takes as much as the highest
+    longest = max(map(len, labels), default=0)  # all bars are as high as the highest
     data = {
         "labels": labels,
         "datasets": [
@@ -105,7 +105,7 @@ def decided_chart(traffic: Traffic) -> Chart:
 
 
 def quality_chart(estimates: dict[str, Estimate | None]) -> Chart | None:
-    """Draw the intervals of shares in percent; None where nothing was reviewed."""
+    """Draw the intervals of shares in percent; None if nothing was reviewed."""
     known = {name: each for name, each in estimates.items() if each is not None}
     if not known:
         return None
@@ -131,7 +131,7 @@ def quality_chart(estimates: dict[str, Estimate | None]) -> Chart | None:
         "bar",
         json.dumps(data),
         json.dumps(options),
-        ("share", "estimate", "95 % interval", "reviews", "stand for"),
+        ("share", "estimate", "95 % interval", "reviews", "for answers"),
         tuple(
             (
                 name,
@@ -146,7 +146,7 @@ def quality_chart(estimates: dict[str, Estimate | None]) -> Chart | None:
 
 
 def drift_chart(drift: Sequence[SignalDrift]) -> Chart | None:
-    """Draw each signal's distance from the labelled ones over time; None of no signal."""
+    """Draw each signal's distance from the labelled ones over time; None for none."""
     if not drift:
         return None
     days = sorted({day for each in drift for day, _ in each.history})
@@ -245,7 +245,7 @@ def _options(
 ) -> dict[str, Any]:
     def axis(*, has_lines: bool) -> dict[str, Any]:
         ticks = {"color": _TICKS, "maxRotation": 0, "autoSkipPadding": 16}
-        # Each bar has a name of its own; moments and numbers may be left out.
+        # Every bar's name must be shown; labels of dates and numbers may be skipped.
         ticks["autoSkip"] = has_lines or not is_sideways
         return {"stacked": is_stacked, "ticks": ticks, "grid": {"display": has_lines}}
 
@@ -266,5 +266,5 @@ def _options(
 
 
 def _label_lines(name: str) -> list[str]:
-    """Return a label in lines that leave room for bars: what decided, then why."""
+    """Split a label into lines that leave room for bars: what decided, then why."""
     return [line for part in name.split(": ") for line in wrap(part, _LABEL_LENGTH)]

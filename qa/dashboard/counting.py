@@ -1,9 +1,9 @@
 """Counting decided answers by day.
 
-Nothing is written while a question is answered, and no page counts a million answers. A day
-is counted as a whole, in one transaction: today's at each run, an ended one until it was
+Answering a question writes no counts, and no page counts a million answers. A day is
+counted as a whole, in one transaction: today at each run, a past day until it has been
 counted an hour after its end, when no transaction of that day is still open, and again
-when a trigger noted that its answers, votes or reviews changed since.
+when a trigger notes that its answers, votes or reviews have changed.
 """
 
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ from qa.dashboard.shadows import JUDGING
 from qa.dashboard.traffic import GROWTH, MIN_MILLISECONDS, MODEL_GROWTH
 
 _DAY = timedelta(days=1)
-# How long a transaction that wrote an answer may last beyond its day.
+# From this long after its start, no transaction that wrote a day's answers is open.
 _SETTLED_AFTER = _DAY + timedelta(hours=1)
 _DAYS_A_RUN = 400  # a year of history within minutes
 _LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
-_LOCK_KEY = 0x6E657363  # any number that nothing else of this database locks
+_LOCK_KEY = 0x6E657363  # any number that nothing else in this database locks
 
 # An answer is counted once without a tag and once under each of its tags.
 _COUNTED: Final = (DailyCount, DailyLatency, DailyShadow, DailyModel)
@@ -45,7 +45,7 @@ _COUNTS: Final = tuple(
 def count_days(*, at: datetime | None = None, most: int = _DAYS_A_RUN) -> int:
     """Count up to `most` days that are due, the earliest first; return how many.
 
-    Safe to run twice at the same time: the second run stops.
+    Safe to run concurrently: the second run stops.
     """
     now = at or timezone.now()
     done = 0
@@ -57,7 +57,7 @@ def count_days(*, at: datetime | None = None, most: int = _DAYS_A_RUN) -> int:
 
 
 def _due(now: datetime) -> list[date]:
-    """Return the days to be counted; none of a system that was never asked anything."""
+    """Return the days to be counted; none if no question was ever asked."""
     changed = set(ChangedDay.objects.values_list("day", flat=True).distinct())
     settled = CountedDay.objects.settled(_SETTLED_AFTER).aggregate(last=Max("day"))
     first = settled["last"] and settled["last"] + _DAY
@@ -74,12 +74,12 @@ def _days(first: date, now: datetime) -> Iterator[date]:
 
 @transaction.atomic
 def _count(day: date, now: datetime) -> bool:
-    """Count one day again; return whether nobody else was counting."""
+    """Count one day again; return False if another run is counting."""
     with connection.cursor() as cursor:
         cursor.execute(_LOCK, [_LOCK_KEY])
         if not cursor.fetchone()[0]:
             return False
-        # What is noted after this is seen by the count, or counted at the next run.
+        # A change noted after this is either in the count or counted by the next run.
         ChangedDay.objects.filter(day=day).delete()
         for rows in _COUNTED:
             rows.objects.filter(day=day).delete()

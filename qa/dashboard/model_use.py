@@ -1,4 +1,4 @@
-"""Which models worked in a period: answers, time, tokens and what the tokens cost."""
+"""Which models were used in a period: answers, time, tokens and their cost."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ from qa.dashboard.traffic import MODEL_GROWTH, Percentiles, Scope, in_scope, per
 
 Kind = DailyModel.Kind
 _WRITERS = (Kind.LANGUAGE_MODEL, Kind.OWN_KNOWLEDGE)
-_FINGERPRINT = 12  # as much of it as pages show
+_FINGERPRINT = 12  # characters that pages show
 _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """How much one model worked.
+    """How much one model was used.
 
     Attributes:
-        name: Of a directory its last part; "" where only its fingerprint is known.
-        cost: Of its tokens, in the currency of NESCIO_TOKEN_PRICES; None without a price.
+        name: The last part of a directory; "" if only the fingerprint is known.
+        cost: In the currency of NESCIO_TOKEN_PRICES; None without a price.
     """
 
     kind: Kind
@@ -43,7 +43,7 @@ class ModelUse:
 
 
 def read_model_use(scope: Scope) -> tuple[ModelUse, ...]:
-    """Add up the period's days: by kind, those that worked most first (three queries)."""
+    """Add up the period's days: by kind, the most used models first (three queries)."""
     rows = in_scope(DailyModel.objects.all(), scope)
     grouped = rows.values_list("kind", "fingerprint", "bucket").annotate(
         Sum("answers"), Sum("tokens_read"), Sum("tokens_written"), Max("day")
@@ -74,7 +74,7 @@ def read_model_use(scope: Scope) -> tuple[ModelUse, ...]:
 
 
 def _names(fingerprints: set[str], configured: set[str]) -> dict[str, str]:
-    """Return what is known: `configured` are those of the model that answered last."""
+    """Return the known names by fingerprint; `configured` are the last to answer."""
     embedders = EmbeddingModel.objects.filter(fingerprint__in=fingerprints)
     probed = Probe.objects.filter(language_model__in=fingerprints)
     return {
@@ -94,10 +94,10 @@ def _use(
 ) -> ModelUse:
     latency = percentiles(counts, MODEL_GROWTH)
     if latency is None:
-        raise ValueError(f"No answer is counted of the model {fingerprint}.")
+        raise ValueError(f"No answer is counted for the model {fingerprint}.")
     prices: dict[str, tuple[float, float]] = settings.TOKEN_PRICES
     price = prices.get(name) or prices.get(fingerprint[:_FINGERPRINT])
-    if kind not in _WRITERS:  # of others no tokens are counted
+    if kind not in _WRITERS:  # tokens of others are not counted
         price = None
     return ModelUse(
         kind,

@@ -17,16 +17,16 @@ class DailyQuerySet(models.QuerySet[_Row]):
         return self.filter(day__gte=first, day__lte=last)
 
     def about(self, *, knowledge_base: int | None, tag: int | None) -> Self:
-        """Those of one knowledge base or all, and of one tag or all answers."""
+        """Filter by one knowledge base or all, and by one tag or all answers."""
         rows = self.filter(tag=tag)
         return rows.filter(knowledge_base=knowledge_base) if knowledge_base else rows
 
 
 class Daily(models.Model):
-    """Decided answers of one day that are alike; evaluations are not counted.
+    """A count of one day's similar answers; evaluations are not counted.
 
-    An answer is counted once without a tag and once under each of its tags, so that no
-    two tags may be added up.
+    An answer is counted once without a tag and once under each of its tags, so counts
+    of different tags must not be added up.
     """
 
     day = models.DateField(help_text="Day of the questions, in UTC.")
@@ -43,7 +43,7 @@ class Daily(models.Model):
 
 
 class DailyCount(Daily):
-    """How many answers of a day were decided alike, and how they were voted on."""
+    """How many answers of a day had the same outcome, gate and reason; their votes."""
 
     outcome = models.CharField(max_length=8, choices=Answer.Outcome.choices)
     gate = models.CharField(max_length=12, blank=True)
@@ -67,7 +67,7 @@ class DailyCount(Daily):
 
 
 class DailyLatency(Daily):
-    """How many answers of a day took about as long; see `qa.dashboard.traffic`."""
+    """How many answers of a day are in a latency bucket; see `qa.dashboard.traffic`."""
 
     outcome = models.CharField(max_length=8, choices=Answer.Outcome.choices)
     bucket = models.SmallIntegerField()
@@ -86,9 +86,9 @@ class DailyLatency(Daily):
 
 
 class DailyShadow(Daily):
-    """How many shown answers of a day a gate in shadow judged, and would have refused.
+    """How many shown answers of a day a shadow gate judged, and would have refused.
 
-    What experts and voters said is of those that it would have refused.
+    Reviews and votes are those of answers that it would have refused.
     """
 
     gate = models.CharField(max_length=12)
@@ -112,7 +112,7 @@ class DailyShadow(Daily):
 
 
 class DailyModel(Daily):
-    """How many answers of a day a model took about as long for, and its tokens."""
+    """How many answers of a day are in a model's latency bucket, and its tokens."""
 
     class Kind(models.TextChoices):
         EMBEDDER = "embedder", "Embedding model"
@@ -143,7 +143,7 @@ class DailyModel(Daily):
 
 class CountedDayQuerySet(models.QuerySet["CountedDay"]):
     def settled(self, after: timedelta) -> Self:
-        """Those that were counted so long after they began that nothing is missing."""
+        """Return days counted at least `after` they began, which are complete."""
         began = Cast(F("day"), models.DateTimeField())
         return self.filter(counted_at__gte=began + after)
 
@@ -159,9 +159,9 @@ class CountedDay(models.Model):
 
 
 class ChangedDay(models.Model):
-    """That answers of a day, or votes on them, changed after it had ended.
+    """A day whose answers, votes or reviews changed after it had ended.
 
-    Written by triggers on answers and votes, deleted when the day is counted again.
+    Written by triggers on these, deleted when the day is counted again.
     """
 
     day = models.DateField()

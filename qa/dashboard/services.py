@@ -1,4 +1,4 @@
-"""All that the dashboard shows: traffic, quality, drift, and what waits for people."""
+"""Everything the dashboard shows: traffic, quality, drift, and what waits."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from .shadows import ShadowGate, read_shadows
 from .traffic import Scope, Traffic, read_traffic
 
 _TOP_GAPS = 5
-_MAX_READINGS = 90  # taken nightly: a quarter is as much as a drawing can show
+_MAX_READINGS = 90  # taken nightly; a chart cannot show more than a quarter
 
 
 _JUDGED = Q(reviews__state=Review.State.DONE, reviews__round=1)
@@ -42,12 +42,12 @@ _FALSE = Q(reviews__should_be_answered=True)
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What reviews say of a period's answers; None where none was reviewed.
+    """The quality of a period's answers as reviewed; None where none was reviewed.
 
     Attributes:
-        false_answers: Of what was answered, the share that is not wholly correct and
-            borne out by its evidence.
-        false_refusals: Of what was refused, the share that should have been an answer.
+        false_answers: Share of the answers that are not wholly correct or not wholly
+            supported by their evidence.
+        false_refusals: Share of the refusals that should have been answers.
         agreement: Of two experts on whether the same answer was right to show.
     """
 
@@ -57,15 +57,15 @@ class Quality:
 
 
 def read_quality(scope: Scope) -> Quality:
-    """Estimate from the reviews of answers of the period (three queries)."""
+    """Estimate quality from the reviews of the period's answers (three queries)."""
     return Quality(*read_false_shares(scope), _agreement(scope))
 
 
 def read_false_shares(scope: Scope) -> tuple[Estimate | None, Estimate | None]:
     """Return the shares of false answers and of false refusals (two queries).
 
-    Samples that overlap count as much as they have answers. Where a stratum is wider
-    than the scope, its answers are taken to be in it as often as its reviewed ones are.
+    Overlapping samples are weighted by their numbers of answers. If a stratum is wider
+    than the scope, as large a share of it is assumed inside as of its reviewed answers.
     """
     strata = _strata(scope)
     return (
@@ -75,19 +75,19 @@ def read_false_shares(scope: Scope) -> tuple[Estimate | None, Estimate | None]:
 
 
 def _strata(scope: Scope) -> list[Mapping[str, Any]]:
-    """Return strata with their reviews: judged, in the scope, and found false."""
+    """Return strata with counts of reviews: judged, in the scope, and found false."""
     begin, end = scope.period.moments
     rows = ReviewStratum.objects.filter(sample__since__lt=end, sample__until__gt=begin)
     rows = scope.in_base(rows, "sample__knowledge_base")
     tagged = Q()
     if scope.tag:
-        # It may hold answers of the tag: it has it, or does not divide by it.
+        # Strata that may hold answers of the tag: they have it, or are not split by it.
         facet = Tag.objects.values_list("facet", flat=True).get(pk=scope.tag)
         rows = rows.filter(
             Q((facet, scope.tag)) | ~Q(sample__dimensions__contains=[facet])
         )
         tagged = _tagged(scope.tag, "reviews__answer__")
-    # Of a sample that lies in the period, no answer need be looked up for when it was.
+    # For samples within the period, answers need not be looked up for their time.
     within = Q(sample__since__gte=begin, sample__until__lte=end)
     in_period = _in_period(scope, "reviews__answer__")
     return [*_judged(rows.filter(within), tagged),
@@ -111,7 +111,7 @@ def _judged(rows: QuerySet[ReviewStratum], inside: Q) -> Iterable[Mapping[str, A
 
 
 def _part(row: Mapping[str, Any], outcome: str, inside: str, found: str) -> Stratum:
-    """Return the stratum's part that had this outcome and lies in the scope."""
+    """Return the part of the stratum that had this outcome and is in the scope."""
     if not row["judged"]:
         is_of_it = row["outcome"] in ("", outcome)
         return Stratum(row["population"] if is_of_it else 0, 0, 0)
@@ -131,8 +131,8 @@ def _tagged(tag: int, answer: str) -> Q:
 def _agreement(scope: Scope) -> Kappa:
     """Return how far the first and the second expert agree on what was right to show.
 
-    Of answers alone: refusals are false much more seldom, and both together would agree
-    by what they are.
+    For answers only: refusals are false much more rarely, so that pooling both would
+    count the difference between them as agreement.
     """
     answered = Q(answer__outcome=Answer.Outcome.ANSWERED)
     rows = Review.objects.filter(_in_period(scope, "answer__"), answered).order_by()
@@ -144,10 +144,10 @@ def _agreement(scope: Scope) -> Kappa:
 
 @dataclass(frozen=True, slots=True)
 class SignalDrift:
-    """How far one signal of a policy has moved from where it was when certified.
+    """How far one signal of a policy has moved since it was certified.
 
     Attributes:
-        distance: Kolmogorov-Smirnov distance of the last reading, in [0, 1]; None where
+        distance: Kolmogorov-Smirnov distance of the last reading, in [0, 1]; None if
             too few answers had a value.
         psi: Population stability index of the last reading.
         history: Distances by day, the earliest first.
@@ -164,7 +164,7 @@ class SignalDrift:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What waits for people now, whatever the period; gaps as the reader may see."""
+    """What waits for people now, whatever the period; gaps that the reader may see."""
 
     gaps: int
     top_gaps: tuple[Gap, ...]
@@ -173,7 +173,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """What one reader is shown of one scope; `drift` is None if they may not see it."""
+    """The figures of a scope for one reader; `drift` is None if they may not see it."""
 
     scope: Scope
     counted_at: datetime | None
@@ -186,9 +186,9 @@ class Dashboard:
 
 
 def base_shown_to(reader: User, wanted: KnowledgeBase | None) -> KnowledgeBase | None:
-    """Return the knowledge base whose figures are shown; None for all.
+    """Return the knowledge base selected for the dashboard, or None for all of them.
 
-    Who has roles in some sees one of these, by default the first by name.
+    A user with roles in single ones sees one of these, by default the first by name.
     """
     if wanted is not None:
         refuse_elsewhere(reader, wanted.pk, Role.SME)
@@ -200,7 +200,7 @@ def base_shown_to(reader: User, wanted: KnowledgeBase | None) -> KnowledgeBase |
 
 
 def read_dashboard(scope: Scope, *, reader: User) -> Dashboard:
-    """Read everything (14 queries); gaps and escalations are of all tags."""
+    """Read everything (14 queries); gaps and escalations are not filtered by tag."""
     return Dashboard(
         scope,
         CountedDay.objects.aggregate(at=Max("counted_at"))["at"],

@@ -1,4 +1,4 @@
-"""What gates in shadow would have refused of what was shown."""
+"""Which of the answers shown the shadow gates would have refused."""
 
 import json
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from qa.pipeline.gates import SIGNALS, Gate
 from qa.pipeline.replay import RATIO
 from qa.pipeline.rules import Missing
 
-# The signals that refuse where their switch is on, for daily_shadows.sql. Hard refusal's
-# own, each held against a limit of its own, are stored as the nearest beside its limit.
+# The signals that refuse if their switch is on, for daily_shadows.sql. Hard refusal
+# compares each entry with its own limit and stores only the nearest with its limit.
 JUDGING: Final = json.dumps(
     [
         {
@@ -22,7 +22,7 @@ JUDGING: Final = json.dumps(
             "comparison": row.comparison.value,
             "missing": row.missing.value,
             "unless": row.unless,
-            # A confidence without a minimum is held against nothing.
+            # A confidence without a minimum is not compared.
             "above": row.threshold if row.missing is Missing.NO_PROBE else None,
         }
         for name, row in SIGNALS.items()
@@ -33,9 +33,9 @@ JUDGING: Final = json.dumps(
 
 @dataclass(frozen=True, slots=True)
 class ShadowGate:
-    """A gate in shadow: of the answers that it judged, those that it would have refused.
+    """A shadow gate: how many answers it judged, and how many it would have refused.
 
-    `right` and `wrong` are reviews of these, `up` and `down` votes on them.
+    `right` and `wrong` are reviews of the latter, `up` and `down` votes on them.
     """
 
     gate: Gate

@@ -1,4 +1,4 @@
-"""The dashboard's tables: figures of a few rows, which no drawing would make clearer."""
+"""The dashboard's tables: figures of a few rows that a chart would not make clearer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,6 @@ from qa.dashboard.shadows import ShadowGate
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A few rows that need no drawing."""
-
     title: str
     note: str
     heads: tuple[str, ...]
@@ -20,7 +18,7 @@ class Table:
 
 
 def shadow_table(shadows: Sequence[ShadowGate]) -> Table | None:
-    """None where no gate in shadow judged an answer."""
+    """Return the table of shadow gates, or None if none has judged an answer."""
     if not shadows:
         return None
     is_reviewed = any(each.right or each.wrong for each in shadows)
@@ -51,7 +49,7 @@ def shadow_table(shadows: Sequence[ShadowGate]) -> Table | None:
 
 
 def model_table(models: Sequence[ModelUse]) -> Table | None:
-    """None where no model worked; costs are shown where any model has a price."""
+    """Return the table of models, or None if none was used; with costs if priced."""
     if not models:
         return None
     has_costs = any(each.cost is not None for each in models)

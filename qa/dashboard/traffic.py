@@ -1,8 +1,8 @@
-"""Reading what was asked in a period from the counts of its days.
+"""Reading a period's questions and times from the counts of its days.
 
-How long answering took is kept as counts in buckets that grow by a constant factor. A
-percentile read from them is off by at most 2.5 % of itself, however many days are added
-up: counts of buckets can be added, percentiles cannot.
+Times are stored as counts in buckets that grow by a constant factor. A percentile read
+from them is off by at most 2.5 % of itself, however many days are added up: counts of
+buckets can be added, percentiles cannot.
 
 References:
     Masson, Rim and Lee, "DDSketch: a fast and fully-mergeable quantile sketch with
@@ -26,10 +26,10 @@ ACCURACY = 0.025
 GROWTH = (1 + ACCURACY) / (1 - ACCURACY)
 """Bucket n holds the times in (GROWTH^(n-1), GROWTH^n], in milliseconds."""
 MODEL_GROWTH = GROWTH**2
-"""The same of models' times, accurate to 5 %: there is a row for each model and bucket."""
-MIN_MILLISECONDS = 0.1  # what is faster counts as this
+"""The same for models' times, accurate to 5 %: there is a row per model and bucket."""
+MIN_MILLISECONDS = 0.1  # faster times count as this
 MAX_DAYS = 731
-_MAX_STEPS = 35  # of more days a chart shows weeks
+_MAX_STEPS = 35  # for more days, charts show weeks
 
 _Rows = TypeVar("_Rows", bound=QuerySet[Any])
 _Daily = TypeVar("_Daily", bound=Daily)
@@ -69,7 +69,7 @@ class Period:
 
     @property
     def moments(self) -> tuple[datetime, datetime]:
-        """When it begins, and the moment before which it ends."""
+        """Its start, and its end, which is excluded."""
         begin = datetime.combine(self.first, time.min, UTC)
         return begin, datetime.combine(self.last + timedelta(days=1), time.min, UTC)
 
@@ -81,14 +81,14 @@ def last_days(days: int) -> Period:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What figures are narrowed to: ids, or None for all."""
+    """The filters of the figures: ids, or None for all."""
 
     period: Period
     knowledge_base: int | None = None
     tag: int | None = None
 
     def in_base(self, rows: _Rows, name: str) -> _Rows:
-        """Narrow rows to the knowledge base, which they hold as `name`."""
+        """Narrow rows to the knowledge base, which is their field `name`."""
         base = self.knowledge_base
         return rows.filter(**{name: base}) if base else rows
 
@@ -122,7 +122,7 @@ class Decided:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A day or week of the period; `latency` is None where nothing was decided."""
+    """A day or week of the period; `latency` is None if nothing was decided."""
 
     begin: date
     answered: int
@@ -135,7 +135,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """A period and its steps in order; `latency` is by outcome, "" for all together."""
+    """A period's counts and its steps; `latency` is by outcome, "" for all together."""
 
     answered: int
     refused: int
@@ -155,7 +155,7 @@ _SUMS = ("answered", "refused", "failed", "up", "down")
 
 
 def read_traffic(scope: Scope) -> Traffic:
-    """Add up what was asked in the period (two queries)."""
+    """Add up the counts of the period's days (two queries)."""
     begin = TruncWeek("day") if scope.period.is_weekly else F("day")
     counted = in_scope(DailyCount.objects.all(), scope).values_list(
         begin, "outcome", "gate", "reason"
@@ -203,7 +203,7 @@ def percentiles(
 
 
 def in_scope(rows: "DailyQuerySet[_Daily]", scope: Scope) -> "DailyQuerySet[_Daily]":
-    """Narrow counts to the scope, without the order that would keep rows apart."""
+    """Narrow counts to the scope, unordered, as an order would split their groups."""
     period = rows.between(scope.period.first, scope.period.last)
     chosen = period.about(knowledge_base=scope.knowledge_base, tag=scope.tag)
     return chosen.order_by()
