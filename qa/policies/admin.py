@@ -50,7 +50,7 @@ from qa.policies.models import Policy, RefusalWording, self_calibrated
 
 @admin.register(RefusalWording)
 class RefusalWordingAdmin(BaseAdmin):
-    """What a refusal says; without a row here the built-in words are used."""
+    """The wording of a refusal; without a row, the built-in one is used."""
 
     list_display = ["knowledge_base", "language", "shown_reason", "text"]
     list_filter = ["knowledge_base", "language", "reason"]
@@ -84,7 +84,7 @@ class RefusalWordingAdmin(BaseAdmin):
         return wording.get_reason_display() if wording.reason else "every other reason"
 
 
-# A threshold that is chosen elsewhere says for which model.
+# The model for which a threshold was chosen outside this form.
 _SET_FOR = "calibrated_own_knowledge"
 _CHOSEN = ("knowledge_base", "name", *CHOSEN, _SET_FOR)
 _USUAL = (
@@ -107,7 +107,7 @@ _RARE = {each: fields for each in Section if (fields := _rare_fields(each))}
 
 
 class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptable when it runs
-    """A new version; thresholds set by hand hold for whatever models run now."""
+    """A new version; thresholds set by hand apply to whatever models run."""
 
     class Meta:
         model = Policy
@@ -118,7 +118,7 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         help_texts: ClassVar = {
             **{name: DECLARED[name].described for name in CHOSEN},
             _SET_FOR: "What manage.py calibrate min_known or monitor printed with the "
-            "threshold; a policy of the scope adaptive is not activated without.",
+            "threshold; a policy of the scope adaptive is not activated without it.",
         }
 
     def clean(self) -> dict[str, Any]:
@@ -143,11 +143,11 @@ class PolicyForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         return cleaned
 
 
-_NAMED = 5  # audiences; it counts the others
+_NAMED = 5  # audiences listed by name; the others are counted
 
 
 def _set_elsewhere(base: KnowledgeBase, user: AnyUser) -> SafeString:
-    """Return what most people set that is no field of a policy, by four queries."""
+    """Render the common settings that are not fields of a policy (four queries)."""
     audiences = Audience.objects.listed_for(user)
     wordings = RefusalWording.objects.filter(knowledge_base=base)
     values = {
@@ -162,7 +162,7 @@ def _set_elsewhere(base: KnowledgeBase, user: AnyUser) -> SafeString:
 
 @admin.register(Policy)
 class PolicyAdmin(BaseAdmin):
-    """Versions of thresholds: made from one another and activated, never changed."""
+    """Versions of policies: created from one another and activated, never changed."""
 
     form = PolicyForm
     list_display: ClassVar = [
@@ -225,7 +225,7 @@ class PolicyAdmin(BaseAdmin):
         sections = [*self.fieldsets]
         if of is not None:
             base, (name, usual) = of.knowledge_base, sections[1]
-            # Django looks at the sections several times and shows them once.
+            # Lazy, as Django reads the sections several times but shows them once.
             said = SimpleLazyObject(partial(_set_elsewhere, base, request.user))
             sections[1] = name, {**usual, "description": said}
         if obj is None:
@@ -247,9 +247,9 @@ class PolicyAdmin(BaseAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show the form filled from a version, which is chosen first where several decide.
+        """Show the form filled from a version, chosen first if several are active.
 
-        A form with the default values would reset tuned thresholds when only a name is given.
+        A form with default values would reset tuned thresholds if only a name is given.
         """
         if (
             request.method == "GET"
@@ -268,7 +268,7 @@ class PolicyAdmin(BaseAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """Show a version, and what it asks for that is not there now."""
+        """Show a version, with a warning about what it requires that is missing."""
         rows = Policy.objects.select_related("knowledge_base")
         policy = rows.filter(pk=number_in(object_id) or 0).first()
         is_shown = request.method == "GET" and self.has_view_permission(request, policy)
@@ -293,9 +293,9 @@ class PolicyAdmin(BaseAdmin):
         return redirect(f"{reverse('admin:qa_policy_changelist')}?is_active__exact=1")
 
     def _source(self, request: HttpRequest) -> Policy | None:
-        """Return what a new version is made from: the one named, else the one that decides.
+        """Return the version to start from: the one named, or else the active one.
 
-        None where several knowledge bases have one that does.
+        None if none is named and there are several knowledge bases.
         """
         key = number_in(request.GET.get("source", ""))
         rows = Policy.objects.select_related("knowledge_base")
@@ -317,13 +317,13 @@ class PolicyAdmin(BaseAdmin):
             base, by=author_of(request), is_calibrated=False, **changes
         )
         obj.pk, obj.version = made.pk, made.version
-        message = f"{made} is made. It decides nothing until it is activated."
+        message = f"{made} was created. It decides nothing until it is activated."
         self.message_user(request, message, messages.INFO)
 
     def response_post_save_add(
         self, request: HttpRequest, obj: Policy
     ) -> HttpResponseRedirect:
-        """Go to the version, where it is activated."""
+        """Redirect to the new version, where it can be activated."""
         return HttpResponseRedirect(reverse("admin:qa_policy_change", args=[obj.pk]))
 
     def may_touch(self, request: HttpRequest, row: Policy) -> bool:
@@ -363,7 +363,7 @@ class PolicyAdmin(BaseAdmin):
 
     @admin.display(description="created", ordering="created_at")
     def created(self, policy: Policy) -> str:
-        """Say when and by whom in one column: two of them run out of a laptop's page."""
+        """Show time and author in one column; two would be too wide for a laptop."""
         at = f"{timezone.localtime(policy.created_at):%Y-%m-%d %H:%M}"
         return f"{at}, {person_name(policy.created_by)}" if policy.created_by else at
 
@@ -382,7 +382,7 @@ class PolicyAdmin(BaseAdmin):
         return activation(request, policy, site)
 
     @action(description="Roll back", permissions=["steer"])
-    @confirmed("Let the version that decided before this one decide again?")
+    @confirmed("Activate the version that was active before this one again?")
     def roll_back_this(self, request: HttpRequest, object_id: int) -> HttpResponse:
         policy = self.found(request, object_id)
         try:

@@ -1,4 +1,4 @@
-"""Policies as JSON: thresholds, the promise they carry, and whether it still holds."""
+"""Policies as JSON: thresholds, their certificate, and whether it still holds."""
 
 from collections.abc import Callable
 from functools import cache
@@ -41,7 +41,7 @@ from qa.policies.models import Policy
 
 
 class CertificateSerializer(rest.ShownSerializer[Certificate]):
-    """That at most so much of what is shown is wrong, and how that is known."""
+    """A bound on the share of wrong answers among those shown, and its evidence."""
 
     promise = serializers.CharField(source="__str__", help_text="In words.")
     run = serializers.IntegerField(
@@ -61,7 +61,7 @@ class CertificateSerializer(rest.ShownSerializer[Certificate]):
 
 
 class SelfCalibrationSerializer(rest.ShownSerializer[SelfCalibration]):
-    """What the knowledge base's own questions chose; no certificate."""
+    """Thresholds chosen with the knowledge base's own questions; not a certificate."""
 
     curve = serializers.ListField(
         child=serializers.ListField(child=serializers.FloatField()),
@@ -80,15 +80,15 @@ class SelfCalibrationSerializer(rest.ShownSerializer[SelfCalibration]):
 
 
 class PolicySerializer(rest.ShownSerializer[Policy]):
-    """A version of a knowledge base's thresholds; the context's `running` tells what runs."""
+    """A version of a knowledge base's thresholds; needs `running` in the context."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     calibration = serializers.SerializerMethodField(
-        help_text="Whether the thresholds hold for what runs now, and what chose them: "
-        "labelled answers (current), own questions (self_calibrated) or a person."
+        help_text="Whether the thresholds hold for the models in use, and what chose "
+        "them: labelled answers (current), own questions (self_calibrated) or a person."
     )
     certificate = serializers.SerializerMethodField(
-        help_text="null where no promise was earned."
+        help_text="null without a certificate."
     )
     self_calibration = serializers.SerializerMethodField(
         help_text="The latest; null where own questions did not choose the thresholds."
@@ -123,15 +123,15 @@ class PolicyFilter(rest.StrictFilterSet):
 
 
 class NewPolicySerializer(rest.StrictModelSerializer):
-    """A version to be made; what is left out is as in the version that it is made from."""
+    """A version to create; omitted fields are copied from the one it is based on."""
 
     based_on = rest.StrictPrimaryKeyField(
         queryset=Policy.objects.select_related("knowledge_base"),
         required=False,
-        help_text="That version; left out, the active one of the knowledge base.",
+        help_text="That version; if omitted, the active one of the knowledge base.",
     )
     knowledge_base = KnowledgeBaseField(
-        required=False, help_text="To be named where there are several, or `based_on`."
+        required=False, help_text="Required if there are several and no `based_on`."
     )
 
     class Meta:
@@ -142,33 +142,33 @@ class NewPolicySerializer(rest.StrictModelSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if not attrs.keys() - {"based_on", "knowledge_base"}:
-            raise serializers.ValidationError("Say what is to be set otherwise.")
+            raise serializers.ValidationError("Send at least one field to change.")
         source, base = attrs.get("based_on"), attrs.pop("knowledge_base", None)
         if base is None:
             base = source.knowledge_base if source else find_knowledge_base({})
         attrs["based_on"] = found = services.basis(base, source)
         if source not in (None, found):
-            said = f"{source} is of {source.knowledge_base.slug}; name one of the two."
+            said = f"{source} is in {source.knowledge_base.slug}; name one of the two."
             raise serializers.ValidationError({"based_on": [said]})
         return attrs
 
 
 class ActivationSerializer(rest.StrictSerializer):
-    """Why a version is to decide."""
+    """Why a version is activated."""
 
     reason = rest.StrictCharField(
         max_length=1000,
         default="",
         allow_blank=True,
-        help_text="Needed where test cases fail or were not asked.",
+        help_text="Required if test cases fail or were not asked.",
     )
 
 
 class ActivatedPolicySerializer(PolicySerializer):
-    """A version that decides from now on."""
+    """A version that was activated."""
 
     lacking = serializers.SerializerMethodField(
-        help_text="What it asks for and is not there, in words; empty where all is."
+        help_text="What it requires that is missing, in words; empty if nothing is."
     )
 
     class Meta(PolicySerializer.Meta):
@@ -179,7 +179,7 @@ class ActivatedPolicySerializer(PolicySerializer):
 
 
 class CaseCheckSerializer(serializers.Serializer[CaseCheck]):
-    """What the test cases of a knowledge base say of a version; hidden ones count."""
+    """The results of the test cases under a version, including hidden ones."""
 
     state = serializers.ChoiceField(choices=[each.value for each in CaseState])
     in_words = serializers.CharField()
@@ -191,7 +191,7 @@ class CaseCheckSerializer(serializers.Serializer[CaseCheck]):
     )
     needs_reason = serializers.BooleanField()
     is_blocked = serializers.SerializerMethodField(
-        help_text="They must pass: no reason is enough to activate the version."
+        help_text="Whether they must pass first: a reason is not enough for activation."
     )
 
     def get_is_blocked(self, check: CaseCheck) -> bool:
@@ -204,12 +204,12 @@ class CaseCheckSerializer(serializers.Serializer[CaseCheck]):
         "certificates."
     ),
     retrieve=extend_schema(
-        description="Read a version with its certificate, and whether it holds for what "
-        "runs."
+        description="Read a version with its certificate, and whether it holds for the "
+        "models in use."
     ),
 )
 class PolicyViewSet(RetrieveModelMixin, rest.RowViewSet[Policy]):
-    """The thresholds that questions are decided by: versions, which never change."""
+    """The versions of the thresholds that decide questions; a version never changes."""
 
     permission_classes = [AgentReadsAdminWrites]
     serializer_class = PolicySerializer
@@ -222,7 +222,7 @@ class PolicyViewSet(RetrieveModelMixin, rest.RowViewSet[Policy]):
         return rows.prefetch_related("self_calibrations")
 
     def get_serializer_context(self) -> dict[str, Any]:
-        """Look up what runs once for all that is shown; a schema shows nothing."""
+        """Look up the models in use once for all rows, and never for the schema."""
         return {
             **super().get_serializer_context(),
             "running": cache(current_fingerprints),
@@ -230,7 +230,7 @@ class PolicyViewSet(RetrieveModelMixin, rest.RowViewSet[Policy]):
 
     @extend_schema(request=NewPolicySerializer, responses={201: PolicySerializer})
     def create(self, request: Request) -> Response:
-        """Make a version with some values set otherwise.
+        """Create a version with some values changed.
 
         It decides nothing until it is activated, and has no certificate.
         """
@@ -245,10 +245,10 @@ class PolicyViewSet(RetrieveModelMixin, rest.RowViewSet[Policy]):
     @extend_schema(request=ActivationSerializer, responses=ActivatedPolicySerializer)
     @action(detail=True, methods=["post"])
     def activate(self, request: Request, policy_id: int) -> Response:
-        """Let a version decide every question of its knowledge base from now on.
+        """Activate a version, which then decides every question of its knowledge base.
 
-        A reason is needed where a test case fails or was not asked; where the policy says
-        that they must pass, none is enough.
+        A reason is required if a test case fails or was not asked; if the policy
+        requires test cases to pass, a reason is not enough.
         """
         given = self.validated(ActivationSerializer)
         activate_checked(self.get_object(), by=self.user, reason=given["reason"])
@@ -260,7 +260,7 @@ class PolicyViewSet(RetrieveModelMixin, rest.RowViewSet[Policy]):
     @extend_schema(request=None)
     @action(detail=True, methods=["post"], url_path="roll-back")
     def roll_back(self, request: Request, policy_id: int) -> Response:
-        """Let the version that decided before this one, which is active, decide again."""
+        """Roll back from this version, which is active, to the one active before it."""
         before = services.roll_back(self.get_object(), by=self.user)
         return self.row_response(self.get_queryset().get(pk=before.pk))
 
@@ -275,6 +275,6 @@ class PolicyViewSet(RetrieveModelMixin, rest.RowViewSet[Policy]):
     @extend_schema(request=None, responses={202: JobSerializer})
     @test_cases.mapping.post
     def ask_test_cases(self, request: Request, policy_id: int) -> Response:
-        """Ask the test cases under a version, by a job, which the answer is."""
+        """Start a job that asks the test cases under a version; return the job."""
         job = ask_cases(self.get_object(), by=self.user)
         return Response(JobSerializer(job).data, HTTP_202_ACCEPTED)

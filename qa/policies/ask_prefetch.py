@@ -1,8 +1,8 @@
-"""What deciding a question begins with, read in one go.
+"""Prefetching everything that deciding a question begins with, in one query.
 
-The knowledge base, its synonyms, its active policy, its own wordings and the audiences of
-who asks: one statement where each would be asked for alone. It is kept with the knowledge base's
-instance, which lives as long as its request.
+The knowledge base, its synonyms, active policy and own wordings, and the audiences of
+the asker are read by one statement instead of one each. They are kept with the instance
+of the knowledge base, which lives as long as its request.
 """
 
 import json
@@ -29,9 +29,10 @@ _POLICY = field_names(Policy)
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """What was read with a knowledge base.
+    """What was prefetched with a knowledge base.
 
-    `wordings` are by (language, reason), `synonyms` as `kb.text.synonyms.reworded` takes them.
+    `wordings` are by (language, reason), `synonyms` as `kb.text.synonyms.reworded`
+    takes them.
     """
 
     policy: Policy | None
@@ -42,9 +43,9 @@ class Prefetched:
 
 
 def prefetch(slug: str, asker: AnyUser) -> KnowledgeBase | None:
-    """Return the knowledge base `slug`, or for "" the default one, with what deciding needs.
+    """Return the knowledge base `slug`, or for "" the default, with prefetched data.
 
-    One query; None where there is no such knowledge base.
+    One query; None if there is no such knowledge base.
     """
     user = asker if isinstance(asker, User) else User(is_active=False)
     row = _query(slug, user.pk, user.is_active, user.is_superuser).first()
@@ -59,7 +60,7 @@ def prefetch(slug: str, asker: AnyUser) -> KnowledgeBase | None:
     read = Prefetched(
         policy=active,
         asker=asker,
-        audience_ids=tuple(audience_ids or ()),  # NULL for who belongs to none
+        audience_ids=tuple(audience_ids or ()),  # NULL for an asker in none
         wordings={(own["language"], own["reason"]): own["text"] for own in texts},
         synonyms=dict(zip(words, means, strict=True)),
     )
@@ -68,12 +69,12 @@ def prefetch(slug: str, asker: AnyUser) -> KnowledgeBase | None:
 
 
 def keep(knowledge_base: KnowledgeBase, read: Prefetched) -> None:
-    """Let deciding with this instance go by what was read, whatever it is now."""
+    """Attach prefetched data, which deciding with this instance uses from now on."""
     setattr(knowledge_base, _KEPT, read)
 
 
 def prefetched(knowledge_base: KnowledgeBase) -> Prefetched | None:
-    """Return what was read with this instance, if anything was."""
+    """Return the data prefetched with this instance, or None."""
     read: Prefetched | None = getattr(knowledge_base, _KEPT, None)
     return read
 
@@ -82,7 +83,7 @@ def prefetched(knowledge_base: KnowledgeBase) -> Prefetched | None:
 def _query(
     slug: str, user_id: int | None, is_active: bool, is_superuser: bool
 ) -> WrittenQuery:
-    """Write the query for one asker; it depends on nothing else than these."""
+    """Write the query for one asker; cached, as it depends only on these arguments."""
     asker = User(pk=user_id, is_active=is_active, is_superuser=is_superuser)
     audiences = Audience.objects.visible_to(asker).order_by()
     wordings = RefusalWording.objects.filter(knowledge_base=OuterRef("pk")).order_by()

@@ -1,4 +1,4 @@
-"""What a version of a policy asks for and is not there, for the models that run."""
+"""What a policy version requires that is missing, given the models in use."""
 
 from collections.abc import Collection
 from functools import lru_cache
@@ -14,29 +14,29 @@ from qa.pipeline.policy import DECLARED, RetrievalTiming, Scope
 from qa.policies.models import Policy
 from qa.policies.services import has_verifier
 
-# What a timing reads activations by, and what there is without it.
+# The kind of probe that a retrieval timing needs, what happens without it, the remedy.
 _READ_BY = {
     RetrievalTiming.BOUNDARY: (
         ProbeKind.BOUNDARY,
-        "evidence is looked for every time.",
+        "evidence is retrieved every time.",
         "Fit one: manage.py train boundary_probe.",
     ),
     RetrievalTiming.MONITORED: (
         ProbeKind.DIRECTIONS,
-        "questions are kept and not answered.",
+        "questions are stored and not answered.",
         "Fit some: manage.py train directions.",
     ),
 }
-# What judges or feeds an answer that a language model writes, and decides no entry's own.
+# Settings that affect answers written by a language model, but not those from an entry.
 _OF_DRAFTS = ("abstention", "debias_verdict", "rerank")
 
 
 def lacking(policy: Policy) -> str:
-    """Return what a policy asks for and is not there, in words; "" where all is.
+    """Describe what a policy requires that is missing; "" if nothing is.
 
-    It is no error: what is not known is looked for, and what can't be monitored is kept
-    and answered later; what is on and idle decides nothing. Loads the language model that
-    the settings name where an active probe has to fit it.
+    This is not an error: evidence is then always retrieved, a question that can't be
+    monitored is stored and answered later, and an idle setting decides nothing. Loads
+    the configured language model if an active probe has to fit it.
     """
     found = (_lacking_to_know(policy), _idle_abstention(policy), _seldom_used(policy))
     return " ".join(filter(None, found))
@@ -47,9 +47,9 @@ def _lacking_to_know(policy: Policy) -> str:
         return ""
     if settings.LANGUAGE_SERVER_URL:
         return (
-            "A language server answers, and what its model knows by itself nothing can "
-            "tell: questions are kept and not answered. Activate a version of the scope "
-            "knowledge_base."
+            "A language server answers, and what its model knows by itself cannot be "
+            "measured: questions are stored and not answered. Activate a version of "
+            "the scope knowledge_base."
         )
     timing = RetrievalTiming(policy.retrieval_timing)
     if timing not in _READ_BY:
@@ -70,7 +70,7 @@ def _lacking_to_know(policy: Policy) -> str:
 
 
 def _idle_abstention(policy: Policy) -> str:
-    """Return why abstention is on and refuses nothing by any probe, or by one of them."""
+    """Describe why abstention is on but has no effect for some or all of its probes."""
     if not policy.abstention:
         return ""
     wanted = [
@@ -80,8 +80,8 @@ def _idle_abstention(policy: Policy) -> str:
     ]
     if not wanted:
         return (
-            "Abstention is on and each of its minimum confidences is 0, so that it refuses "
-            "nothing: calibrate, or set one in a new version."
+            "Abstention is on but each of its minimum confidences is 0, so that it "
+            "refuses nothing: calibrate, or set one in a new version."
         )
     usable, fault = _usable_kinds()
     missing = [kind for kind in wanted if kind not in usable]
@@ -98,7 +98,7 @@ def _idle_abstention(policy: Policy) -> str:
 
 
 def _usable_kinds() -> tuple[frozenset[str], str]:
-    """Return which kinds of active probes read the running model's answers, and faults."""
+    """Return the kinds of active probes that read the model's answers, and faults."""
     active = {probe.fingerprint: probe.state for probe in _active(ANSWER_KINDS)}
     if not active:
         return frozenset(), ""
@@ -118,7 +118,7 @@ def _usable_kinds() -> tuple[frozenset[str], str]:
 def _kinds_read(
     runs: LanguageModel, active: frozenset[tuple[str, str]]
 ) -> tuple[frozenset[str], str]:
-    """Return the same of a model and {(fingerprint, state)}; tries each on the model."""
+    """Try each active probe, a (fingerprint, state), on the model; return the same."""
     # Pulls in torch, which no other policy needs here.
     from qa.inference.probe_loading import load_probes  # noqa: PLC0415
     from qa.inference.probe_runner import ActiveProbes  # noqa: PLC0415
@@ -138,9 +138,9 @@ def _active(kinds: Collection[str]) -> list[Probe]:
 def _unread(
     kind: str, without: str, remedy: str, *, active: Collection[Probe], fault: str
 ) -> str:
-    """Return that no probe of a kind is active for the model that runs, and the remedy.
+    """Describe that no active probe of a kind fits the model in use, and the remedy.
 
-    `active` are those of other models: active for each is one of a kind.
+    `active` are those of other models: each model has at most one of a kind.
     """
     if not active:
         return f"No {kind} probe is active: {without} {remedy}"
@@ -154,21 +154,21 @@ def _unread(
     )
     return (
         f"No {kind} probe is active that fits the language model that runs: {without} {why} "
-        f"{remedy} Or run what those were fitted for (NESCIO_LANGUAGE_MODEL, "
+        f"{remedy} Or run the model they were fitted for (NESCIO_LANGUAGE_MODEL, "
         "NESCIO_LANGUAGE_ADAPTER, NESCIO_MODEL_PRECISION)."
     )
 
 
 def _seldom_used(policy: Policy) -> str:
-    """Return what is on and has little to decide, since the model is seldom asked."""
+    """Describe settings that have little to decide as the model is seldom asked."""
     idle = [DECLARED[name].label for name in _OF_DRAFTS if getattr(policy, name)]
     if not (idle and policy.verification and has_verifier(policy.knowledge_base)):
         return ""
     if policy.min_entry_answer > policy.min_answerability:
         return ""
     return (
-        f"The language model is seldom asked: from a probability of "
-        f"{policy.min_entry_answer:g} on an entry is the answer, and below "
+        f"The language model is seldom asked: an entry is the answer from a probability"
+        f" of {policy.min_entry_answer:g} on, and below "
         f"{policy.min_answerability:g} the question is refused. So there is little for "
         f"{' and '.join(idle)} to decide; a lower minimum answerability lets it be asked."
     )

@@ -17,7 +17,7 @@ from qa.pipeline.policy import Policy as PolicyValue
 
 
 def _declared(name: str) -> dict[str, Any]:
-    """Return default, range and help of a field, as the pipeline declares them."""
+    """Return a field's default, validators and help, as declared by the pipeline."""
     declared, value = DECLARED[name], default(name)
     options: dict[str, Any] = {"help_text": declared.help, "default": value}
     if isinstance(value, StrEnum):
@@ -29,7 +29,7 @@ def _declared(name: str) -> dict[str, Any]:
 
 
 class Policy(models.Model):
-    """One version of the thresholds of a knowledge base; immutable (a trigger holds it).
+    """One version of a knowledge base's thresholds; immutable, enforced by a trigger.
 
     A change is a new version; exactly one version of a knowledge base is active.
     """
@@ -120,10 +120,10 @@ class Policy(models.Model):
 
     @cached_property
     def is_self_calibrated(self) -> bool:
-        """Whether own questions chose its thresholds.
+        """Whether the knowledge base's own questions chose its thresholds.
 
-        A query, unless `self_calibrated` was read with the row as `from_own_questions`. Of
-        one that is not kept, as in the playground, they did not.
+        A query, unless `self_calibrated` was read with the row as `from_own_questions`.
+        False for an unsaved version, as in the playground.
         """
         read: bool | None = getattr(self, "from_own_questions", None)
         if read is None:
@@ -139,13 +139,13 @@ class Policy(models.Model):
 
 
 def self_calibrated(policy: str = "pk") -> Exists:
-    """Return, for a query, whether own questions chose the thresholds of its `policy`."""
+    """Return, for a query, whether own questions chose the thresholds of `policy`."""
     related: Any = Policy._meta.get_field("self_calibrations").related_model
     return Exists(related.objects.filter(policy=OuterRef(policy)))
 
 
 class RefusalWording(models.Model):
-    """What a refusal says, by knowledge base, language and reason ("" is every reason)."""
+    """A knowledge base's wording of refusals by language and reason ("" for all)."""
 
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.CASCADE, related_name="refusal_wordings"
@@ -181,13 +181,13 @@ class RefusalWording(models.Model):
 
 class PolicyActivationQuerySet(models.QuerySet["PolicyActivation"]):
     def of(self, knowledge_base: KnowledgeBase) -> Self:
-        """One knowledge base's history, newest first, with versions and names."""
+        """Return a knowledge base's history, newest first, with versions and users."""
         rows = self.filter(knowledge_base=knowledge_base)
         return rows.select_related("policy", "replaced", "by")
 
 
 class PolicyActivation(models.Model):
-    """That a version began to decide: append-only (a trigger holds it)."""
+    """The activation of a version; append-only, enforced by a trigger."""
 
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.PROTECT, related_name="policy_activations"

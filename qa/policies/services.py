@@ -1,4 +1,4 @@
-"""Versions of a knowledge base's policy: made, activated, rolled back, never changed."""
+"""Versions of a policy: created, activated, rolled back, never changed."""
 
 from copy import copy
 from typing import Any
@@ -27,7 +27,7 @@ from .ask_prefetch import prefetched
 
 # The fingerprint of the bundled embedder, which the default thresholds were chosen for.
 DEFAULTS_SET_FOR = "01b8e73530d9716e4fe49653e90b46837f86e9622026994e5c30f2ace2498e80"
-# The bundled language model's with its adapter, in float32 and in bfloat16.
+# Those of the bundled language model with its adapter, in float32 and in bfloat16.
 DEFAULTS_SET_FOR_LANGUAGE_MODEL = (
     "8fa8a545b5815c404d6ed16fae20b8c7394cc646a5a324e652b897829833d1d2"
     " 4e21df71b35fff4a551b93df550b73e8b5206d33f527b26ecec333520b82555b"
@@ -40,7 +40,7 @@ SCOPE_REMEDY = (
 )
 
 
-# What chooses a timing's thresholds.
+# The command that chooses a timing's thresholds.
 _COMPARED = "python -m studies cbdr_timing, from a checkout"
 _CHOSEN_BY = {
     RetrievalTiming.BOUNDARY: "manage.py calibrate min_known",
@@ -49,14 +49,14 @@ _CHOSEN_BY = {
     RetrievalTiming.LOG_PROBABILITY: _COMPARED,
 }
 CHANGEABLE = frozenset(DECLARED) | {"name"}
-# That thresholds come from labelled answers is said of those very ones, never inherited.
+# `is_calibrated` is not copied: it is about these very thresholds.
 _COPIED = CHANGEABLE - {"is_calibrated"}
 
 
 def active_policy(knowledge_base: KnowledgeBase) -> Policy:
     """Return the policy that decides this knowledge base's questions now.
 
-    One query, or none where it was read with the knowledge base.
+    One query, or none if it was prefetched with the knowledge base.
     """
     read = prefetched(knowledge_base)
     if read and read.policy:
@@ -66,10 +66,10 @@ def active_policy(knowledge_base: KnowledgeBase) -> Policy:
 
 
 def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
-    """Make and activate the default thresholds where no policy is active yet.
+    """Create and activate the default thresholds if no policy is active yet.
 
-    Two processes may both find none: the second one's insert fails at the constraint
-    that allows one active policy, and it takes the first one's.
+    Two processes may both find none: the second one's insert then violates the
+    constraint that allows one active policy, and it uses the first one's.
     """
     rows = Policy.objects.filter(knowledge_base=knowledge_base)
     found = rows.filter(is_active=True).first()
@@ -94,16 +94,16 @@ def ensure_default_policy(knowledge_base: KnowledgeBase) -> Policy:
 
 
 def has_verifier(knowledge_base: KnowledgeBase) -> bool:
-    """Tell whether a verifier reads this knowledge base's entries: it knows its language."""
+    """Return whether there is a verifier for the language of this knowledge base."""
     speaks = knowledge_base.language in settings.VERIFIER_LANGUAGES
     return settings.VERIFIER != "none" and speaks
 
 
 def basis(knowledge_base: KnowledgeBase, source: Policy | None = None) -> Policy:
-    """Return what a version is made from: `source`, or else the active one.
+    """Return the version to start from: `source`, or else the active one.
 
-    What a source says of the models that its thresholds are for goes with these. One of
-    another knowledge base is none.
+    A source's thresholds are copied with the models that they are for. A source of
+    another knowledge base is ignored.
     """
     if source is not None and source.knowledge_base_id == knowledge_base.pk:
         return source
@@ -113,7 +113,7 @@ def basis(knowledge_base: KnowledgeBase, source: Policy | None = None) -> Policy
 def new_version(
     policy: Policy, *, by: AbstractBaseUser | None, **changes: object
 ) -> Policy:
-    """Make an inactive version as a person wants it; see `make_version`."""
+    """Create an inactive version for a person, unless archived; see `make_version`."""
     policy.knowledge_base.check_in_use()
     return make_version(policy, by=by, **changes)
 
@@ -121,17 +121,17 @@ def new_version(
 def make_version(
     policy: Policy, *, by: AbstractBaseUser | None, **changes: object
 ) -> Policy:
-    """Make an inactive version from `policy` with some values set otherwise.
+    """Create an inactive version from `policy` with some values changed.
 
-    It is not calibrated unless the changes say so, and a certificate stays with the
-    version that earned it. Of an archived knowledge base, too: what a probe's replacement
-    changes has to fit when it is in use again.
+    It is not calibrated unless `changes` say so, and a certificate stays with the
+    version that earned it. Also allowed in an archived knowledge base, whose policy has
+    to fit replaced probes when it is in use again.
     """
     fields: dict[str, Any] = {name: getattr(policy, name) for name in _COPIED} | changes
     name = str(fields["name"])
     author = by if isinstance(by, User) else None
     with transaction.atomic():
-        # Versions are counted: two makers must not take the same number.
+        # Locked, so that concurrent callers do not take the same version number.
         KnowledgeBase.objects.select_for_update().get(pk=policy.knowledge_base_id)
         made = Policy(
             knowledge_base_id=policy.knowledge_base_id,
@@ -145,10 +145,10 @@ def make_version(
 
 
 def tried_version(policy: Policy, **changes: object) -> Policy:
-    """Return a copy with some values set otherwise, to try questions by: never to be saved.
+    """Return a copy with some values changed, to try questions with; never to be saved.
 
-    Whether there is knowledge that an asker may not see, only the active version tells,
-    unchanged: by others anybody could measure how near it is.
+    Only the unchanged active version may reveal that there is knowledge the asker may
+    not see: with other thresholds, anybody could measure how near it is.
     """
     active = active_policy(policy.knowledge_base)
     tried = copy(policy)
@@ -171,13 +171,13 @@ def activate(
     reason: str = "",
     failed_cases: int | None = None,
 ) -> Policy:
-    """Let this version decide from now on, in place of the one before; kept on record.
+    """Activate this version in place of the previous one, and record the activation.
 
-    `qa.evaluation.activation` asks the test cases first where a person activates.
+    If a person activates it, `qa.evaluation.activation` asks the test cases first.
 
     Raises:
-        PolicyError: It would answer by what a language model knows, and nobody calibrated
-            that for the configured one.
+        PolicyError: It would answer from a language model's own knowledge, and is not
+            calibrated for the configured model.
     """
     if uncalibrated := own_knowledge_uncalibrated(policy):
         raise PolicyError(uncalibrated)
@@ -202,9 +202,9 @@ def activate(
 
 
 def own_knowledge_uncalibrated(policy: Policy) -> str:
-    """Return why a policy may not answer by what the configured model knows; "" if it may.
+    """Say why a policy may not answer from the model's own knowledge; "" if it may.
 
-    Only loading the model tells what its thresholds have to be set for.
+    Loads the configured model to find out what its thresholds have to be set for.
     """
     if policy.scope != Scope.ADAPTIVE:
         return ""
@@ -277,10 +277,10 @@ def _check(policy: Policy) -> None:
 
 
 def version_before(policy: Policy) -> Policy | None:
-    """Return the version that `policy` took the place of when it was last promoted.
+    """Return the version that `policy` replaced when it was last promoted.
 
-    Rolling back is no promotion, so that rolling back twice goes two versions back and
-    never forth to the mistake.
+    Rolling back is not a promotion, so rolling back twice goes two versions back and
+    never forward to the mistake.
     """
     promoted = PolicyActivation.objects.filter(policy=policy, is_rollback=False)
     last = promoted.select_related("replaced").first()
@@ -288,10 +288,10 @@ def version_before(policy: Policy) -> Policy | None:
 
 
 def roll_back(policy: Policy, *, by: AbstractBaseUser | None) -> Policy:
-    """Let the version before `policy`, which is active, decide again; return it.
+    """Reactivate the version before `policy`, the active one; return it.
 
     Raises:
-        PolicyError: `policy` is not active any more, or nothing decided before it.
+        PolicyError: `policy` is not active any more, or none was active before it.
     """
     with transaction.atomic():
         base = KnowledgeBase.objects.select_for_update().get(
@@ -300,11 +300,11 @@ def roll_back(policy: Policy, *, by: AbstractBaseUser | None) -> Policy:
         base.check_in_use()
         if not Policy.objects.filter(pk=policy.pk, is_active=True).exists():
             raise PolicyError(
-                f"{policy} does not decide any more; look at which version does."
+                f"{policy} is not active any more; look at which version is."
             )
         before = version_before(policy)
         if before is None:
             raise PolicyError(
-                f"No version decided before {policy}; activate the one that you want."
+                f"No version was active before {policy}; activate the one you want."
             )
         return activate(before, by=by, rolls_back=True)

@@ -1,4 +1,4 @@
-"""What an asker is shown of a refusal, by language: `wording.LANGUAGE.toml`."""
+"""The wording of refusals by language, from `wording.LANGUAGE.toml`."""
 
 import tomllib
 from collections.abc import Mapping
@@ -8,9 +8,9 @@ from typing import Final
 
 from qa.pipeline.gates import Reason
 
-_ENGLISH: Final = "en"  # of pages, and of refusals in a language without words
+_ENGLISH: Final = "en"  # for pages, and for refusals in a language without a file
 
-# By their names in the files.
+# Next steps, by their names in the files.
 _NEXT_STEPS: Final[Mapping[Reason, tuple[str, ...]]] = {
     Reason.NOTHING_KNOWN: ("ask_a_colleague", "report"),
     Reason.TOO_FAR: ("look_at_the_entries", "rephrase", "report"),
@@ -30,9 +30,9 @@ _NEXT_STEPS: Final[Mapping[Reason, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ReasonWords:
-    """What is shown of a reason; `asker` is what its asker reads first of all.
+    """The wording of a reason; `asker` is what the asker reads first.
 
-    `reader` is for who has no expert to ask, "" where that is the same.
+    `reader` is for readers without an expert to ask; "" if it is the same.
     """
 
     title: str
@@ -44,16 +44,16 @@ class ReasonWords:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """All that is said of refusals in one language (two letters)."""
+    """The wordings of refusals in one language (two letters)."""
 
     language: str
     reasons: Mapping[Reason, ReasonWords]
     labels: Mapping[str, str]
 
     def for_reader(self, reason: Reason | None, text: str) -> str:
-        """Return a refusal's text for who has no expert to pass the question to.
+        """Return a refusal's text for a reader who has no expert to ask.
 
-        Words that the knowledge base has of its own stay, and so does an answer.
+        The knowledge base's own wordings stay as they are, and so does an answer.
         """
         if reason and text == self.reasons[reason].asker:
             return self.reasons[reason].reader or text
@@ -79,16 +79,16 @@ WORDS: Final[Mapping[str, Words]] = {
     for words in map(_load, sorted(Path(__file__).parent.glob("wording.*.toml")))
 }
 REASONS: Final = WORDS[_ENGLISH].reasons
-"""As pages for experts name them."""
+"""Reasons as pages for experts name them."""
 
 
 def words_in(language: str) -> Words:
-    """Return the words in `language`, in English where there are none."""
+    """Return the wordings in `language`, or in English if there are none."""
     return WORDS.get(language, WORDS[_ENGLISH])
 
 
 def words_around(*, language: str, is_refused: bool) -> Words:
-    """Return the words of what is shown around a refusal, or as on all pages an answer."""
+    """Return the wordings around a refusal in its language, else those in English."""
     return words_in(language if is_refused else _ENGLISH)
 
 
@@ -100,8 +100,9 @@ def refusal_text(
     """Return what is shown for `reason` in the first of `languages` (two letters).
 
     Args:
-        languages: The further ones count where the knowledge base has words of its own in
-            them and none in the first. One without texts of its own is answered in English.
+        languages: The others count only if the knowledge base has its own texts in them
+            and none in the first. A first language without built-in texts falls back to
+            English.
         overrides: The knowledge base's own texts by (language, reason); the reason ""
             covers every reason without one.
     """

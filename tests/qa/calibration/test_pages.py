@@ -343,7 +343,7 @@ def test_rolling_back_what_does_not_decide_says_so(enter, policy):
 
     page = text_of(enter(Role.ADMIN).post(back, follow=True))
 
-    assert "does not decide any more" in page
+    assert "is not active any more" in page
     assert Policy.objects.get(is_active=True) == policy
 
 

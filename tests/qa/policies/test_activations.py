@@ -66,7 +66,7 @@ def test_rolling_back_twice_goes_two_versions_back(first):
 
 def test_a_version_that_replaced_none_has_no_way_back(first):
     assert version_before(first) is None
-    with pytest.raises(PolicyError, match="No version decided before"):
+    with pytest.raises(PolicyError, match="No version was active before"):
         roll_back(first, by=None)
 
 
@@ -74,7 +74,7 @@ def test_what_was_replaced_meanwhile_is_not_rolled_back(first):
     second = activate(new_version(first, by=None, alpha=0.7))
     third = activate(new_version(first, by=None, alpha=0.6))
 
-    with pytest.raises(PolicyError, match="does not decide any more"):
+    with pytest.raises(PolicyError, match="is not active any more"):
         roll_back(second, by=None)
 
     assert deciding() == third

@@ -41,7 +41,7 @@ def test_what_an_adaptive_policy_lacks_is_said(policy, settings):
     by_boundary = adaptive(policy, RetrievalTiming.BOUNDARY)
 
     assert lacking(by_boundary) == (
-        "No boundary probe is active: evidence is looked for every time. Fit one: "
+        "No boundary probe is active: evidence is retrieved every time. Fit one: "
         "manage.py train boundary_probe."
     )
     assert "train directions" in lacking(watched)
@@ -136,7 +136,7 @@ def test_what_is_on_and_decides_nothing_is_said(policy, settings):
     assert "No early probe is active: answers are shown" in said(**_ASKED)
     assert "are refused" in said(**_ASKED, answer_without_probe=False)
     idle = said(debias_verdict=True, abstention=True, min_early_confidence=0.5)
-    assert "seldom asked: from a probability of 0.8" in idle
+    assert "is the answer from a probability of 0.8" in idle
     assert said(debias_verdict=True, min_answerability=0.4) == ""
     assert said(debias_verdict=True, verification=False) == ""
 
