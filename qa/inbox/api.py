@@ -1,4 +1,4 @@
-"""The inbox over REST: what waits for the caller, and a flag, which lets an entry wait."""
+"""The inbox over REST, and flagging an entry, which puts it there."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ class _InboxQuerySerializer(serializers.Serializer[Any]):
 
 
 class InboxItemSerializer(serializers.Serializer[Item]):
-    """One thing that waits."""
+    """An item of the inbox."""
 
     kind = serializers.ChoiceField(choices=Kind.choices)
     id = serializers.IntegerField(source="subject")
@@ -43,7 +43,7 @@ class InboxItemSerializer(serializers.Serializer[Item]):
     why = serializers.CharField(help_text="Why it is in the caller's inbox.")
     since = serializers.DateTimeField()
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
-    address = serializers.CharField(help_text="Path of the page where it is done.")
+    address = serializers.CharField(help_text="Path of the page where it is handled.")
     assignee = serializers.CharField(
         source="assignee.username", default=None, allow_null=True
     )
@@ -55,7 +55,7 @@ class InboxSerializer(serializers.Serializer[Any]):
 
     counts = serializers.DictField(
         child=serializers.IntegerField(),
-        help_text=f"How many there are of each kind; {COUNTED} may be more.",
+        help_text=f"How many of each kind there are; {COUNTED} means at least that.",
     )
     next = serializers.IntegerField(
         allow_null=True, help_text="The next page; null for the last."
@@ -92,9 +92,9 @@ class FlagView(rest.KnownQueryView):
         },
     )
     def post(self, request: Request, entry_id: int) -> Response:
-        """Let it be due at once and notify who looks after it; it answers as before.
+        """Make it due at once and notify those responsible; it answers as before.
 
-        A second flag of the same user's changes the reasons and the note.
+        A second flag by the same user replaces the reasons and the note.
         """
         given = rest.validated(FlagSerializer, request.data)
         flag = flag_entry(entry_id=entry_id, by=caller(request), **given)
@@ -102,7 +102,7 @@ class FlagView(rest.KnownQueryView):
 
 
 class InboxView(rest.KnownQueryView):
-    """What waits for the caller; kinds that their role does not deal with are left out."""
+    """What waits for the caller; kinds that their role does not handle are left out."""
 
     permission_classes = [IsSMESomewhere]
     throttle_scope = "user"
@@ -114,7 +114,7 @@ class InboxView(rest.KnownQueryView):
         responses=InboxSerializer,
     )
     def get(self, request: Request) -> Response:
-        """Return what is one's own first, then by kind, each from the longest waiting."""
+        """Return your own items first, then by kind, each from the longest waiting."""
         given = rest.validated(_InboxQuerySerializer, request.query_params.dict())
         user = caller(request)
         kind = Kind(given["kind"]) if "kind" in given else None

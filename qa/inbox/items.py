@@ -1,4 +1,4 @@
-"""What the inbox says of each row: its title, what it is, why it is here, where it is done."""
+"""How the inbox describes each row: title, note, why it is here, where to handle it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _NOTE = 200
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that waits; `why` says for what reason it is in this person's inbox."""
+    """One item; `why` is the reason that it is in this person's inbox."""
 
     kind: Kind
     subject: int
@@ -41,12 +41,12 @@ class Item:
     address: str
     assignee: User | None
     snoozed_until: datetime | None
-    ends: datetime | None  # of what is here because it ends: since when says nothing
+    ends: datetime | None  # if it is due because it ends: `since` means nothing then
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What a kind says of one of its rows; `why` is empty where anybody may do it."""
+    """A kind's description of one of its rows; `why` is empty if it is for anybody."""
 
     title: str
     note: str
@@ -96,7 +96,7 @@ def _said_of_entry(row: Entry, reader: Reader) -> _Said:
     note = f"{due.capitalize()}; used in {used} answer{'' if used == 1 else 's'}."
     is_own = row.owner_id == reader.user.pk
     why = "you own it" if is_own else _expertise(row, reader)
-    # It is due from a time before its end, which may lie before the end was set.
+    # It is due from some time before its end, possibly before that end was set.
     is_for_its_end = row.upkeep.due_at == row.upkeep.expiry_notice_at
     ends = row.upkeep.valid_until if is_for_its_end else None
     return _Said(row.said, note, why, ends)
@@ -122,7 +122,7 @@ def _expertise(row: Any, reader: Reader) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """How the rows of a kind are read whole, what is said of one, and its page."""
+    """How a kind's rows are loaded and described, and the page that handles one."""
 
     rows: QuerySet[Any]
     said: Callable[[Any, Reader], _Said]
@@ -181,8 +181,8 @@ _KINDS: Mapping[Kind, _Kind] = {
 def described(rows: Sequence[Mapping[str, Any]], reader: Reader) -> tuple[Item, ...]:
     """Return the items of rows of `waiting.COLUMNS`, in their order.
 
-    One query for each kind among them, and at most three more. A row that went meanwhile
-    is left out.
+    One query for each kind among them, and at most three more. A row that was deleted
+    meanwhile is left out.
     """
     found = {
         kind: _KINDS[kind].rows.in_bulk(_subjects(rows, kind))
@@ -235,7 +235,7 @@ def _why(said: _Said, assignee: User | None, reader: Reader, anybody: str) -> st
 def _snoozed(
     rows: Sequence[Mapping[str, Any]], reader: Reader
 ) -> Mapping[tuple[Kind, int], datetime]:
-    """Return until when the reader snoozed those of the rows that are snoozed."""
+    """Return the time until which the reader has snoozed each snoozed row."""
     marks = InboxMark.objects.snoozed_by(reader.user, reader.at).filter(
         subject__in=[row["inbox_subject"] for row in rows]
     )

@@ -10,7 +10,7 @@ from accounts.people import AnyUser
 
 
 class Kind(models.TextChoices):
-    """What may wait for a person; in the order in which the inbox lists them."""
+    """The kinds of items, in the order in which the inbox lists them."""
 
     ESCALATION = "escalation", "Escalation"
     IMPORT = "import", "Import"
@@ -30,11 +30,11 @@ class InboxMarkQuerySet(models.QuerySet["InboxMark"]):
 
 
 class InboxMark(models.Model):
-    """That something is assigned to a person, or that they want to see it later.
+    """An item assigned to a person, or snoozed by them.
 
-    It refers to its subject by kind and id: what is gone leaves a mark that nothing
-    matches. Escalations, reviews and gaps have an assignee of their own, which counts.
-    A trigger writes each change into the audit.
+    It refers to its subject by kind and id, so the mark of a deleted subject matches
+    nothing. Escalations, reviews and gaps have an assignee of their own, which is used
+    instead. A trigger writes each change into the audit.
     """
 
     user = models.ForeignKey(

@@ -1,4 +1,4 @@
-"""How many wait, as every page's navigation says it."""
+"""The number of waiting items in the navigation of every page."""
 
 from collections.abc import Mapping
 
@@ -17,19 +17,19 @@ _KEPT = "_inbox_counts"  # of a request
 
 
 def is_for(user: AnyUser) -> bool:
-    """Tell whether a person has an inbox: experts and above who may open the admin."""
+    """Return whether a person has an inbox: experts and above with admin access."""
     if not isinstance(user, User) or not user.is_staff:
         return False
     return has_role_somewhere(user, Role.SME)
 
 
 def shown(number: int) -> str:
-    """Return a count as it is shown; none beyond what is counted."""
+    """Return a count as it is shown, with a plus from `COUNTED` on."""
     return f"{number}+" if number >= COUNTED else str(number)
 
 
 def counts(request: HttpRequest) -> Mapping[Kind, int]:
-    """Return how many of each kind wait for the request's user, looked up once."""
+    """Return how many of each kind wait for the request's user, queried once."""
     if not hasattr(request, _KEPT):
         setattr(request, _KEPT, count_waiting(caller(request)))
     kept: Mapping[Kind, int] = getattr(request, _KEPT)
@@ -37,7 +37,7 @@ def counts(request: HttpRequest) -> Mapping[Kind, int]:
 
 
 def said_count(request: HttpRequest) -> str:
-    """Return how many wait for the request's user; "" for none."""
+    """Return how many items wait for the request's user, as text; "" for none."""
     if not is_for(request.user):
         return ""
     numbers = counts(request).values()
@@ -47,9 +47,9 @@ def said_count(request: HttpRequest) -> str:
 
 
 def badge(_request: HttpRequest) -> SafeString:
-    """Return the admin navigation's place for the count, which comes after the page.
+    """Return the admin navigation's placeholder for the count, loaded after the page.
 
-    Counting seven kinds costs a third of an ordinary page's time.
+    Counting seven kinds takes a third of an ordinary page's time.
     """
     return format_html(
         '<span data-waiting aria-live="polite" hx-get="{}" hx-trigger="load, every 60s">'

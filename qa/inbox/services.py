@@ -1,4 +1,4 @@
-"""Reading the inbox, and who deals with what when: assigning and snoozing."""
+"""Reading the inbox, assigning its items and snoozing them."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -36,18 +36,18 @@ from qa.inbox.waiting import (
 from qa.reviews import services as reviews
 
 COUNTED = 100
-"""How far each kind is counted; as many may be more."""
+"""The maximum count of each kind; this number means at least as many."""
 MAX_SNOOZE = timedelta(days=365)
 MAX_LISTED = 1_000
-"""How deep the list can be paged; what lies deeper is found by kind."""
+"""The number of items that can be paged through; later ones are found by kind."""
 _OFFERED = 200
 
 
 @dataclass(frozen=True, slots=True)
 class InboxPage:
-    """A part of the inbox, and how many of each kind wait, at most `COUNTED`.
+    """A page of the inbox, and how many of each kind wait, at most `COUNTED`.
 
-    `has_more` tells whether items follow it.
+    `has_more` is whether another page follows.
     """
 
     items: tuple[Item, ...]
@@ -58,7 +58,7 @@ class InboxPage:
 def count_waiting(user: User) -> Mapping[Kind, int]:
     """Return how many of each of the user's kinds wait, at most `COUNTED` (one query).
 
-    Two more read the user's tags, and their role where it is not remembered.
+    Two more read the user's tags, and their role unless it is cached.
     """
     reader = reader_of(user, timezone.now())
     return _count(waiting_by_kind(reader, Scope.WAITING))
@@ -74,10 +74,10 @@ def read_inbox(
     size: int,
     at: datetime | None = None,
 ) -> InboxPage:
-    """Return a page of what waits, as far as the user may see it and act on it.
+    """Return a page of the items that the user may see and act on.
 
-    What is their own comes first, then escalations before imports, reviews, conflicts,
-    due entries, proposals and gaps; each kind from the longest waiting.
+    The user's own come first, then escalations, imports, reviews, conflicts, due
+    entries, proposals and gaps; each kind from the longest waiting.
     """
     reader = reader_of(user, at or timezone.now())
     by_kind = waiting_by_kind(reader, scope)
@@ -104,14 +104,14 @@ def _count(by_kind: Mapping[Kind, QuerySet[Any]]) -> Mapping[Kind, int]:
 def flag_entry(
     *, entry_id: int, by: User, reasons: Sequence[str] = (), note: str = ""
 ) -> Flag:
-    """Let an entry be due as wrong or outdated, and notify who looks after it."""
+    """Make an entry due as wrong or outdated, and notify those responsible for it."""
     flag = flag_outdated(entry_id=entry_id, by=by, reasons=reasons, note=note)
     notify_flagged(flag)
     return flag
 
 
 def assignable() -> list[User]:
-    """Return who may be chosen to deal with something, by name."""
+    """Return the users to whom items can be assigned, by name."""
     found = holders(Role.SME, somewhere=True).filter(is_staff=True)
     return list(by_name(found)[:_OFFERED])
 
@@ -120,26 +120,26 @@ def assignable() -> list[User]:
 def assign(
     kind: Kind, subject: int, *, to: User | None, by: User, expected: str | None = None
 ) -> User | None:
-    """Let one person deal with an item, or with None all of them; return who did before.
+    """Assign an item to a person, or with None to nobody; return the last assignee.
 
     Args:
-        expected: The name to sign in with of who deals with it now, "" for nobody; None
-            is not checked.
+        expected: The user name of the current assignee, "" for nobody; None is not
+            checked.
 
     Raises:
         InboxItemNotFoundError: `by` has no such item.
-        InvalidInboxError: `to` may not see it or not deal with it.
-        ChangedSinceError: Another than `expected` deals with it now.
+        InvalidInboxError: `to` may not see it or may not handle it.
+        ChangedSinceError: The current assignee is not `expected`.
     """
     key = _find(kind, subject, by)
     before = User.objects.filter(pk=key).first() if key else None
     if expected not in (None, before.get_username() if before else ""):
         now = f"to {person_name(before)}" if before else "to nobody"
-        raise ChangedSinceError(f"It was assigned {now} since; nothing is undone.")
+        raise ChangedSinceError(f"It has since been assigned {now}; nothing is undone.")
     if to is not None and not _may_deal_with(kind, subject, to):
         raise InvalidInboxError(
-            f"{to} may not see this {kind.label.lower()} or not deal with "
-            "it; choose somebody else, or change their role or audiences first."
+            f"{to} may not see or may not handle this {kind.label.lower()}; "
+            "choose somebody else, or change their role or audiences first."
         )
     if kind == Kind.ESCALATION:
         escalations.assign(subject, to=to, by=by)
@@ -169,7 +169,7 @@ def _mark_assigned(kind: Kind, subject: int, to: User | None, by: User) -> None:
 
 @transaction.atomic
 def snooze(kind: Kind, subject: int, *, until: datetime | None, by: User) -> None:
-    """Leave an item out of one's own inbox until a time; None brings it back.
+    """Hide an item from the user's own inbox until a time; None brings it back.
 
     Others see it as before.
 
@@ -186,7 +186,8 @@ def snooze(kind: Kind, subject: int, *, until: datetime | None, by: User) -> Non
     now = timezone.now()
     if not now < until <= now + MAX_SNOOZE:
         raise InvalidInboxError(
-            f"{until:%Y-%m-%d} is no day of the next {MAX_SNOOZE.days}; give one of them."
+            f"{until:%Y-%m-%d} is not within the next {MAX_SNOOZE.days} days; give one "
+            "that is."
         )
     InboxMark.objects.update_or_create(
         user=by,
@@ -197,7 +198,7 @@ def snooze(kind: Kind, subject: int, *, until: datetime | None, by: User) -> Non
 
 
 def _find(kind: Kind, subject: int, by: User) -> int | None:
-    """Return the id of an item's assignee, if any; `by` may deal with the item."""
+    """Return the id of an item's assignee, if any; raise unless `by` may handle it."""
     rows = _dealt_with(kind, subject, by)
     found = list(rows.values_list("inbox_assignee")) if rows is not None else []
     if not found:
@@ -214,7 +215,7 @@ def _may_deal_with(kind: Kind, subject: int, user: User) -> bool:
 
 
 def _dealt_with(kind: Kind, subject: int, user: User) -> QuerySet[Any] | None:
-    """Return the item's row as the user may see and act on it; None for nobody's kind."""
+    """Return the item's row if the user may handle it; None if not their kind."""
     if not has_role_somewhere(user, Role.SME):
         return None
     reader = reader_of(user, timezone.now())

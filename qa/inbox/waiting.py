@@ -1,7 +1,7 @@
-"""What waits for a person: one query set for each kind, of rows of the same columns.
+"""What waits for a person: one query set for each kind, all with the same columns.
 
-The columns are those of `COLUMNS`; so the kinds can be joined, ordered and counted by one
-statement, and only the rows of a page are read whole.
+With the columns of `COLUMNS`, the kinds can be joined, ordered and counted by one
+statement, and only the rows of a page are loaded in full.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +41,7 @@ from qa.inbox.models import InboxMark, Kind
 from qa.reviews.services import judgeable_by
 
 IMPORT_NEWS = timedelta(days=14)
-"""How long an import that ended, or waits to be applied, is news."""
+"""How long an import stays in the inbox after it was applied, or else created."""
 
 COLUMNS = (
     "inbox_rank", "inbox_order", "inbox_since", "inbox_subject", "inbox_kind",
@@ -53,10 +53,10 @@ _ORDER = {kind: place for place, kind in enumerate(Kind)}
 class Scope(StrEnum):
     """Which part of what a person may see and act on."""
 
-    WAITING = "waiting"  # for them: all that is assigned to nobody else
+    WAITING = "waiting"  # for them: everything not assigned to somebody else
     MINE = "mine"  # assigned to them, or theirs by ownership or as an expert
     OTHERS = "others"  # assigned to somebody else
-    SNOOZED = "snoozed"  # put off by them
+    SNOOZED = "snoozed"  # hidden by them for a time
 
 
 Bases = frozenset[int] | None
@@ -65,10 +65,10 @@ Bases = frozenset[int] | None
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """For whom the inbox is, and what makes a row theirs."""
+    """The user whose inbox it is, and what makes a row theirs."""
 
     user: User
-    judges: Bases  # where an expert
+    judges: Bases  # where they are an expert
     curates: Bases
     tags: tuple[int, ...]
     at: datetime
@@ -84,9 +84,10 @@ def reader_of(user: User, at: datetime) -> Reader:
 class _Source:
     """A kind's rows: which wait, since when, in which knowledge base, and whose they are.
 
-    `assignee` is the field of the row's own; without one a mark says it. `mine` is what
-    makes a row somebody's without being assigned. `seen` is whether the user in a field of
-    the row may see it, beyond the role: by the audiences of what it shows.
+    `assignee` is the row's own field; without one, a mark assigns the row. `mine` is
+    the condition for a row to be the reader's without being assigned. `seen` is the
+    condition that the user in a field of the row may see it by the audiences of what it
+    shows; the role is checked separately.
     """
 
     rows: Callable[[Reader], QuerySet[Any]]
@@ -99,7 +100,7 @@ class _Source:
 
     @property
     def least(self) -> Role:
-        """The role in its knowledge base without which nobody holds a row."""
+        """The role that an assignee needs in the row's knowledge base."""
         return Role.CURATOR if self.curators else Role.SME
 
 
@@ -113,7 +114,7 @@ def _tagged(prefix: str = "") -> Callable[[Reader], Q]:
 
 
 def _due(reader: Reader) -> QuerySet[Entry]:
-    """Return what is due; to who may not verify, only what is theirs."""
+    """Return due entries; where the reader may not verify, only their own."""
     rows = Entry.objects.readable_by(reader.user).due(reader.at)
     if reader.curates is None:
         return rows
@@ -125,7 +126,7 @@ def _due(reader: Reader) -> QuerySet[Entry]:
 
 
 def _imports(reader: Reader) -> QuerySet[Import]:
-    """Return one's own imports that are to be applied, failed, or left rows out of late."""
+    """Return the reader's recent imports: to be applied, failed, or with bad rows."""
     waits = Q(state__in=(Import.State.PLANNED, Import.State.FAILED))
     waits |= Q(state=Import.State.APPLIED) & ~Q(bad_rows=[])
     rows = Import.objects.visible_to(reader.user).filter(waits, created_by=reader.user)
@@ -193,11 +194,11 @@ _SOURCES: Mapping[Kind, _Source] = {
     ),
 }
 OWN_ASSIGNEE = (Kind.ESCALATION, Kind.REVIEW, Kind.GAP)
-"""What keeps its assignee itself; all else is assigned by a mark."""
+"""Kinds that store their assignee themselves; all others are assigned by a mark."""
 
 
 def kinds_of(reader: Reader) -> tuple[Kind, ...]:
-    """Return the kinds that the reader's role lets them deal with."""
+    """Return the kinds that the reader's role lets them handle."""
     return tuple(
         kind
         for kind in Kind
@@ -206,7 +207,7 @@ def kinds_of(reader: Reader) -> tuple[Kind, ...]:
 
 
 def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
-    """Return a kind's rows with `COLUMNS` annotated; without a scope all of them."""
+    """Return a kind's rows with `COLUMNS` annotated; all of them if `scope` is None."""
     source = _SOURCES[kind]
     order = Value(_ORDER[kind], output_field=IntegerField())
     bases = reader.curates if source.curators else reader.judges
@@ -242,7 +243,7 @@ def waiting(kind: Kind, reader: Reader, scope: Scope | None) -> QuerySet[Any]:
 
 
 def _marks(kind: Kind, rows: QuerySet[Any]) -> QuerySet[InboxMark]:
-    """Return who is assigned to rows of the kind, of those who may still act on them."""
+    """Return marks that assign the kind's rows to users who may still handle them."""
     source = _SOURCES[kind]
     row = rows.model._base_manager.filter(pk=OuterRef("subject"))
     marks = InboxMark.objects.filter(kind=kind, is_assigned=True)
@@ -252,15 +253,15 @@ def _marks(kind: Kind, rows: QuerySet[Any]) -> QuerySet[InboxMark]:
 
 
 def _is_subject_of(marks: QuerySet[InboxMark]) -> Q:
-    """Whether a row has one of the marks, which are read once and not for each row."""
+    """Return whether a row has one of the marks, which are read once, not per row."""
     return Q(pk__in=marks.values("subject"))
 
 
 def _assignee(kind: Kind, marks: QuerySet[InboxMark]) -> Any:
-    """Return whose it is: who is assigned, else the row's own.
+    """Return the id of the assignee: by a mark, or else the row's own.
 
-    For the rows of a page: what narrows all rows is said by `_is_held` and `_is_others`,
-    which the database reads as joins and not once for each row.
+    For the rows of a page only: `_is_held` and `_is_others` filter all rows, as the
+    database evaluates them as joins instead of once per row.
     """
     source = _SOURCES[kind]
     mark = marks.filter(subject=OuterRef("pk"))
@@ -275,13 +276,13 @@ def _assignee(kind: Kind, marks: QuerySet[InboxMark]) -> Any:
 
 
 def _has_holder(source: _Source) -> Q:
-    """Whether the row's own assignee may still act on it."""
+    """Return whether the row's own assignee may still handle it."""
     holds = where_holder(source.least, source.assignee, source.base)
     return holds & source.seen(source.assignee)
 
 
 def _is_held(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
-    """Whether a row is assigned to the reader."""
+    """Return whether a row is assigned to the reader."""
     source = _SOURCES[kind]
     marked = _is_subject_of(marks.filter(user=reader.user))
     if not source.assignee:
@@ -293,7 +294,7 @@ def _is_held(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
 
 
 def _is_others(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
-    """Whether a row is assigned to somebody else."""
+    """Return whether a row is assigned to somebody else."""
     source = _SOURCES[kind]
     marked = _is_subject_of(marks.exclude(user=reader.user))
     if not source.assignee:
@@ -307,7 +308,7 @@ def _is_others(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
 def _without_others(
     rows: QuerySet[Any], kind: Kind, marks: QuerySet[InboxMark], reader: Reader
 ) -> QuerySet[Any]:
-    """Leave out what is `_is_others`, by conditions that are joined one after the other."""
+    """Leave out the rows of `_is_others`, by conditions that are joined one by one."""
     source = _SOURCES[kind]
     if kind not in OWN_ASSIGNEE:
         rows = rows.filter(~_is_subject_of(marks.exclude(user=reader.user)))
@@ -333,7 +334,7 @@ def together(
 ) -> QuerySet[Any, dict[str, Any]]:
     """Return the first `limit` rows of each kind as one query, in the inbox's order.
 
-    What is the reader's own comes first, then by kind, each from the longest waiting.
+    The reader's own come first, then by kind, each from the longest waiting.
     """
     order = COLUMNS[:4]
     first, *others = (each.order_by(*order).values(*COLUMNS)[:limit] for each in rows)
@@ -344,7 +345,7 @@ def together(
 def counted(
     rows: Iterable[QuerySet[Any]], *, limit: int
 ) -> QuerySet[Any, tuple[Any, ...]]:
-    """Return the kind of each row, no more than `limit` of a kind, as one query."""
+    """Return the kind of each row, at most `limit` of each, as one query."""
     first, *others = (
         each.order_by().values_list("inbox_kind")[:limit] for each in rows
     )

@@ -1,4 +1,4 @@
-"""A person's data over REST, for tokens that manage users: exported, or erased."""
+"""Export and erasure of a person's data over REST, for tokens that manage users."""
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -15,22 +15,22 @@ from qa.privacy.persons import export_person, request_erasure
 
 
 class ErasureSerializer(StrictSerializer):
-    """Confirms whose data is erased."""
+    """Confirmation of whose data is erased."""
 
-    username = StrictCharField(max_length=150, help_text="The address's, once more.")
+    username = StrictCharField(max_length=150, help_text="That in the URL, once more.")
 
 
 class PersonViewSet(UserViewSet):
-    """What is stored of an account's person; superusers are out of reach."""
+    """The data stored about the person of an account; superusers are not accessible."""
 
     @extend_schema(
-        summary="Export what is stored of a person", responses=OpenApiTypes.OBJECT
+        summary="Export what is stored about a person", responses=OpenApiTypes.OBJECT
     )
     def export(self, request: Request, username: str) -> Response:
-        """Return the account and all that it asked, wrote and changed, by kind.
+        """Return the account and everything that it asked, wrote and changed, by kind.
 
-        `entries_of_their_questions` are entries made of, or linked to, what they asked: an
-        erasure leaves these as they are.
+        `entries_of_their_questions` are entries created from, or linked to, what they
+        asked; an erasure leaves these as they are.
         """
         return Response(export_person(self.get_object()))
 
@@ -40,15 +40,15 @@ class PersonViewSet(UserViewSet):
         responses={202: JobSerializer},
     )
     def erase(self, request: Request, username: str) -> Response:
-        """Lock an account out and erase its words and names by a job; no way back.
+        """Lock an account out and erase its words and names by a job; irreversible.
 
-        The job's result counts the questions and names the `entries` that may hold the
-        person's words and stay.
+        The job's result counts the questions and lists the `entries` that may contain
+        the person's words and are kept.
         """
         person = self.get_object()
         said = self.validated(ErasureSerializer)["username"]
         if said != person.username:
-            msg = f"{said!r} is not the account of this address; nothing was erased."
+            msg = f"{said!r} is not the account in this URL; nothing was erased."
             raise ValidationError({"username": [msg]})
         job = request_erasure(person, by=caller(request))
         return Response(JobSerializer(job).data, HTTP_202_ACCEPTED)

@@ -1,4 +1,4 @@
-"""A person's data in the admin: what there is, the export, the erasure; for superusers."""
+"""The admin page of a person's data: counts, export and erasure; for superusers."""
 
 import json
 from typing import Any
@@ -39,7 +39,7 @@ class EraseForm(StyledForm):
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def person_page(request: HttpRequest, user_id: int) -> HttpResponse:
-    """Show what is stored of a person; POST exports or erases it."""
+    """Show what is stored about a person; POST exports or erases it."""
     by = caller(request)
     if not by.is_superuser:
         raise PermissionDenied
@@ -55,7 +55,7 @@ def person_page(request: HttpRequest, user_id: int) -> HttpResponse:
             form.add_error(None, str(error))
         else:
             said = format_html(
-                '<a href="{}">A job</a> erases what is stored of this person.',
+                '<a href="{}">A job</a> erases what is stored about this person.',
                 reverse("admin:jobs_job_change", args=[job.pk]),
             )
             messages.success(request, said)

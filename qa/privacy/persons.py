@@ -1,7 +1,7 @@
-"""One person's data: everything that names them or holds their words, out or gone.
+"""Export and erasure of everything that names a person or contains their words.
 
-An account is not deleted but emptied, for what others rely on refers to it: revisions of
-entries, activations, thumbs that count. Whose it was stands nowhere any more.
+An account is emptied instead of deleted, as others rely on rows that refer to it:
+revisions of entries, activations, votes that count. Nothing then shows whose it was.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from qa.votes.models import Vote
 
 KIND: Final = "qa.erase_person"
 _NAMES: Final = ("username", "first_name", "last_name", "email")
-_SUBJECT: Final = "subject"  # their number at the identity provider
+_SUBJECT: Final = "subject"  # their id at the identity provider
 _MASK: Final = ["…", "…"]
 _PERSON: Final = (*_NAMES, "is_active", "date_joined", "last_login")
 
@@ -52,9 +52,9 @@ def find_person(name: str) -> User:
 
 
 def export_person(person: User) -> dict[str, Any]:
-    """Return what is stored of a person, ready for JSON but for its moments and ids.
+    """Return what is stored about a person, for an encoder that handles times and ids.
 
-    All of it, whatever the exporting user may see; of entries only ids.
+    Everything is included, whatever the exporting user may see; of entries, only ids.
     """
     with unrestricted("all that is stored of a person"):
         return {
@@ -70,7 +70,7 @@ def export_person(person: User) -> dict[str, Any]:
 
 
 def counts_of(person: User) -> dict[str, int]:
-    """Return how many rows of each kind are stored of a person."""
+    """Return how many rows of each kind are stored about a person."""
     return {name: rows.count() for name, rows in _rows_of(person).items()}
 
 
@@ -130,9 +130,10 @@ def _rows_of(person: User) -> Mapping[str, QuerySet[Any, dict[str, Any]]]:
 
 
 def entries_to_look_at(person: User) -> list[int]:
-    """Return the ids of entries that may hold a person's words and are not erased.
+    """Return the ids of entries that may contain a person's words and are not erased.
 
-    Asked before an erasure: afterwards those are not found that share a question's words alone.
+    Call it before an erasure: entries that only share a question's words are not found
+    afterwards.
     """
     return list(_entries_asked_by(person).values_list("pk", flat=True))
 
@@ -142,7 +143,7 @@ def _asked_by(person: User) -> QuerySet[Any, Any]:
 
 
 def _entries_asked_by(person: User) -> QuerySet[Entry]:
-    """Those made of, or linked to, a question of theirs: by a reply, a gap, or its words."""
+    """Return entries linked to the person's questions by a reply, a gap or words."""
     sent = Escalation.objects.filter(answer__asker=person)
     gaps = GapQuestion.objects.filter(answer__asker=person)
     return Entry.objects.filter(
@@ -153,14 +154,14 @@ def _entries_asked_by(person: User) -> QuerySet[Entry]:
 
 
 def request_erasure(person: User, *, by: User) -> Job:
-    """Enqueue the erasure of a person; the job names them by their number alone."""
+    """Enqueue the erasure of a person; the job names them only by their id."""
     _refuse_where_kept(person)
     key = f"{KIND} {person.pk}"
     return enqueue(KIND, {"user": person.pk}, owner=by, idempotency_key=key)
 
 
 def erase_in_background(run: JobRun) -> dict[str, object]:
-    """Erase a person, a step for each batch; the handler of `KIND`."""
+    """Erase a person, with a step for each batch; the handler of `KIND`."""
     person = User.objects.filter(pk=run.parameters["user"]).first()
     if person is None:
         return {"questions": 0, "entries": []}
@@ -174,8 +175,8 @@ def erase_person(
 ) -> int:
     """Erase a person's words and names; return how many questions lost their words.
 
-    They are locked out first and lose their name last: an erasure that was broken off is
-    finished by the same call.
+    They are locked out first and lose their name last, so that an interrupted erasure
+    is finished by the same call.
     """
     _refuse_where_kept(person)
     with step():
@@ -194,7 +195,7 @@ def is_erased(person: User) -> bool:
 def _refuse_where_kept(person: User) -> None:
     if person.is_superuser:
         raise ConflictError(
-            f"{person.username} is a superuser; take that from the account first."
+            f"{person.username} is a superuser; remove that status first."
         )
 
 
@@ -209,13 +210,13 @@ def _lock_out(person: User) -> None:
     end_access(person)
     ProviderAccount.objects.filter(user=person).delete()
     person.endpoints.update(is_active=False)
-    # Nobody waits any more for what is being decided.
+    # Nobody waits any more for questions that are being decided.
     pending = Answer.objects.filter(asker=person, outcome=Answer.Outcome.PENDING)
     pending.update(outcome=Answer.Outcome.FAILED)
 
 
 def _next_answers(person: User) -> list[Any]:
-    """Return answers with words still: the person's, and copies that evaluations asked."""
+    """Return a batch of unerased answers, with their copies asked by evaluations."""
     rows = Answer.objects.erasable().filter(asker=person)
     found = list(rows.values_list("pk", "question")[:BATCH])
     copies = Answer.objects.filter(
@@ -256,7 +257,7 @@ def _erase_names(person: User) -> None:
 
 
 def _erase_from_audit(name: str, pseudonym: str) -> None:
-    """Let the audit say what was done, by whom but this person, and to whom but them."""
+    """Replace the person in the audit by the pseudonym; mask values that name them."""
     AuditEntry.objects.filter(actor=name).update(actor=pseudonym)
     named = Q(subject__contains=name) | Q(subject__contains=pseudonym)
     for entry in AuditEntry.objects.filter(named).iterator():

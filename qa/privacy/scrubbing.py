@@ -1,7 +1,8 @@
 """Erasing the words of answers: questions, texts and comments on them.
 
-What is counted and learnt from stays: outcomes, signals, evidence, thumbs, grades. A question
-without words is no example of anything, so nothing is trained or calibrated on it any more.
+What is counted and learnt from stays: outcomes, signals, evidence, thumbs, grades. A
+question without words is not used as an example, so nothing is trained or calibrated on
+it any more.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -36,7 +37,7 @@ StepMaker = Callable[[], AbstractContextManager[Step | None]]
 def scrub_in_steps(
     next_ids: Callable[[], Collection[UUID]], *, step: StepMaker, done: int = 0
 ) -> int:
-    """Erase batch by batch until none is left; return how many, with those `done` before."""
+    """Erase in batches until none is left; return how many, including `done`."""
     while ids := next_ids():
         with step() as made:
             done += scrub_answers(ids, timezone.now())
@@ -47,10 +48,10 @@ def scrub_in_steps(
 
 @transaction.atomic
 def scrub_answers(ids: Collection[UUID], at: datetime) -> int:
-    """Erase the words of decided answers and of what hangs on them; return how many.
+    """Erase the words of decided answers and of rows about them; count the answers.
 
-    An escalation that still waits is closed and an open review deleted: nobody could
-    judge what has no words.
+    An escalation that still waits is closed and an open review deleted, as nobody could
+    judge a question without words.
     """
     rows = Answer.objects.erasable().filter(pk__in=ids)
     answers = list(rows.select_for_update(of=("self",), no_key=True))
@@ -90,7 +91,7 @@ def _scrub(answer: Answer, at: datetime) -> None:
 
 
 def _numbers(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what was counted and measured of a generation, and no word of it."""
+    """Return the counts and measurements of a generation, without its words."""
     return {k: v for k, v in fields.items() if isinstance(v, int | float)}
 
 
@@ -104,7 +105,7 @@ def _scrub_escalations(answers: Collection[UUID], at: datetime) -> None:
 
 
 def _scrub_gaps(texts: Collection[str]) -> None:
-    """Let gaps bear the words of another of their questions, if one has any left."""
+    """Name gaps after another of their questions that still has words, if any."""
     for gap in Gap.objects.filter(question__in=texts):
         others = GapQuestion.objects.filter(gap=gap, answer__erased_at__isnull=True)
         text = others.newest().values_list("answer__question", flat=True).first()
@@ -120,7 +121,7 @@ def enqueue_where_wanted() -> None:
 
 
 def erase_old_texts(run: JobRun) -> dict[str, object]:
-    """Erase in batches, a step each, so that a killed job goes on; handler of `KIND`."""
+    """Erase old texts, a step per batch, so that a killed job can go on; for `KIND`."""
     now, erased = timezone.now(), run.done
     bases = KnowledgeBase.objects.filter(keep_texts_days__isnull=False)
     for knowledge_base in bases.order_by("pk"):

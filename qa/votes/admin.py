@@ -49,7 +49,7 @@ class _ReasonFilter(ListFilter):
 
 @admin.register(Vote)
 class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
-    """The inbox of thumbs: of which answer, why, and whether it was dealt with."""
+    """The list of votes: on which answer, why, and whether they were dealt with."""
 
     when_empty = "Thumbs on answers and refusals are listed here, with their reasons."
     list_display: ClassVar = [
@@ -66,7 +66,7 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
     paginator = EstimatingPaginator
     search_fields = ["answer__question", "user__username"]
     searched_person = "user"
-    search_help_text = "Words of the question as they begin, or who voted"
+    search_help_text = "Beginnings of words in the question, or who voted"
     actions: ClassVar = ["handle", "reopen", "export"]
     has_handle_permission = holders_somewhere(Role.SME)
     fieldsets: ClassVar = [
@@ -141,9 +141,9 @@ class VoteAdmin(AnswerColumns, ReadOnlyAdmin):
 
 @admin.register(ConfidenceMove)
 class ConfidenceMoveAdmin(ReadOnlyAdmin):
-    """The ledger: which enriched entries votes moved, how far, and what was undone."""
+    """The ledger of confidence changes by votes, and of their undoing."""
 
-    when_empty = "Enriched entries whose confidence votes moved are listed here."
+    when_empty = "Enriched entries with a confidence changed by votes are listed here."
     list_display: ClassVar = [
         "when", "entry_said", "what", "prior_shown", "moved", "up_shown", "down_shown",
         "raters", "by",

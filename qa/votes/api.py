@@ -1,4 +1,4 @@
-"""Votes as JSON, as far as their reader may see what they are on."""
+"""Votes as JSON, as far as the reader may see the answers they are on."""
 
 from typing import Literal
 from uuid import UUID
@@ -32,7 +32,7 @@ from qa.votes.services import (
 
 
 class VoteSerializer(rest.StrictSerializer):
-    """A thumb, and what is wrong."""
+    """A thumb up or down, and what is wrong."""
 
     rating = serializers.ChoiceField(
         ["up", "down"], allow_null=True, help_text="null takes the vote back."
@@ -41,8 +41,8 @@ class VoteSerializer(rest.StrictSerializer):
         child=serializers.ChoiceField(Vote.Reason.choices),
         default=list,
         max_length=len(Vote.Reason),
-        help_text="Of a thumb down. Of an answer: wrong, incomplete, outdated, "
-        "off_topic, not_in_evidence, unclear, other; of a refusal: should_be_known, "
+        help_text="Of a thumb down. On an answer: wrong, incomplete, outdated, "
+        "off_topic, not_in_evidence, unclear, other; on a refusal: should_be_known, "
         "entry_exists, wrong_reason, other.",
     )
     comment = rest.StrictCharField(
@@ -67,13 +67,15 @@ class VoteSerializer(rest.StrictSerializer):
 
 
 class VotedAnswerSerializer(serializers.Serializer[Answer]):
-    """What was voted on."""
+    """The answer or refusal that was voted on."""
 
     id = serializers.UUIDField()
     question = serializers.CharField()
     outcome = serializers.ChoiceField(Answer.Outcome.choices)
     gate = serializers.ChoiceField(
-        [gate.value for gate in Gate], allow_blank=True, help_text="Empty if answered."
+        [gate.value for gate in Gate],
+        allow_blank=True,
+        help_text="Empty if an answer passed all gates.",
     )
     reason = serializers.ChoiceField(
         [reason.value for reason in Reason],
@@ -85,7 +87,7 @@ class VotedAnswerSerializer(serializers.Serializer[Answer]):
 
 
 class VoteSummarySerializer(serializers.Serializer[Vote]):
-    """A vote with what it is on."""
+    """A vote with the answer that it is on."""
 
     id = serializers.IntegerField()
     rating = serializers.SerializerMethodField()
@@ -99,8 +101,8 @@ class VoteSummarySerializer(serializers.Serializer[Vote]):
     )
     withheld = serializers.BooleanField(
         source="is_withheld",
-        help_text="The answer cites an entry that you may not see; neither it nor what "
-        "was said of it is shown.",
+        help_text="The answer cites an entry that you may not see; neither it nor the "
+        "comments on it are shown.",
     )
     voter = serializers.CharField(source="user.username")
     answer = VotedAnswerSerializer()
@@ -177,7 +179,7 @@ class VoteView(rest.KnownQueryView, GenericAPIView[Answer]):
         },
     )
     def put(self, request: Request, answer_id: UUID) -> Response:
-        """Set one's thumb on an answer or a refusal, change it, or take it back."""
+        """Set, change or take back your thumb on an answer or a refusal."""
         said = rest.validated(VoteSerializer, request.data)
         rating = said.pop("rating")
         kept = vote(
@@ -186,7 +188,7 @@ class VoteView(rest.KnownQueryView, GenericAPIView[Answer]):
             is_up=None if rating is None else rating == "up",
             **said,
         )
-        # Without a thumb all is empty.
+        # A vote that was taken back has empty fields.
         shown = {name: getattr(kept or Vote(), name) for name in said}
         return Response(VoteSerializer({"rating": rating, **shown}).data)
 
@@ -205,7 +207,7 @@ class VoteViewSet(rest.RowViewSet[Vote]):
         return votes.select_related("answer", "user", "handled_by")
 
     def list(self, request: Request) -> Response:
-        """List votes with what they are on, newest first."""
+        """List votes with the answers they are on, newest first."""
         return super().list(request)
 
     @extend_schema(filters=True, responses={(200, "text/csv"): OpenApiTypes.STR})
@@ -225,7 +227,7 @@ class VoteViewSet(rest.RowViewSet[Vote]):
     @extend_schema(responses={200: VoteSummarySerializer})
     @handled.mapping.delete
     def reopen(self, request: Request, vote_id: int) -> Response:
-        """Open a vote again that was dealt with."""
+        """Reopen a vote that was dealt with."""
         reopen_votes(self._row())
         return self.row_response()
 

@@ -1,7 +1,7 @@
-"""Verified entries that those who were answered by them call wrong or out of date.
+"""Verified entries that users who were answered with them vote wrong or outdated.
 
-Such an entry becomes due for review, and no more: it answers as before until a person has
-looked at it. Who verifies it again dismisses the votes up to then.
+Such an entry only becomes due for review: it answers as before until a person has
+looked at it. Verifying it again dismisses the votes up to then.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -22,16 +22,16 @@ from qa.answers.models import Answer
 from qa.votes.entry_confidence import ABOUT_EVIDENCE, AGAINST
 from qa.votes.models import Vote
 
-# A worker that is down may miss some days, and looks at all of this when it is back.
+# How far votes are read back, so that a worker that was down for some days catches up.
 _LOOKED_BACK: Final = timedelta(days=7)
 _AT_ONCE: Final = 500
-# So many who vote down without a word, and more than vote up, are as good as a reason.
+# This many votes down without a reason count as one, if they outnumber the votes up.
 _MIN_SILENT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A rater's newest vote on an entry; `is_reasoned` says that it is wrong or outdated."""
+    """A rater's newest vote on an entry; `is_reasoned` if it says wrong or outdated."""
 
     is_up: bool
     is_reasoned: bool
@@ -46,7 +46,7 @@ class Doubt:
 
 
 def is_doubted(said: Iterable[Said]) -> bool:
-    """Tell whether raters, each counted once, give reason to look at an entry again."""
+    """Return whether raters, each counted once, give reason to review an entry."""
     given = list(said)
     against = sum(not each.is_up for each in given)
     is_reasoned = any(each.is_reasoned for each in given)
@@ -54,7 +54,7 @@ def is_doubted(said: Iterable[Said]) -> bool:
 
 
 def doubt_entries(notify: Callable[[Doubt], object]) -> int:
-    """Let entries be due by their votes, and no longer; return how many became due.
+    """Make entries due, or no longer due, by their votes; return how many became due.
 
     Args:
         notify: Called in the transaction, once for each that became due.
@@ -101,7 +101,7 @@ def _weigh(
 
 
 def _newest_votes(ids: Collection[int]) -> dict[int, dict[int, Vote]]:
-    """Return {entry: {rater: newest vote}} since each was verified, on what it says now."""
+    """Return {entry: {rater: newest vote}}, on its current text since verification."""
     rows = Vote.objects.filter(
         ABOUT_EVIDENCE,
         answer__evidence__entry__in=ids,

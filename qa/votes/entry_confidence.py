@@ -1,13 +1,13 @@
-"""How thumbs move the confidence of entries that a language model proposed.
+"""How votes change the confidence of entries that a language model proposed.
 
 A Beta posterior whose prior is the entry's confidence without votes. Against attacks:
 
-- a rater counts once for an entry, however often and on however many answers;
-- on each side the raters who push hardest are left out (a trimmed mean), a fifth of those
-  who vote at the desk and at most `trimmed`, so that this many alone move nothing;
-- the rest moves it by `span` at most, within `floor` and `ceiling`.
+- a rater counts once for an entry, however often and on however many answers they vote;
+- on each side the raters with the largest weights are left out (a trimmed mean): a
+  fifth of the desk's voters, at most `trimmed`, so that this many alone change nothing;
+- the others change it by at most `span`, within `floor` and `ceiling`.
 
-Votes fade: half of one is left after `half_life`.
+Votes fade: half of a vote's weight is left after `half_life`.
 
 References:
     Jøsang and Ismail, "The Beta reputation system", Bled eCommerce Conference 2002:
@@ -50,10 +50,11 @@ class Rule:
     """How votes are weighed.
 
     Attributes:
-        strength: Votes that the prior is worth; above 0.
-        trimmed: Raters left out on each side at most: the largest group that can do
-            nothing at a large desk.
-        trimmed_share: The same as a share of the desk's voters, in (0, 1]; at least one.
+        strength: The weight of the prior, in votes; above 0.
+        trimmed: The most raters left out on each side: the largest group that has no
+            effect at a large desk.
+        trimmed_share: The same as a share of the desk's voters, in (0, 1]; one at
+            least.
         half_life: A vote of this age counts half.
         span: Maximum change of a confidence, in (0, 1).
         floor: Minimum after votes, in (0, 1); a lower prior stays.
@@ -69,7 +70,7 @@ class Rule:
     ceiling: float = 0.95
 
     def trimmed_of(self, voters: int) -> int:
-        """Return how many are left out on each side where so many vote."""
+        """Return how many raters are left out on each side, by the number of voters."""
         return min(self.trimmed, max(1, ceil(self.trimmed_share * voters)))
 
 
@@ -99,7 +100,7 @@ def weigh(
     Args:
         prior: Its confidence without votes, in (0, 1).
         at: Now; later votes count fully.
-        voters: How many vote at the desk, on whatever.
+        voters: How many users vote at the desk, on any answer.
 
     Raises:
         ValueError: `prior` is not in (0, 1).
@@ -110,7 +111,7 @@ def weigh(
     trimmed = rule.trimmed_of(max(voters, len(weights)))
     up = _trimmed([weight for weight in weights if weight > 0], trimmed)
     down = _trimmed([-weight for weight in weights if weight < 0], trimmed)
-    # The posterior's mean, as a step from the prior: without votes it is exactly that.
+    # The posterior's mean as a step from the prior: without votes the step is 0.
     step = (up * (1 - prior) - down * prior) / (rule.strength + up + down)
     return Weighed(_bounded(prior + step, prior, rule), up, down, len(weights))
 
@@ -120,7 +121,7 @@ def _weight_by_rater(
 ) -> list[float]:
     """Return each rater's weight in [-1, 1]: the sum of their fading votes, capped."""
     sums: dict[int, float] = {}
-    # In an order of their own: sums of fractions depend on it.
+    # Sorted, because the sum of floats depends on their order.
     for rating in sorted(ratings, key=lambda r: (r.rater, r.at, r.is_up)):
         age = max(at - rating.at, timedelta())
         fading = 0.5 ** (age / rule.half_life)
@@ -145,7 +146,7 @@ KIND = "qa.weigh_votes"
 _MIN_STEP = 0.01
 _AT_ONCE = 50
 _MOVABLE = (Entry.State.PROPOSED, Entry.State.IN_REVIEW, Entry.State.NEEDS_REVIEW)
-# Reasons of thumbs down that count against the evidence, as those without a reason do.
+# Reasons of votes down that count against the evidence, as votes without a reason do.
 AGAINST: Final = frozenset({Vote.Reason.WRONG.value, Vote.Reason.OUTDATED.value})
 ABOUT_EVIDENCE: Final = (
     Q(is_up=True) | Q(reasons=[]) | Q(reasons__overlap=sorted(AGAINST))
@@ -153,11 +154,11 @@ ABOUT_EVIDENCE: Final = (
 
 
 def weigh_votes(run: JobRun) -> dict[str, object]:
-    """Weigh the votes on every enriched entry that nobody verified; handler of `KIND`."""
+    """Weigh the votes on every unverified enriched entry; the handler of `KIND`."""
     cited = AnswerEvidence.objects.filter(
         role=AnswerEvidence.Role.CITED, answer__votes__isnull=False
     )
-    # Those that were moved are looked at again: votes fade, and are taken back.
+    # Entries changed before are weighed again, as votes fade and are taken back.
     touched = Q(pk__in=cited.values("entry")) | Q(
         pk__in=ConfidenceMove.objects.order_by().values("entry")
     )
@@ -179,14 +180,14 @@ def weigh_votes(run: JobRun) -> dict[str, object]:
 def weigh_entry(entry_id: int) -> ConfidenceMove | None:
     """Set one entry's confidence by its votes, with a revision and a row in the ledger.
 
-    None where nothing is to be moved: also where the entry is verified, a person's,
+    None if nothing changes; also if the entry is verified, written by a person,
     retired, or was changed by somebody at the same moment.
     """
     entry = _movable().with_revision_number().filter(pk=entry_id).first()
     if entry is None:
         return None
     last = ConfidenceMove.objects.filter(entry=entry).first()
-    # A confidence that a person set since then is another prior.
+    # A confidence that a person has set since then is the new prior.
     is_ours = last is not None and last.after == entry.confidence
     prior = last.prior if last is not None and is_ours else entry.confidence
     now = timezone.now()
@@ -223,7 +224,7 @@ def undo_moves(entry_id: int, *, by: User, reason: str = "") -> ConfidenceMove:
     """Restore an entry's confidence without votes; only later votes count from now on.
 
     Raises:
-        NothingToUndoError: Votes have not moved it, or its confidence was set since.
+        NothingToUndoError: Votes have not changed it, or somebody has set it since.
     """
     entry = (
         _movable()
@@ -235,15 +236,15 @@ def undo_moves(entry_id: int, *, by: User, reason: str = "") -> ConfidenceMove:
     last = ConfidenceMove.objects.filter(entry=entry_id).first()
     if entry is None or last is None or last.is_undo or last.after != entry.confidence:
         raise NothingToUndoError(
-            f"Votes have not moved the confidence of entry {entry_id}, or somebody set "
-            "it since; change the entry instead."
+            f"Votes have not moved the confidence of entry {entry_id}, or somebody has "
+            "set it since; change the entry instead."
         )
     edit_entry(
         entry_id=entry.pk,
         author=by,
         may_verify=False,
         expected_revision=entry.revision_number,
-        reason=reason or "Took back what votes had made of its confidence.",
+        reason=reason or "Undid the changes of its confidence by votes.",
         confidence=last.prior,
     )
     return ConfidenceMove.objects.create(
@@ -264,9 +265,9 @@ def _movable() -> EntryQuerySet:
 
 
 def _voters(entry: Entry, at: datetime) -> int:
-    """Return how many have voted on answers of the entry's knowledge base lately.
+    """Return how many users have voted on answers of the entry's knowledge base lately.
 
-    As many as decide that all of them are trimmed in full are counted.
+    Counts no further than needed to know that the full `trimmed` raters are left out.
     """
     votes = Vote.objects.filter(
         answer__knowledge_base=entry.knowledge_base_id,

@@ -1,11 +1,11 @@
-"""Count how entries are used and voted for, and tag answers by their evidence.
+"""Counting how entries are used and voted on, and tagging answers by their evidence.
 
-Nothing is written while a question is answered. Evidence is counted exactly once, though
-ids are assigned before their transaction commits, so that a smaller id may appear after
-a larger one was read: the largest id is noted, then the number of a transaction that
-began later. Once all earlier transactions with a write lock on the evidence have ended,
-no further id up to the noted one can appear. A transaction has its number before it
-takes ids of evidence because `record_outcome` writes the answer first.
+Answering a question writes no counts. Evidence must be counted exactly once, but ids
+are assigned before their transaction commits, so that a smaller id may appear after a
+larger one was read. Therefore the largest id is noted, and then the number of a
+transaction that began later. Once all earlier transactions with a write lock on the
+evidence have ended, no further id up to the noted one can appear. A transaction has its
+number before it takes ids of evidence because `record_outcome` writes the answer first.
 """
 
 from dataclasses import replace
@@ -21,17 +21,17 @@ from qa.answers.models import Answer
 from qa.votes.models import UseCursor, VoteChange
 
 _BATCH = 5_000
-_BATCHES = 200  # a million pieces of evidence a run, some minutes
+_BATCHES = 200  # a million pieces of evidence per run, which takes some minutes
 # Whether a session writes evidence in a transaction from before the noted number. Locks
-# show its last 32 bits; one without a number yet may be earlier.
+# show only the last 32 bits; a transaction without a number yet may be earlier.
 _UNSETTLED = """
 SELECT EXISTS (
     SELECT FROM pg_locks l LEFT JOIN pg_locks x
         ON x.pid = l.pid AND x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock'
     WHERE l.locktype = 'relation' AND l.relation = 'qa_answerevidence'::regclass
-        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-        AND l.mode = 'RowExclusiveLock' AND l.pid <> pg_backend_pid()
-        AND (x.transactionid IS NULL OR
+        AND l.database = (SELECT oid FROM pg_database WHERE datname =
+        current_database()) AND l.mode = 'RowExclusiveLock' AND l.pid <>
+        pg_backend_pid() AND (x.transactionid IS NULL OR
              (%s - x.transactionid::text::bigint) & 4294967295 BETWEEN 1 AND 2147483647)
 )
 """
@@ -51,7 +51,7 @@ WHERE v.answer_id = a.id AND v.rank = 1 AND v.id > %s AND v.id <= %s AND (
 def count_uses(*, batches: int = _BATCHES, batch: int = _BATCH) -> int:
     """Add new evidence and votes to the entries' counts; return how many rows were read.
 
-    Safe to run twice at the same time: the second run does nothing. Each batch is one
+    Safe to run concurrently: the second run does nothing. Each batch is one
     transaction.
     """
     read = 0
@@ -122,12 +122,12 @@ def _count_votes(batch: int) -> int:
 
 
 def _note() -> bool:
-    """Note the largest id of evidence; return whether it can be counted at once."""
+    """Note the largest id of evidence; return whether counting can go on at once."""
     with transaction.atomic():
         UseCursor.objects.get_or_create(pk=1)
         cursor = _lock_cursor()
         if cursor is None or cursor.counted_to < cursor.noted_to:
-            return False  # somebody else counts, or what was noted is not settled yet
+            return False  # another run counts, or the noted ids are not settled yet
         largest = AnswerEvidence.objects.aggregate(largest=Max("pk"))["largest"] or 0
         if largest <= cursor.counted_to:
             return False
@@ -163,7 +163,7 @@ def _lock_cursor() -> UseCursor | None:
 
 
 def _cited() -> QuerySet[AnswerEvidence]:
-    """The cited evidence of all answers but those of evaluations."""
+    """Return the cited evidence of all answers except those of evaluations."""
     return AnswerEvidence.objects.filter(role=AnswerEvidence.Role.CITED).exclude(
         answer__channel=Answer.Channel.EVALUATION
     )

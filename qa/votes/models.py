@@ -21,9 +21,9 @@ _SAID = words_in("en").labels
 
 class VoteQuerySet(models.QuerySet["Vote"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Votes on answers that `user` may look up, with `is_withheld` as theirs is.
+        """Return votes on answers that `user` may look up; annotate `is_withheld`.
 
-        Where it is set, neither the answer nor what was said of it may be shown.
+        If it is set, neither the answer nor the comments on it may be shown.
         `shown_answering_entry` is the id of the entry named, if `user` may see it.
         """
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
@@ -34,18 +34,18 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         )
 
     def readable_by(self, user: AnyUser) -> Self:
-        """A user's own votes; experts read everybody's, where they are that."""
+        """Return the user's own votes, and everybody's where the user is an expert."""
         bases = bases_of_role(user, Role.SME)
         if bases is None:
             return self
         return self.filter(Q(user_id=user.pk) | Q(answer__knowledge_base__in=bases))
 
     def open(self) -> Self:
-        """Votes that nobody has dealt with yet."""
+        """Return votes that nobody has dealt with yet."""
         return self.filter(handled_at__isnull=True)
 
     def naming_an_entry(self, knowledge_base: KnowledgeBase) -> Self:
-        """Votes that say which of its verified entries answers what was refused."""
+        """Return votes that name a verified entry as answer to a refused question."""
         entries = Entry.objects.filter(state=Entry.State.VERIFIED)
         named = self.filter(
             answering_entry__in=entries.current(timezone.now()),
@@ -59,7 +59,7 @@ class Vote(models.Model):
     """One user's thumb on one answer or refusal, and what they say is wrong with it."""
 
     class Reason(models.TextChoices):
-        """What is wrong; which apply depends on what was voted on."""
+        """What is wrong; answers and refusals have different reasons."""
 
         WRONG = "wrong", Flag.Reason.WRONG.label
         INCOMPLETE = "incomplete", Flag.Reason.INCOMPLETE.label
@@ -125,7 +125,7 @@ class Vote(models.Model):
 
     @property
     def shown_comment(self) -> str:
-        """The comment, as far as the reader of `visible_to` may see it."""
+        """The comment; empty if withheld from the user of `visible_to`."""
         return "" if self.is_withheld else self.comment
 
     @property
@@ -158,9 +158,9 @@ def reasons_against(answer: Answer) -> tuple[Vote.Reason, ...]:
 
 
 class ConfidenceMove(models.Model):
-    """That votes moved the confidence of an enriched entry, or that this was undone.
+    """A change of an enriched entry's confidence by votes, or its undoing.
 
-    Rows are only ever added; one that `is_undo` takes all before it back.
+    Rows are only ever added; one with `is_undo` reverts all before it.
     """
 
     entry = models.ForeignKey(
@@ -196,7 +196,7 @@ class ConfidenceMove(models.Model):
 
 
 class UseCursor(models.Model):
-    """How far the evidence is counted into the entries' uses; there is one row."""
+    """How far the evidence is counted into the entries' uses; a single row."""
 
     counted_to = models.BigIntegerField(
         default=0, help_text="Evidence up to this id is counted."
@@ -216,7 +216,7 @@ class UseCursor(models.Model):
 class VoteChange(models.Model):
     """A vote given, changed or taken back that is not yet added to the entries' counts.
 
-    Written by a trigger on votes, deleted with the addition.
+    Written by a trigger on votes, deleted when it is added.
     """
 
     answer = models.ForeignKey(

@@ -49,9 +49,9 @@ def vote(
         answering_entry_id: Id of the entry beside a refusal that answers the question.
 
     Raises:
-        AnswerNotFoundError: There is no such answer, or it is not theirs to see.
+        AnswerNotFoundError: It does not exist, or the user may not vote on it.
         AnswerPendingError: It is not decided yet.
-        InvalidVoteError: A text or a reason does not fit.
+        InvalidVoteError: A text or a reason is not allowed.
         EntryNotShownError: The entry was not shown beside a refusal.
     """
     rows = Answer.objects.select_related("knowledge_base")
@@ -99,9 +99,9 @@ def vote(
 
 
 def _confirm(answer: Answer, entry_id: int | None, *, by: User) -> None:
-    """Let the entry that an expert names answer the question, and no other they named.
+    """Confirm that the entry an expert names answers the question; withdraw others.
 
-    An agent's choice is a label alone: what decides is confirmed by experts.
+    An agent's choice is only a label: a wording that decides is confirmed by experts.
     """
     if not has_role_in(by, Role.SME, answer.knowledge_base_id):
         return
@@ -115,10 +115,10 @@ def _confirm(answer: Answer, entry_id: int | None, *, by: User) -> None:
 
 @transaction.atomic
 def choose_entry(answer_id: UUID, *, user: User, entry_id: int | None) -> Vote | None:
-    """Say which entry beside a refusal answers it; None takes the choice back.
+    """Choose the entry beside a refusal that answers it; None takes the choice back.
 
-    It is part of the user's vote, of which a thumb down and what it says are kept. A vote
-    that said nothing else goes with the choice.
+    The choice is part of the user's vote, whose other reasons and texts are kept. A
+    vote that contains nothing else is removed with the choice.
     """
     kept = _thumb_down(answer_id, user)
     reasons = _reasons_beside_entry(kept)
@@ -136,7 +136,7 @@ def choose_entry(answer_id: UUID, *, user: User, entry_id: int | None) -> Vote |
 
 @transaction.atomic
 def set_thumb(answer_id: UUID, *, user: User, is_up: bool | None) -> Vote | None:
-    """Set the thumb alone: what else a thumb down says, such as a chosen entry, is kept."""
+    """Set only the thumb; a thumb down keeps its reasons, texts and chosen entry."""
     kept = _thumb_down(answer_id, user) if is_up is False else Vote()
     return vote(
         answer_id,
@@ -150,7 +150,7 @@ def set_thumb(answer_id: UUID, *, user: User, is_up: bool | None) -> Vote | None
 
 
 def _thumb_down(answer_id: UUID, user: User) -> Vote:
-    """Return the user's thumb down, locked, or one that says nothing."""
+    """Return the user's thumb down, locked, or an empty vote."""
     rows = Vote.objects.select_for_update().filter(answer=answer_id, user=user)
     return rows.filter(is_up=False).first() or Vote()
 
@@ -168,7 +168,7 @@ def handle_votes(votes: QuerySet[Vote], *, by: User) -> int:
 
 
 def reopen_votes(votes: QuerySet[Vote]) -> int:
-    """Open votes again; return how many had been dealt with."""
+    """Reopen votes; return how many had been dealt with."""
     _check_in_use(votes)
     return votes.filter(handled_at__isnull=False).update(
         handled_at=None, handled_by=None
@@ -198,7 +198,7 @@ def _check_answering(answer: Answer, entry: int, user: User, *, is_up: bool) -> 
 
 
 def _reasons(answer: Answer, *, is_up: bool, given: Sequence[str]) -> list[str]:
-    """Return the reasons, each once, in their own order."""
+    """Return the valid reasons without duplicates, in their declared order."""
     known = () if is_up else reasons_against(answer)
     unknown = sorted(set(given) - {reason.value for reason in known})
     if unknown:
@@ -221,18 +221,18 @@ WITHHELD = "withheld from you"
 
 
 def csv_lines(votes: QuerySet[Vote]) -> Iterator[str]:
-    """Yield the heads and a line a vote, newest first; no cell is ever run as a formula.
+    """Yield the header and a line per vote, newest first; no cell can run as a formula.
 
-    What rests on entries that the reader may not see is withheld.
+    Texts that rest on entries that the reader may not see are withheld.
 
     Args:
-        votes: Of `Vote.objects.visible_to`, with their answers and users.
+        votes: From `Vote.objects.visible_to`, with their answers and users.
     """
     return spreadsheet_cells.csv_lines(chain([COLUMNS], map(_cells, newest(votes))))
 
 
 def newest(rows: QuerySet[Row]) -> Iterator[Row]:
-    """Read in batches: a cursor would hold a transaction as long as somebody downloads."""
+    """Yield rows in batches, as a cursor would hold a transaction during a download."""
     rows = rows.order_by("-pk")
     batch = list(rows[:_AT_ONCE])
     while batch:

@@ -169,7 +169,7 @@ def test_an_assignment_is_taken_back_unless_it_was_assigned_again(page, carla, d
     refused = page.post(address, undo_of, headers=live)
 
     assert refused.status_code == 422
-    assert "It was assigned to ben since" in refused.content.decode()
+    assert "It has since been assigned to ben" in refused.content.decode()
     assert assign_item(Kind.ENTRY, due.pk, to=None, by=ben) == ben
 
 
