@@ -59,12 +59,12 @@ def _page_of(key: object) -> str:
 
 @admin.register(Gap)
 class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
-    """Questions without an answer, the most missed first, and what to do about them."""
+    """Gaps: unanswered questions by impact, with ways to fill or dismiss each."""
 
     form = GapForm
     assignee: ClassVar = "owner"
     when_empty = (
-        "Refused questions are gathered here every ten minutes, alike ones as one."
+        "Refused questions are gathered here every ten minutes, similar ones as one."
     )
     shown_state = badge("state", _STATES)
     list_display: ClassVar = [
@@ -176,7 +176,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
     def merge_chosen(
         self, request: HttpRequest, chosen: QuerySet[Gap]
     ) -> HttpResponse | None:
-        """Name what is merged, or once confirmed merge it."""
+        """Show the gaps to be merged for confirmation, or merge them once confirmed."""
         user = caller(request)
         keys = list(chosen.values_list("pk", flat=True)[: MAX_MERGED + 1])
         try:
@@ -246,9 +246,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
             return format_html(
                 "{}, {}", link_to_entry(gap.entry_id), gap.entry.get_state_display()
             )
-        return (
-            "proposals of a language model" if gap.proposing_job_id else "nothing yet"
-        )
+        return "a language model's proposals" if gap.proposing_job_id else "nothing yet"
 
     @admin.display(description="entries")
     def nearest(self, gap: Gap) -> SafeString:
@@ -269,7 +267,8 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
         )
         return format_html(
             '{} <span class="text-font-subtle-light dark:text-font-subtle-dark">Does '
-            "one mean what your entries say in another word? Choose it, and say which.</span>",
+            "one mean the same as a word in your entries? Choose it, and say which."
+            "</span>",
             links,
         )
 
@@ -280,7 +279,7 @@ class GapAdmin(OpenFirstAdmin, QueueFormAdmin):
 
 
 def _near_rows(gap: Gap) -> Iterator[tuple[object, ...]]:
-    """Yield the entries that people chose, then those that are nearest in meaning."""
+    """Yield the entries that people chose, then the nearest ones in meaning."""
     distances = {hit.entry_id: rounded(hit.distance) for hit in gap.nearest_hits}
     for entry, people in gap.chosen:
         yield (
@@ -318,7 +317,7 @@ def _row(tried: Tried) -> tuple[object, ...]:
 def _result(tried: Tried) -> str:
     after = tried.after
     if tried.is_copy:
-        return "the same words of the same person were asked again"
+        return "the same question by the same person was asked again"
     if after is None:
         return "not asked again yet"
     if tried.is_better is None:

@@ -40,7 +40,10 @@ from qa.gaps.serializers import (
 )
 
 _GAP_OR_CLOSED = {200: GapSerializer, 409: "It is filled or dismissed."}
-_ESCALATION_OR_ENDED = {200: EscalationSerializer, 409: "It has its reply already."}
+_ESCALATION_OR_ENDED = {
+    200: EscalationSerializer,
+    409: "It is answered or closed already.",
+}
 
 
 class MostMissedFirstPagination(NewestFirstPagination):
@@ -55,7 +58,7 @@ class GapFilter(StrictFilterSet):
     def filter_owner(
         self, gaps: QuerySet[Gap], _name: str, username: str
     ) -> QuerySet[Gap]:
-        # As where an owner is named: who is inactive is as unknown as who is not there.
+        # As in `UserField`, an inactive user is treated like an unknown one.
         named = User.objects.filter(username=username)
         seen = Gap.objects.visible_to(self.request.user)  # type: ignore[union-attr]  # a view's
         owned = seen.filter(owner__in=named)
@@ -66,7 +69,7 @@ class GapFilter(StrictFilterSet):
 
 
 class GapViewSet(RowViewSet[Gap]):
-    """Gaps: questions of one meaning without an answer, the most missed first."""
+    """Gaps: unanswered questions grouped by meaning, those of greatest impact first."""
 
     permission_classes = [IsSMESomewhere]
     serializer_class = GapSerializer
@@ -81,7 +84,7 @@ class GapViewSet(RowViewSet[Gap]):
 
     @extend_schema(responses=GapDetailSerializer)
     def retrieve(self, request: Request, gap_id: int) -> Response:
-        """Read one with its newest questions, before and after, and what is near."""
+        """Return a gap with its newest questions and the nearest entries."""
         found = self.get_object()
         services.fetch_shown(found, self.user)
         return Response(GapDetailSerializer(found).data)
@@ -89,7 +92,7 @@ class GapViewSet(RowViewSet[Gap]):
     @extend_schema(request=DraftSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def draft(self, request: Request, gap_id: int) -> Response:
-        """Write the answer as an entry; once verified, the questions are asked again."""
+        """Write the answer as an entry; once verified, the questions are asked anew."""
         given = self.validated(DraftSerializer)
         options = EntryOptions(given.pop("audience"), verify=given.pop("verify"))
         services.draft(gap_id, by=self.user, options=options, **given)
@@ -98,7 +101,7 @@ class GapViewSet(RowViewSet[Gap]):
     @extend_schema(request=LinkSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def link(self, request: Request, gap_id: int) -> Response:
-        """Say which existing entry fills it."""
+        """Link an existing entry that fills the gap."""
         entry_id = self.validated(LinkSerializer)["entry"]
         services.link(gap_id, by=self.user, entry_id=entry_id)
         return self.row_response()
@@ -106,21 +109,21 @@ class GapViewSet(RowViewSet[Gap]):
     @extend_schema(request=ProposeSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def propose(self, request: Request, gap_id: int) -> Response:
-        """Have a language model propose entries that fill it; for curators."""
+        """Have a language model propose entries that fill the gap; for curators."""
         services.propose(gap_id, by=self.user, **self.validated(ProposeSerializer))
         return self.row_response()
 
     @extend_schema(request=DismissSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def dismiss(self, request: Request, gap_id: int) -> Response:
-        """Dismiss it, and say why."""
+        """Dismiss the gap, with a reason."""
         services.dismiss(gap_id, by=self.user, **self.validated(DismissSerializer))
         return self.row_response()
 
     @extend_schema(request=None)
     @action(detail=True, methods=["post"])
     def reopen(self, request: Request, gap_id: int) -> Response:
-        """Open it again, whatever was drafted, filled or dismissed."""
+        """Reopen the gap, whether it is drafted, filled or dismissed."""
         services.reopen(gap_id, by=self.user)
         return self.row_response()
 
@@ -129,13 +132,13 @@ class GapViewSet(RowViewSet[Gap]):
         request=OwnerSerializer,
         responses={
             200: GapSerializer,
-            409: "You name yourself, and somebody else has it "
+            409: "You assign it to yourself, but somebody else has it "
             "(`assigned_elsewhere`): send `take_over`.",
         },
     )
     @action(detail=True, methods=["put"])
     def owner(self, request: Request, gap_id: int) -> Response:
-        """Say which expert works on it, or that nobody does."""
+        """Assign the gap to an expert, or to nobody."""
         services.assign(gap_id, by=self.user, **self.validated(OwnerSerializer))
         return self.row_response()
 
@@ -148,7 +151,7 @@ class EscalationFilter(StrictFilterSet):
 
 
 class EscalationViewSet(RowViewSet[Escalation]):
-    """Escalations of one's own, newest first; experts see everybody's."""
+    """The user's own escalations, newest first; experts see everybody's."""
 
     permission_classes = [IsAgent]
     serializer_class = EscalationSerializer
@@ -165,13 +168,13 @@ class EscalationViewSet(RowViewSet[Escalation]):
         responses={201: EscalationSerializer, 409: "It was sent before."},
     )
     def escalate(self, request: Request, answer_id: UUID) -> Response:
-        """Send a question of one's own to the experts: refused, or answered wrongly."""
+        """Send one's own question, refused or wrongly answered, to the experts."""
         note = self.validated(NoteSerializer)["note"]
         made = escalations.escalate(answer_id, user=self.user, note=note)
         return self.row_response(made, HTTP_201_CREATED)
 
     def retrieve(self, request: Request, escalation_id: int) -> Response:
-        """Read one; reading one's own reply marks it as read."""
+        """Return an escalation; opening the reply to one's own marks it as read."""
         found = self.get_object()
         escalations.mark_read(found.answer, by=self.user)
         return self.row_response(found)
@@ -179,9 +182,9 @@ class EscalationViewSet(RowViewSet[Escalation]):
     @extend_schema(request=ReplySerializer, responses=_ESCALATION_OR_ENDED)
     @action(detail=True, methods=["post"], permission_classes=[IsSMESomewhere])
     def reply(self, request: Request, escalation_id: int) -> Response:
-        """Reply to the asker, and keep the reply as an entry if `keep` says how.
+        """Reply to the asker and, if `keep` is given, keep the reply as an entry.
 
-        Or reply with the `entry` that answers it.
+        Alternatively, reply with `entry`, an existing entry that answers the question.
         """
         given = self.validated(ReplySerializer)
         keep = EntryOptions(**given["keep"]) if given["keep"] else None
@@ -197,7 +200,7 @@ class EscalationViewSet(RowViewSet[Escalation]):
     @extend_schema(request=ReasonSerializer, responses=_ESCALATION_OR_ENDED)
     @action(detail=True, methods=["post"], permission_classes=[IsSMESomewhere])
     def close(self, request: Request, escalation_id: int) -> Response:
-        """End it without an answer; the asker reads why."""
+        """Close the escalation without an answer; the asker reads the reason."""
         escalations.close(
             escalation_id, by=self.user, **self.validated(ReasonSerializer)
         )
@@ -208,13 +211,13 @@ class EscalationViewSet(RowViewSet[Escalation]):
         request=TakeSerializer,
         responses={
             200: EscalationSerializer,
-            409: "It has its reply already, or somebody else has it "
+            409: "It is answered or closed already, or somebody else has it "
             "(`assigned_elsewhere`): send `take_over`.",
         },
     )
     @action(detail=True, methods=["put"], permission_classes=[IsSMESomewhere])
     def assignee(self, request: Request, escalation_id: int) -> Response:
-        """Assign it to oneself; from somebody else with `take_over` alone."""
+        """Assign it to oneself; from somebody else only with `take_over`."""
         given = self.validated(TakeSerializer)
         escalations.assign(escalation_id, to=self.user, by=self.user, **given)
         return self.row_response()
@@ -232,7 +235,7 @@ class NoticeFilter(StrictFilterSet):
 
 
 class NoticeViewSet(RowViewSet[Notice]):
-    """Notices of one's own questions and entries, newest first."""
+    """Notices about the user's own questions and entries, newest first."""
 
     permission_classes = [IsAgent]
     serializer_class = NoticeSerializer
@@ -247,6 +250,6 @@ class NoticeViewSet(RowViewSet[Notice]):
     @extend_schema(operation_id="notices_mark_read", request=None)
     @action(detail=True, methods=["put"])
     def read(self, request: Request, notice_id: int) -> Response:
-        """Mark one of one's own as read."""
+        """Mark one of the user's own notices as read."""
         mark_read(by=self.user, notice_id=notice_id)
         return self.row_response()

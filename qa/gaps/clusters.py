@@ -1,9 +1,10 @@
-"""Questions of one meaning, gathered as they come: leader clustering on unit vectors.
+"""Incremental clustering of questions by meaning: leader clustering on unit vectors.
 
-A question joins the cluster whose middle is nearest, if it lies within a radius, or
-founds one (Hartigan: Clustering Algorithms, 1975, chapter 3). A cluster's middle is the
-mean direction of its members (spherical k-means; Dhillon, Modha: Machine Learning 42,
-2001). Middles are read block by block, so memory does not grow with their number.
+A question joins the cluster with the nearest centroid if it is within a radius;
+otherwise it founds a new cluster (Hartigan: Clustering Algorithms, 1975, chapter 3). A
+centroid is the mean direction of the cluster's members (spherical k-means; Dhillon,
+Modha: Machine Learning 42, 2001). Centroids are read block by block, so memory use does
+not grow with their number.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 RADIUS = 0.95
-"""Greatest distance of a question to the middle of its cluster; Euclidean, unit vectors.
+"""Greatest distance of a question to its cluster's centroid; Euclidean, unit vectors.
 
 Chosen by `benchmarks/gap_clusters.py` for the bundled embedding model.
 """
@@ -20,11 +21,11 @@ Chosen by `benchmarks/gap_clusters.py` for the bundled embedding model.
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Block:
-    """Some of the clusters that are there.
+    """A block of existing clusters.
 
     Attributes:
-        keys: int64 of shape (m,): what each cluster is known by.
-        middles: float32 of shape (m, dimensions), of unit length.
+        keys: int64 of shape (m,): the clusters' keys.
+        middles: float32 of shape (m, dimensions), of unit length: their centroids.
     """
 
     keys: np.ndarray
@@ -33,13 +34,13 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """Where a question belongs.
+    """The cluster that a question is assigned to.
 
     Attributes:
-        cluster: The key of the one that it joins; of a new one the number, from 0 in
-            order of appearance.
+        cluster: The key of an existing cluster, or the number of a new one, counted
+            from 0 in order of appearance.
         is_new: Whether this question or an earlier one of the same call founded it.
-        distance: To the middle as it was when the question came; 0 for a founder.
+        distance: To the centroid at the time of assignment; 0 for a founder.
     """
 
     cluster: int
@@ -50,13 +51,15 @@ class Home:
 def gather(
     vectors: np.ndarray, blocks: Iterable[Block], *, radius: float = RADIUS
 ) -> list[Home]:
-    """Return the home of each question, in order.
+    """Assign each question to a cluster; return the assignments in order.
 
-    The middles of clusters that are there stay as they are meanwhile; those of new ones
+    The centroids of existing clusters stay fixed during the call; those of new clusters
     move with every question that joins.
 
     Args:
         vectors: float32 of shape (n, dimensions), of unit length.
+        blocks: The existing clusters.
+        radius: Greatest distance at which a question joins a cluster.
     """
     keys, distances = _nearest(vectors, blocks)
     homes: list[Home] = []
@@ -75,11 +78,11 @@ def gather(
 
 
 def moved(middle: np.ndarray, members: int, joined: np.ndarray) -> np.ndarray:
-    """Return a cluster's middle after others joined: float32, of unit length.
+    """Return a cluster's centroid after others joined: float32, of unit length.
 
     Args:
-        middle: Of shape (dimensions,), of unit length.
-        members: How many it stands for; at least 0.
+        middle: The centroid before, of shape (dimensions,), of unit length.
+        members: The number of members it stands for; at least 0.
         joined: Of shape (k, dimensions), of unit length, or sums of such vectors.
     """
     total = members * middle.astype(np.float64) + joined.sum(axis=0, dtype=np.float64)
@@ -91,14 +94,14 @@ def moved(middle: np.ndarray, members: int, joined: np.ndarray) -> np.ndarray:
 
 
 def most_central(vectors: np.ndarray) -> int:
-    """Return the index of the vector that is nearest to the mean direction of all."""
+    """Return the index of the vector nearest to the mean direction of all."""
     return int(np.argmax(vectors @ vectors.sum(axis=0)))
 
 
 def _nearest(
     vectors: np.ndarray, blocks: Iterable[Block]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the key of the nearest middle and the distance to it, inf where none is."""
+    """Return key and distance of each vector's nearest centroid; -1 and inf if none."""
     keys = np.full(len(vectors), -1, dtype=np.int64)
     distances = np.full(len(vectors), np.inf)
     for block in blocks:

@@ -27,7 +27,7 @@ _STATES = {"open": "warning", "answered": "success", "closed": "info"}
 
 @admin.register(Escalation)
 class EscalationAdmin(AnswerColumns, QueueFormAdmin):
-    """Questions that wait for an expert, the longest first, and the replies."""
+    """Escalated questions with their replies; open ones first, the oldest first."""
 
     form = ReplyForm
     when_empty = "Refused questions that agents send to experts are listed here."
@@ -45,7 +45,8 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
     ordering: ClassVar = ["-state", "created_at"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Escalation]:
-        # Not what one raised oneself elsewhere, for others to reply to.
+        # Leave out escalations that the user raised in knowledge bases where others
+        # reply.
         mine = where_role(request.user, Role.SME, "answer__knowledge_base")
         return super().get_queryset(request).filter(mine)
 
@@ -73,7 +74,7 @@ class EscalationAdmin(AnswerColumns, QueueFormAdmin):
         if row.state == Escalation.State.CLOSED:
             return f"{who} reads why there is no answer."
         if row.entry is None:
-            return f"{who} reads your reply. It is kept as no entry."
+            return f"{who} reads your reply. It is not kept as an entry."
         if row.entry.state == Entry.State.VERIFIED:
             said = "{} reads your reply. The question is asked again, with {} to answer it."
         else:

@@ -15,10 +15,10 @@ from .models import Repeat
 
 class EscalationQuerySet(models.QuerySet["Escalation"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """One's own; experts see everybody's, of the knowledge bases where they are that.
+        """Filter to the user's own; experts see all those of their knowledge bases.
 
-        They do not see one whose reply became an entry that they may not see, now or as
-        it was then.
+        An escalation whose reply became an entry is hidden from experts who may not see
+        that entry, either as it is now or as it was then.
         """
         bases = bases_of_role(user, Role.SME)
         raised = Q(raised_by=user.pk)
@@ -29,8 +29,8 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
         )
         theirs = Q(replied_by=user.pk) | kept
         if bases is not None:
-            # Looked up for each row: joined beside the entries above, it would read all
-            # answers, because PostgreSQL counts a list of entries once for each row.
+            # A correlated subquery: with a join, PostgreSQL misestimates the entries
+            # above and reads all answers.
             answers = Answer.objects.filter(pk=OuterRef("answer"))
             theirs &= Q(Exists(answers.filter(knowledge_base__in=bases)))
         return self.filter(raised | theirs)
@@ -39,20 +39,20 @@ class EscalationQuerySet(models.QuerySet["Escalation"]):
         return self.filter(state=Escalation.State.OPEN)
 
     def unread_by(self, user: AnyUser) -> Self:
-        """Replies that the asker has not opened yet."""
+        """Filter to replies that the asker has not opened yet."""
         return self.filter(
             raised_by=user.pk, replied_at__isnull=False, read_at__isnull=True
         )
 
 
 class Escalation(models.Model):
-    """A question that an agent sent to an expert, and what came back.
+    """A refused or wrongly answered question that an agent sent to an expert.
 
-    Refused, or answered wrongly.
+    Holds the expert's reply too.
     """
 
     class State(models.TextChoices):
-        """Whether an expert replied; a closed one got a reason instead of an answer."""
+        """Whether an expert replied; a closed one has a reason instead of an answer."""
 
         OPEN = "open", "waiting"
         ANSWERED = "answered", "answered"
@@ -84,7 +84,7 @@ class Escalation(models.Model):
         ordering = ["-created_at", "-pk"]
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="escalation_newest"),
-            # The admin's list: what waits first, the longest before the others.
+            # The admin's list: open ones first, the oldest first.
             models.Index(
                 fields=["-state", "created_at", "-id"], name="escalation_queue"
             ),
@@ -117,7 +117,7 @@ class Escalation(models.Model):
 
 class NoticeQuerySet(models.QuerySet["Notice"]):
     def of(self, user: AnyUser) -> Self:
-        """This user's own, of entries that they may see; nobody sees another's."""
+        """Filter to the user's own notices, without those of entries they can't see."""
         entries = Entry.objects.visible_to(user)
         seen = Q(entry__isnull=True) | Q(entry__in=entries.values("pk"))
         return self.filter(seen, user_id=user.pk)
@@ -127,9 +127,10 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class Notice(models.Model):
-    """News of a question for its asker, or of an entry for its owner or experts.
+    """A notice about a question for its asker, or of an entry for its owner or experts.
 
-    Shown in the page; `mailed_at` says when it left by mail. It holds no text of its own: its answer or reply is read as its reader may read it.
+    Shown on the page; `mailed_at` is when it was sent by mail. It stores no text of its
+    own: the answer or reply is read with its reader's own permissions.
     """
 
     class Kind(models.TextChoices):

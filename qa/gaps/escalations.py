@@ -1,4 +1,4 @@
-"""From a refusal, or a wrong answer, to an expert, whose reply reaches the agent and becomes knowledge."""
+"""Escalation of a refusal or a wrong answer to an expert, and the expert's reply."""
 
 from uuid import UUID
 
@@ -33,12 +33,12 @@ REPLY_LIMIT = 8_000
 
 @transaction.atomic
 def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
-    """Send a question of one's own to the experts: refused, or answered wrongly.
+    """Send one of the user's own questions, refused or wrongly answered, to experts.
 
     Raises:
         AnswerNotFoundError: There is no such answer, or somebody else asked.
-        InvalidEscalationError: It is not decided, or the note is too long or no text.
-        EscalationExistsError: It was sent before.
+        InvalidEscalationError: It is not decided, or the note is too long or not text.
+        EscalationExistsError: It has already been sent.
     """
     own = Answer.objects.select_for_update().filter(pk=answer_id, asker=user)
     answer = own.first()
@@ -52,7 +52,7 @@ def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
     answer.knowledge_base.check_in_use()
     if Escalation.objects.filter(answer=answer).exists():
         raise EscalationExistsError(
-            f"Question {answer_id} was sent to the experts before; wait for the reply."
+            f"Question {answer_id} was already sent to the experts; wait for the reply."
         )
     said = checked_text("note", note, NOTE_LIMIT, InvalidEscalationError)
     return Escalation.objects.create(answer=answer, raised_by=user, note=said)
@@ -62,7 +62,7 @@ def escalate(answer_id: UUID, *, user: User, note: str = "") -> Escalation:
 def assign(
     escalation_id: int, *, to: User | None, by: User, take_over: bool = True
 ) -> Escalation:
-    """Let one expert work on it, or with None all of them.
+    """Assign an escalation to one expert, or with None release it to all of them.
 
     Raises:
         AssignedElsewhereError: `by` would take it from another, without `take_over`.
@@ -85,22 +85,23 @@ def reply(
     keep: EntryOptions | None = None,
     entry_id: int | None = None,
 ) -> Escalation:
-    """Answer the asker, and keep the answer as a question-and-answer entry if wanted.
+    """Reply to the asker and, if `keep` is given, keep the reply as an entry.
 
-    Or answer with `entry_id`, an entry that is there: its text where `text` is empty. It
-    answers the question from then on.
-    Once the entry is verified, the question is asked again on behalf of its asker.
+    With `entry_id`, an existing entry is the answer: its text is sent where `text` is
+    empty, and the question becomes one of its wordings. Once the entry is verified, the
+    question is asked again on behalf of its asker.
 
     Raises:
-        InvalidEscalationError: The reply is empty, or both is wanted, or the entry is none
-            that is verified and that `by` and the asker may see.
+        InvalidEscalationError: The reply is empty, both `keep` and `entry_id` are
+            given, or the entry is not verified, has expired, or is not visible to both
+            `by` and the asker.
     """
     escalation = _open(escalation_id, by)
     answer = escalation.answer
     if entry_id is not None:
         if keep is not None:
             raise InvalidEscalationError(
-                f"Entry {entry_id} answers it already; keep no second entry, or name none."
+                f"Entry {entry_id} answers it already; leave out the entry or `keep`."
             )
         escalation.entry = _answering(entry_id, answer, by)
         text = text.strip() or escalation.entry.text
@@ -125,13 +126,17 @@ def reply(
 
 @transaction.atomic
 def close(escalation_id: int, *, by: User, reason: str) -> Escalation:
-    """End it without an answer; the asker reads why."""
+    """Close an escalation without an answer; the asker reads the reason."""
     escalation = _open(escalation_id, by)
     return _ended(escalation, Escalation.State.CLOSED, _said(reason), by)
 
 
 def check_free(what: str, holder: User | None, by: User, base: int) -> None:
-    """Raise `AssignedElsewhereError` where another expert of its knowledge base has it."""
+    """Check that `by` may take a row: no other expert of its knowledge base has it.
+
+    Raises:
+        AssignedElsewhereError: Another expert has it.
+    """
     if holder is None or holder == by:
         return
     if has_role_in(holder, Role.SME, base):
@@ -163,7 +168,7 @@ def _open(escalation_id: int, by: User) -> Escalation:
 
 
 def _answering(entry_id: int, answer: Answer, by: User) -> Entry:
-    """Return an entry that may be passed on as the answer: what its asker would get."""
+    """Return an entry that may be sent as the answer: verified and visible to both."""
     seen = Entry.objects.visible_to(by).filter(knowledge_base=answer.knowledge_base)
     entry = seen.defer("search_vector").filter(pk=entry_id).first()
     if entry is None:
@@ -194,7 +199,9 @@ def _answering(entry_id: int, answer: Answer, by: User) -> Entry:
 def _said(text: str) -> str:
     said = checked_text("reply", text, REPLY_LIMIT, InvalidEscalationError)
     if not said:
-        raise InvalidEscalationError("The reply is empty; say something to the asker.")
+        raise InvalidEscalationError(
+            "The reply is empty; write something to the asker."
+        )
     return said
 
 

@@ -1,4 +1,4 @@
-"""What both forms of experts have: words that become an entry, or an entry that is there."""
+"""The base of the two expert forms: write an answer, or choose an existing entry."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -28,7 +28,7 @@ _SHOWN = 240
 
 
 def link_to_page(entry_id: int | None) -> SafeString:
-    """Return a link to an entry's page, which those may open who may not use the admin."""
+    """Return a link to an entry's page, which is open to users without admin access."""
     address = reverse("entry", args=[entry_id])
     return format_html('<a class="underline" href="{}">entry {}</a>', address, entry_id)
 
@@ -39,7 +39,7 @@ def is_curator_of(user: AnyUser, row: Gap | Escalation) -> bool:
 
 
 def wrapping(text: str, then: str = "") -> SafeString:
-    """Return the label of a choice, which unfold would cut at the end of a line."""
+    """Return the label of a choice that wraps; unfold would truncate it to one line."""
     said = Truncator(text).chars(_SHOWN)
     return format_html('<span class="whitespace-normal">{}{}</span>', said, then)
 
@@ -56,14 +56,14 @@ class EntryField(forms.ModelChoiceField):  # type: ignore[type-arg]  # not at ru
 
 
 class ExpertForm(ServiceForm):
-    """An expert's words and how they become an entry, or an entry that says them.
+    """A form for an expert's words, kept as an entry, or for an existing entry.
 
-    `user` is set by the admin.
+    The admin sets `user`.
     """
 
     user: User
     linking: ClassVar[str]
-    """The way, a value of the field `how`, that takes an existing entry."""
+    """The value of the field `how` that selects an existing entry."""
 
     entry = EntryField(
         Entry.objects.none(),
@@ -76,7 +76,7 @@ class ExpertForm(ServiceForm):
         label="Find other entries",
         max_length=200,
         required=False,
-        help_text="Words of the entry. Save shows what is found, to choose from.",
+        help_text="Words of the entry. Saving shows the entries found, to choose from.",
     )
     audience = forms.ModelChoiceField(
         Audience.objects.none(), required=False, help_text="Who may see the entry."
@@ -109,11 +109,14 @@ class ExpertForm(ServiceForm):
 
     @property
     def readers(self) -> Readers:
-        """Who must be able to see an entry that is offered, the user first."""
+        """Everyone who must be able to see an offered entry, the user first."""
         return [self.user]
 
     def _offer(self, entries: list[Entry]) -> None:
-        """Offer entries; any other that may be chosen is taken, for what is near changes."""
+        """List `entries` as choices, but accept any choosable entry.
+
+        The nearest entries may change between showing the form and submitting it.
+        """
         field = self.fields["entry"]
         if isinstance(field, EntryField):
             field.queryset = choosable(self.knowledge_base, self.readers)
@@ -137,12 +140,13 @@ class ExpertForm(ServiceForm):
         how: Any = self.fields["how"]
         way = dict(how.choices)[self.linking]
         said = (
-            f"For an entry choose “{way}”; else “none of these”, and no words, below."
+            f"To use an existing entry, choose “{way}”; otherwise choose “none of "
+            "these” below, and leave the words empty."
         )
         self.add_error("how", said)
 
     def _check_choice(self, entry: Entry | None, words: str) -> None:
-        """Offer what the words find; with an entry that they find, it is chosen."""
+        """Check the chosen entry, or offer the entries that the words find."""
         found = []
         if words:
             found = entries_saying(words, self.knowledge_base, self.readers)
@@ -163,6 +167,6 @@ class ExpertForm(ServiceForm):
 
     @property
     def entry_options(self) -> EntryOptions:
-        """How the entry is made; the form is clean and has an audience."""
+        """How the entry is created; requires a clean form with an audience."""
         given = self.cleaned_data
         return EntryOptions(given["audience"], verify=given.get("verify", False))

@@ -1,8 +1,8 @@
-"""Finding gaps: refused and voted-down questions gathered by meaning, beside the ask path.
+"""Finding gaps: refused and voted-down questions are clustered in the background.
 
-Nothing is written while a question is answered. The job reads what was refused or voted
-down since it last looked, embeds it batch by batch, and lets every question join the
-nearest gap of its knowledge base or found one.
+Answering a question writes nothing here. The job reads the questions refused or voted
+down since its last run, embeds them in batches, and assigns each to the nearest gap of
+its knowledge base or to a new one.
 """
 
 from collections import defaultdict
@@ -35,17 +35,17 @@ from qa.votes.models import Vote
 
 KIND: Final = "qa.find_gaps"
 BATCH: Final = 1_000
-# A row may be committed so long after the time that it bears.
+# A row may be committed this long after its own timestamp.
 _LATE: Final = timedelta(minutes=5)
 _MIDDLES_AT_ONCE: Final = 4_096
 
-# What a gap counts, and its impact as `qa.gaps.models.impact` says.
+# Recomputes a gap's counts, and its impact as `qa.gaps.models.impact` defines it.
 _COUNT: Final = Path(__file__).with_name("count_gaps.sql").read_text(encoding="utf-8")
 
 
 @dataclass(slots=True, eq=False)
 class _Question:
-    """A question in no gap yet; `vector` is of shape (dimensions,), once embedded."""
+    """A question in no gap yet; `vector` is of shape (dimensions,) once embedded."""
 
     why: GapQuestion.Why
     seen_at: datetime
@@ -58,7 +58,7 @@ class _Question:
 
 
 _ANSWER_FIELDS = ("pk", "knowledge_base_id", "asker_id", "question", "created_at")
-# How far was looked for each kind.
+# The cursor field for each kind.
 _CURSORS = {
     GapQuestion.Why.REFUSED: "refused_to",
     GapQuestion.Why.VOTED_DOWN: "voted_to",
@@ -68,8 +68,7 @@ _CURSORS = {
 def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
     """Bring the gaps up to date; the handler of jobs of the kind "qa.find_gaps".
 
-    Any number of attempts come to the same end: a question and how far was looked are
-    written in one step.
+    It may be retried any number of times: questions and cursor are written in one step.
     """
     model = active_model()
     _embed_again(run, model, batch)
@@ -92,7 +91,7 @@ def find_gaps(run: JobRun, *, batch: int = BATCH) -> dict[str, object]:
 
 
 def count_gaps(gap_ids: Iterable[int]) -> None:
-    """Bring what gaps count up to date with their questions (one statement)."""
+    """Recompute the counts of gaps from their questions (one statement)."""
     execute(
         _COUNT,
         {
@@ -145,7 +144,7 @@ def _since(name: str, looked_to: datetime | None) -> Q:
 
 
 def _place(questions: Sequence[_Question], model: EmbeddingModel) -> None:
-    """Let questions join gaps or found some, count these, and note how far was looked."""
+    """Assign questions to gaps, recount these, and advance the cursor."""
     cursor = GapCursor.objects.select_for_update().get(pk=1)
     by_base: dict[int, list[_Question]] = defaultdict(list)
     for each in questions:
@@ -165,7 +164,7 @@ def _place(questions: Sequence[_Question], model: EmbeddingModel) -> None:
 def _place_in(
     knowledge_base_id: int, questions: Sequence[_Question], model: EmbeddingModel
 ) -> set[int]:
-    """Place the questions of one knowledge base; returns the gaps that it touched."""
+    """Place the questions of one knowledge base; return the ids of affected gaps."""
     gaps = Gap.objects.filter(
         knowledge_base_id=knowledge_base_id, embedding_model=model
     )
@@ -224,9 +223,10 @@ def _create(
 
 
 def _join(gap: Gap, members: Sequence[_Question]) -> None:
-    """Move a gap's middle; one that was filled is open again if it is asked since.
+    """Update a gap's centroid; reopen a filled gap if it was asked since.
 
-    What was asked before it was filled, and is found only now, is asked again with it.
+    If a question found only now was asked before the gap was filled, the gap is drafted
+    again, so that its questions are asked again.
     """
     middle = np.array(gap.vector, dtype=np.float32)
     vectors = np.stack([each.vector for each in members])
@@ -241,7 +241,7 @@ def _join(gap: Gap, members: Sequence[_Question]) -> None:
 
 
 def adopt_replies(answer_ids: Sequence[UUID]) -> None:
-    """Let an expert's reply that was kept as an entry fill the gap of its question."""
+    """Link an expert's reply that was kept as an entry to the gap of its question."""
     replies = Escalation.objects.filter(
         answer__in=answer_ids,
         entry__isnull=False,
@@ -251,7 +251,7 @@ def adopt_replies(answer_ids: Sequence[UUID]) -> None:
     for gap_id, entry_id, at in replies.order_by("pk").values_list(
         "answer__gap_question__gap", "entry", "replied_at"
     ):
-        # Another reply, or a dismissal, may have been first.
+        # Another reply, or a dismissal, may have come first.
         waiting = Gap.objects.filter(
             pk=gap_id, state=Gap.State.OPEN, entry__isnull=True
         )
@@ -260,14 +260,14 @@ def adopt_replies(answer_ids: Sequence[UUID]) -> None:
 
 def _move_on() -> None:
     cursor = GapCursor.objects.select_for_update().get(pk=1)
-    # What is committed late is read once more.
+    # Later runs look back `_LATE` from here for rows that were committed late.
     now = timezone.now()
     cursor.refused_to = cursor.voted_to = now
     cursor.save()
 
 
 def _let_go() -> int:
-    """Drop questions whose thumbs down were taken back, and gaps that nothing is left of."""
+    """Drop questions whose thumbs down were withdrawn, and gaps left empty."""
     down = Vote.objects.filter(answer=OuterRef("answer_id"), is_up=False)
     gone = GapQuestion.objects.filter(~Exists(down), why=GapQuestion.Why.VOTED_DOWN)
     gap_ids = set(gone.values_list("gap_id", flat=True))
@@ -281,7 +281,7 @@ def _let_go() -> int:
 
 
 def _open_fruitless() -> None:
-    """Open gaps again whose draft was retired or erased, or of which no proposal is left."""
+    """Reopen gaps whose draft was retired or erased, or which have no proposal left."""
     running = Job.objects.filter(
         pk=OuterRef("proposing_job_id"), finished_at__isnull=True
     )
@@ -298,7 +298,7 @@ def _open_fruitless() -> None:
 
 
 def _embed_again(run: JobRun, model: EmbeddingModel, batch: int) -> None:
-    """Give gaps of another embedding model the vectors of their questions."""
+    """Recompute the vectors of gaps of another embedding model from their questions."""
     others = Gap.objects.filter(
         Q(embedding_model__isnull=True) | ~Q(embedding_model=model)
     )

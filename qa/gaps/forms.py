@@ -64,8 +64,8 @@ class GapForm(ExpertForm):
         max_length=2 * TEXT_LIMIT,
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
-        help_text="Word for word what will be answered. Filled in with what a thumb "
-        "down expected.",
+        help_text="The answer, word for word. Prefilled with the answer expected by "
+        "somebody who voted an answer down.",
     )
 
     moved = forms.TypedMultipleChoiceField(
@@ -121,7 +121,7 @@ class GapForm(ExpertForm):
         return [*first, *(entry for entry in near if entry not in first)]
 
     def _choose(self, chosen: Sequence[tuple[Entry, list[str]]]) -> None:
-        """Say who chose which entry; what all of them chose is chosen here too."""
+        """Show who chose which entry; preselect it if there is only one."""
         field = self.fields["entry"]
         if isinstance(field, EntryField):
             field.chosen_by = {entry.pk: people for entry, people in chosen}
@@ -139,7 +139,7 @@ class GapForm(ExpertForm):
         needs_audience = given.get("how") in {_DRAFT, _PROPOSE}
         is_empty = not given.get("audience") and "audience" not in self.errors
         if needs_audience and is_empty:
-            self.add_error("audience", "This needs the audience.")
+            self.add_error("audience", "Choose the audience.")
         return super().clean()
 
     def write(self) -> Gap:
@@ -213,7 +213,9 @@ class ReplyForm(ExpertForm):
     def clean(self) -> dict[str, Any]:
         given = self.cleaned_data
         if self._keeps and not given.get("audience") and "audience" not in self.errors:
-            self.add_error("audience", "Choose who may see the entry, or keep none.")
+            self.add_error(
+                "audience", "Choose who may see the entry, or do not keep it."
+            )
         return super().clean()
 
     def write(self) -> Escalation:

@@ -24,30 +24,31 @@ if TYPE_CHECKING:
 
 TREND_PERIOD = timedelta(days=14)
 
-# Impact: every question weighs half after `HALF_LIFE`, and an asker weighs as the square
-# root of what they asked: ten people who ask once matter more than one who asks ten times.
-# Weights are kept as seen from a fixed day, growing forward instead of decaying backward
-# (Cormode et al.: Forward Decay, ICDE 2009), so that a stored score orders gaps rightly at
-# any later time without being touched: passing time multiplies all of them by the same.
+# Impact: a question's weight halves every `HALF_LIFE`, and an asker counts as the
+# square root of the total weight of their questions: ten people who ask once matter
+# more than one who asks ten times. Weights are stored relative to a fixed day and grow
+# forward instead of decaying backward (Cormode et al.: Forward Decay, ICDE 2009), so
+# stored scores keep their order at any later time without being updated: the passing of
+# time scales all of them alike.
 HALF_LIFE = timedelta(days=30)
 LANDMARK = datetime(2026, 1, 1, tzinfo=UTC)
-"""The day from which weights grow; a double overflows some 84 years later."""
+"""The day that weights are relative to; a double overflows some 84 years later."""
 
 
 def impact(score: float, at: datetime) -> float:
-    """Return what a stored score is worth at a time: about the people who ask it now.
+    """Return the impact of a stored score at a time: about how many people ask it now.
 
-    One question that is asked now by one person is worth 1.
+    One question asked just now by one person has an impact of 1.
     """
     return score * math.exp2(-((at - LANDMARK) / HALF_LIFE) / 2)
 
 
 class GapQuerySet(models.QuerySet["Gap"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """All to experts, who see everybody's questions; nobody else sees any.
+        """Filter to gaps in knowledge bases where the user is an expert.
 
-        Not a gap filled by an entry that they may not see: its questions are answered
-        from what is not theirs to know of.
+        Gaps filled by an entry that they may not see are left out: what their questions
+        are answered from must stay hidden.
         """
         filled = Q(entry__in=Entry.objects.visible_to(user))
         return self.filter(
@@ -61,7 +62,7 @@ class GapQuerySet(models.QuerySet["Gap"]):
         return self.order_by("-impact_score", "-pk")
 
     def with_trend(self, at: datetime) -> Self:
-        """Add `recent` and `before`: questions of the last period and of that before."""
+        """Annotate `recent` and `before`: questions of the last and previous period."""
         since = at - TREND_PERIOD
         return self.annotate(
             recent=_asked_between(since, at),
@@ -85,15 +86,15 @@ def _asked_between(since: datetime, until: datetime) -> Coalesce:
 class Gap(models.Model):
     """Questions of one meaning that were refused, or whose answers were voted down.
 
-    Found by the job `qa.find_gaps`, beside the ask path. What it counts is brought up to
-    date there; the questions themselves are its `GapQuestion`s.
+    Found by the job `qa.find_gaps` in the background, which also updates its counts;
+    the questions themselves are its `GapQuestion`s.
     """
 
     class State(models.TextChoices):
-        """How far it is from being answered.
+        """How far the gap is from being answered.
 
-        A filled gap whose questions are refused again is open again; a dismissed one
-        stays dismissed and goes on counting.
+        A filled gap is reopened if its questions are refused again; a dismissed one
+        stays dismissed and continues to count.
         """
 
         OPEN = "open", "open"
@@ -179,7 +180,7 @@ class Gap(models.Model):
         return self.question[:80]
 
     def open_again(self) -> None:
-        """Take back what was to fill it, or did, not saved; what was asked stays."""
+        """Clear what fills the gap, without saving it; its questions stay."""
         self.state, self.reason, self.closed_at = Gap.State.OPEN, "", None
         self.entry = self.proposing_job_id = self.drafted_at = None
 
@@ -189,13 +190,13 @@ class Gap(models.Model):
 
     @property
     def can_be_filled(self) -> bool:
-        """Whether nothing is to fill it yet: the first entry would be forgotten."""
+        """Whether nothing fills the gap yet: a second entry would replace the first."""
         return self.state == self.State.OPEN
 
 
 class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those whose answers `user` may look up."""
+        """Filter to questions whose answers `user` may look up."""
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         return self.filter(Exists(answers))
 
@@ -204,7 +205,7 @@ class GapQuestionQuerySet(models.QuerySet["GapQuestion"]):
 
 
 class GapQuestion(models.Model):
-    """A question that belongs to a gap, and why it does."""
+    """A question that belongs to a gap, and why."""
 
     class Why(models.TextChoices):
         REFUSED = "refused", "refused"
@@ -241,7 +242,7 @@ class GapQuestion(models.Model):
 
 
 class GapCursor(models.Model):
-    """How far answers and votes have been looked through for gaps; there is one row."""
+    """How far answers and votes have been searched for gaps; a single row."""
 
     refused_to = models.DateTimeField(
         null=True, help_text="Refusals up to this time are in gaps."
@@ -256,7 +257,7 @@ class GapCursor(models.Model):
 
 class RepeatQuerySet(models.QuerySet["Repeat"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those whose first answer `user` may look up."""
+        """Filter to repeats whose first answer `user` may look up."""
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("before_id"))
         return self.filter(Exists(answers))
 
@@ -264,7 +265,7 @@ class RepeatQuerySet(models.QuerySet["Repeat"]):
 class Repeat(models.Model):
     """A question that was asked again on behalf of its asker: before and after.
 
-    Written before it is asked, so that a killed job neither forgets nor repeats it.
+    Created before it is asked, so that a killed job neither forgets nor repeats it.
     """
 
     before = models.ForeignKey(Answer, on_delete=models.CASCADE, related_name="repeats")
@@ -296,7 +297,7 @@ class Repeat(models.Model):
         return f"{self.before_id} asked again as {self.after_id}"
 
     def was_helped(self) -> bool:
-        """Tell whether what came after is better than what was before (one query)."""
+        """Return whether the answer after is better than the one before (one query)."""
         after = self.after
         if after.outcome != Answer.Outcome.ANSWERED or after.is_unsourced:
             return False

@@ -1,4 +1,4 @@
-"""The entries that may answer a gap or an escalated question, for an expert to choose from."""
+"""Entries that may answer a gap or an escalated question, offered to an expert."""
 
 from collections.abc import Sequence
 
@@ -20,10 +20,10 @@ from qa.votes.models import Vote
 Readers = Sequence[AnyUser]
 
 MAX_FOUND = 10
-_BY_MEANING = 3  # of those found that are kept for entries without the words
+_BY_MEANING = 3  # places kept for entries nearest in meaning
 _NEAREST = 5
-_VOTES = 500  # of a gap that are looked at, the newest
-# Whatever its confidence: an unsure entry near a gap is worth a look.
+_VOTES = 500  # the newest votes on a gap that are considered
+# Practically any confidence: even a doubtful entry near a gap is worth a look.
 _ANY_CONFIDENCE = 0.01
 
 
@@ -41,9 +41,9 @@ def nearest_entries(gap: Gap, viewer: User) -> tuple[Evidence, ...]:
 
 
 def chosen_entries(gap: Gap, viewer: User) -> list[tuple[Entry, list[str]]]:
-    """Return the entries that people say answer a gap's questions, and who says so.
+    """Return the entries that voters chose as answers to a gap, each with their names.
 
-    The one that most people chose first; none that the viewer may not see (two queries).
+    Most often chosen first, without those that the viewer may not see (two queries).
     """
     votes = Vote.objects.visible_to(viewer).filter(answer__gap_question__gap=gap)
     named = votes.exclude(answering_entry=None).select_related("user")
@@ -59,7 +59,7 @@ def chosen_entries(gap: Gap, viewer: User) -> list[tuple[Entry, list[str]]]:
 def entries_near(
     question: str, knowledge_base: KnowledgeBase, readers: Readers
 ) -> list[Entry]:
-    """Return the nearest entries that each of the readers may see, the nearest first."""
+    """Return the nearest entries that every reader may see, nearest first."""
     hits = _nearest(embed_question(question), knowledge_base.pk, readers)
     return entries_of(hits, choosable(knowledge_base, readers))
 
@@ -72,10 +72,10 @@ def entries_of(hits: Sequence[Evidence], entries: EntryQuerySet) -> list[Entry]:
 def entries_saying(
     words: str, knowledge_base: KnowledgeBase, readers: Readers
 ) -> list[Entry]:
-    """Return entries by words, then by meaning, that each of the readers may see.
+    """Return entries found by words, then by meaning, that every reader may see.
 
-    However many have the words, the nearest by meaning are among them: such as one that is
-    also asked about in these words, and says others.
+    However many contain the words, the nearest in meaning are included, such as an
+    entry that answers the question in other words.
     """
     found = found_by(
         words,
@@ -88,7 +88,7 @@ def entries_saying(
 
 
 def choosable(knowledge_base: KnowledgeBase, readers: Readers) -> EntryQuerySet:
-    """Return what the first of the readers may look up and the others see."""
+    """Return the entries that the first reader may look up and the others may see."""
     entries = Entry.objects.filter(knowledge_base=knowledge_base)
     entries = entries.exclude(state=Entry.State.RETIRED).readable_by(readers[0])
     for reader in readers[1:]:

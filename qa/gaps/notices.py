@@ -1,8 +1,8 @@
-"""Notices of what became of a question: in the page and by mail.
+"""Notices about a question or an entry: on the page and by mail.
 
-A notice is written in the transaction of its event. A mail is a job of its own, so that a
-server that is down delays nothing and is tried again. Webhooks get notices as they get
-every event: `integrations/events`.
+A notice is written in the transaction of its event. A mail is a job of its own, so a
+mail server that is down delays nothing and is retried. Webhooks receive notices like
+any other event: `integrations/events`.
 """
 
 from datetime import timedelta
@@ -30,7 +30,7 @@ from qa.gaps.models import Repeat
 from qa.votes.doubts import Doubt
 
 MAIL_KIND: Final = "qa.mail_notice"
-# A day is how long a mail server may be down.
+# How long a mail server may be down.
 _TRIED_FOR: Final = timedelta(days=1)
 DOUBTED_QUERY: Final = f"?whose=mine&reason={Reason.VOTED_DOWN}"
 
@@ -48,7 +48,7 @@ def notify_reply(escalation: Escalation) -> None:
 def notify_answered(repeat: Repeat) -> None:
     """Notify an asker that the question is answered now.
 
-    An earlier unread notice of the same question is marked as read.
+    An earlier unread notice for the same question is marked as read.
     """
     asker, answer = repeat.before.asker, repeat.before
     if asker is None:
@@ -59,9 +59,9 @@ def notify_answered(repeat: Repeat) -> None:
 
 
 def notify_doubted(doubt: Doubt) -> None:
-    """Notify who looks after an entry that it was voted down.
+    """Notify those responsible for an entry that it was voted down.
 
-    Once for each verification, whatever votes are taken back and given again.
+    At most once for each verification, even if votes are withdrawn and given again.
     """
     entry, kind = doubt.entry, Notice.Kind.DOUBTED
     for user in _responsible_for(entry):
@@ -71,7 +71,10 @@ def notify_doubted(doubt: Doubt) -> None:
 
 
 def notify_flagged(flag: Flag) -> None:
-    """Notify who looks after an entry, but who flagged it, once until it is dealt with."""
+    """Notify those responsible that an entry was flagged, once until it is dealt with.
+
+    The person who flagged it is not notified.
+    """
     entry, kind = flag.entry, Notice.Kind.FLAGGED
     since = entry.upkeep.flagged_since
     for user in _responsible_for(entry):
@@ -81,9 +84,9 @@ def notify_flagged(flag: Flag) -> None:
 
 
 def _responsible_for(entry: Entry) -> list[User]:
-    """Return the entry's owner, or the experts of its tags where the owner is none.
+    """Return the entry's owner, or the experts of its tags if it has no suitable owner.
 
-    None who may not look up answers, or may not see the entry.
+    Only active experts of the knowledge base who may see the entry are included.
     """
     if entry.owner is not None and _may_judge(entry.owner, entry):
         return [entry.owner]
@@ -124,15 +127,15 @@ def mark_entry_read(entry: Entry, *, by: User) -> None:
 
 
 def shown_answer(notice: Notice) -> Answer | None:
-    """Return what a notice leads to: the new answer, or the question replied to.
+    """Return the answer a notice links to: the new one, or that of the question.
 
-    None for a flagged entry, to which no question belongs.
+    None for a flagged entry, which has no question.
     """
     return notice.repeat.after if notice.repeat else notice.answer
 
 
 def send_late() -> None:
-    """Try once more what the mail server didn't take within the last day."""
+    """Retry the mails of the last day that the mail server has not accepted."""
     late = Notice.objects.filter(created_at__gte=timezone.now() - _TRIED_FOR)
     for notice in late.filter(mailed_at__isnull=True).select_related(
         "user__preferences"
@@ -143,7 +146,8 @@ def send_late() -> None:
 def mail_notice(run: JobRun) -> dict[str, object]:
     """Mail one notice; the handler of jobs of the kind "qa.mail_notice".
 
-    One whose address is refused for good counts as mailed: it is not tried again.
+    If the address is permanently refused, the notice counts as mailed and is not
+    retried.
     """
     with run.step():
         rows = Notice.objects.filter(

@@ -1,8 +1,8 @@
-"""Gaps that experts regroup: merged where they mean the same, split where they do not.
+"""Regrouping of gaps by experts: merge those of one meaning, split those of several.
 
-The next run of gap finding keeps what was regrouped: it places a question once, and only
-what is in no gap; no step of it moves a question or joins two gaps. What is asked later
-joins the nearest centroid, and these are brought up to date here.
+The next run of gap finding keeps the result: it places each question once and never
+moves one or merges gaps. Later questions join the nearest centroid, and centroids are
+updated here.
 """
 
 from base64 import b64decode, b64encode
@@ -26,17 +26,18 @@ from qa.gaps.models import Gap, GapCursor, GapQuestion, GapQuestionQuerySet, Rep
 from .finding import count_gaps
 
 MAX_MERGED: Final = 50
-# The newest questions that say where the rest of a gap lies.
+# The newest questions of a gap, from which its centroid is computed.
 _EMBEDDED: Final = 200
 _COLUMNS: Final = Gap._meta.concrete_fields
 
 
 @transaction.atomic
 def to_merge(gap_ids: Iterable[int], *, by: User) -> tuple[Gap, list[Gap]]:
-    """Lock gaps; return the one with most questions, which stays, and the others.
+    """Lock gaps; return the one with the most questions, which stays, and the others.
 
     Raises:
-        InvalidGapError: They are fewer than two or too many, or not of one knowledge base.
+        InvalidGapError: There are fewer than two or too many, or they are not all of
+            one knowledge base.
         GapClosedError: One of them is not open.
     """
     keys = set(gap_ids)
@@ -48,8 +49,8 @@ def to_merge(gap_ids: Iterable[int], *, by: User) -> tuple[Gap, list[Gap]]:
     bases = sorted({gap.knowledge_base.name for gap in gaps})
     if len(bases) > 1:
         raise InvalidGapError(
-            f"The gaps are of several knowledge bases ({', '.join(bases)}); choose those "
-            "of one."
+            f"The gaps are from several knowledge bases ({', '.join(bases)}); "
+            "choose those of one."
         )
     kept, *others = sorted(gaps, key=lambda gap: (-gap.questions, gap.pk))
     return kept, others
@@ -57,9 +58,10 @@ def to_merge(gap_ids: Iterable[int], *, by: User) -> tuple[Gap, list[Gap]]:
 
 @transaction.atomic
 def merge(gap_ids: Iterable[int], *, by: User) -> Gap:
-    """Move the questions of all to the gap with most, which stays; delete the others."""
+    """Move all questions to the gap with the most, which stays; delete the others."""
     kept, others = to_merge(gap_ids, by=by)
-    # Those of another embedding model are no place for a mean; the next run embeds them.
+    # Vectors of different embedding models cannot be averaged; the next run embeds
+    # them.
     alike = [gap for gap in others if gap.embedding_model_id == kept.embedding_model_id]
     if alike:
         sums = [gap.questions * np.array(gap.vector, np.float32) for gap in alike]
@@ -84,7 +86,10 @@ _MAX_NOTED: Final = 20_000  # questions whose ids fit into a page
 def merge_undoably(
     gap_ids: Collection[int], *, by: User
 ) -> tuple[Gap, dict[str, Any] | None]:
-    """Return what `merge` does, and what takes it back: None of very many questions."""
+    """Merge gaps; return the one that stays, and the data for undoing the merge.
+
+    The data is None if too many questions were moved.
+    """
     kept, others = to_merge(gap_ids, by=by)
     before, gone = _noted(kept), [_noted(gap) for gap in others]
     if sum(gap.questions for gap in others) > _MAX_NOTED:
@@ -97,7 +102,7 @@ def merge_undoably(
 
 
 def _noted(gap: Gap) -> dict[str, Any]:
-    """Return a gap's columns, ready for JSON and exact."""
+    """Return a gap's columns in a form that JSON stores without loss."""
     noted = {field.attname: getattr(gap, field.attname) for field in _COLUMNS}
     vector = np.array(gap.vector, dtype=np.float32)
     noted["vector"] = b64encode(vector.tobytes()).decode()
@@ -108,7 +113,7 @@ def _noted(gap: Gap) -> dict[str, Any]:
 
 
 def _as_noted(noted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return columns as `_noted` found them, without a person or model that is gone."""
+    """Return columns as noted by `_noted`, with None for related rows that are gone."""
     values: dict[str, Any] = {}
     for field in _COLUMNS:
         value = noted[field.attname]
@@ -131,20 +136,20 @@ def _as_noted(noted: Mapping[str, Any]) -> dict[str, Any]:
 )
 @transaction.atomic
 def undo_merging(noted: Mapping[str, Any], by: User) -> None:
-    """Split what was merged as it was; what was asked since stays in the gap that stayed."""
+    """Restore the merged gaps; questions that joined since stay in the other one."""
     kept = _merged_now(noted, by)
     rows = _still_asked(noted["gone"])
     gone = [Gap(**_as_noted(row)) for row in rows]
     created = [gap.created_at for gap in gone]
     Gap.objects.bulk_create(gone)
     for gap, at in zip(gone, created, strict=True):
-        gap.created_at = at  # the field writes the time of the insertion
+        gap.created_at = at  # the field sets it to the time of insertion
     Gap.objects.bulk_update(gone, ["created_at"])
     for gap, row in zip(gone, rows, strict=True):
         members = GapQuestion.objects.filter(pk__in=row["members"])
         members.update(gap=gap)
         Repeat.objects.filter(pk__in=row["repeats"]).update(gap=gap)
-        # What was erased meanwhile is not to be read again here.
+        # The gap's text must not bring back a question that was erased since.
         if members.filter(answer__erased_at=None).count() < len(row["members"]):
             _put_amid(gap, _newest(members))
             gap.save(update_fields=["embedding_model", "vector", "question"])
@@ -163,7 +168,7 @@ def undo_merging(noted: Mapping[str, Any], by: User) -> None:
 
 
 def _still_asked(gone: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the gaps whose questions were not all deleted since, answers and all."""
+    """Return the merged gaps that were empty or still have a question left."""
     members = [key for row in gone for key in row["members"]]
     there = set(GapQuestion.objects.filter(pk__in=members).values_list("pk", flat=True))
     return [
@@ -174,7 +179,11 @@ def _still_asked(gone: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _merged_now(noted: Mapping[str, Any], by: User) -> Gap:
-    """Return the gap that stayed, locked, if nobody changed since what was merged."""
+    """Return the gap that stayed, locked.
+
+    Raises:
+        ChangedSinceError: The merged gaps were changed since.
+    """
     after = noted["after"]
     try:
         (kept,) = _locked({after["id"]}, by)
@@ -198,13 +207,13 @@ def _merged_now(noted: Mapping[str, Any], by: User) -> Gap:
 
 @transaction.atomic
 def split(gap_id: int, *, by: User, question_ids: Collection[int]) -> Gap:
-    """Move questions of a gap to one of their own, which is returned.
+    """Move questions of a gap to a new gap, and return it.
 
     Args:
         question_ids: Keys of its `GapQuestion`s.
 
     Raises:
-        InvalidGapError: None of its questions is chosen, or all are, or one is not its.
+        InvalidGapError: None or all of its questions are chosen, or one is not in it.
         GapClosedError: It is not open.
     """
     (gap,) = _locked({gap_id}, by)
@@ -219,7 +228,7 @@ def split(gap_id: int, *, by: User, question_ids: Collection[int]) -> Gap:
         )
     if not rest:
         raise InvalidGapError(
-            f"All questions of gap {gap_id} are chosen; leave one of them at least."
+            f"All questions of gap {gap_id} are chosen; leave at least one of them."
         )
     made = Gap(
         knowledge_base=gap.knowledge_base,
@@ -242,7 +251,10 @@ def _newest(members: GapQuestionQuerySet) -> list[GapQuestion]:
 
 
 def _put_amid(gap: Gap, members: Sequence[GapQuestion]) -> None:
-    """Set a gap's centroid, not saved, and its question if that is none of them."""
+    """Recompute a gap's centroid from `members`, without saving it.
+
+    Its question is replaced if it is none of theirs.
+    """
     readable = [each for each in members if each.answer.erased_at is None] or members
     texts = [each.answer.question for each in readable]
     model = active_model()
@@ -254,7 +266,7 @@ def _put_amid(gap: Gap, members: Sequence[GapQuestion]) -> None:
 
 
 def _locked(gap_ids: Collection[int], by: User) -> list[Gap]:
-    # Finding holds the cursor while it places questions, and counts on gaps to stay.
+    # Gap finding holds the cursor while it places questions and relies on gaps staying.
     GapCursor.objects.get_or_create(pk=1)
     GapCursor.objects.select_for_update().get(pk=1)
     visible = Gap.objects.visible_to(by).select_related("knowledge_base", "owner")

@@ -1,8 +1,8 @@
-"""Asking questions again once what answers them is verified.
+"""Asking questions again once an entry that answers them is verified.
 
-On behalf of their askers, with what they may see; what is not live traffic is not
-counted as such. Each question is kept with its `Repeat` before it is decided, so a killed
-worker's job goes on with it, and no question is asked twice for one draft.
+They are asked on behalf of their askers, with their permissions, and are not counted as
+live traffic. Each question is stored with its `Repeat` before it is decided, so that
+the job of a killed worker can resume and no question is asked twice for one draft.
 """
 
 from collections import defaultdict
@@ -30,19 +30,19 @@ from qa.gaps.models import Gap, GapQuestion, Repeat
 from .notices import notify_answered
 
 KIND: Final = "qa.ask_again"
-# The newest questions of a gap; older ones are seldom waited for.
+# The newest questions of a gap; askers of older ones are rarely still waiting.
 MAX_QUESTIONS: Final = 200
-# After so long nobody waits for a reply, nor for a model that was down.
+# How long an asker waits for a reply, and how long an undecided repeat is retried.
 _WAITED_FOR: Final = timedelta(days=180)
 _TRIED_FOR: Final = timedelta(hours=6)
-# Open gaps that one job asks again, and how long each is then left alone.
+# How many open gaps one job asks again, and how long each is then left alone.
 MAX_OPEN_GAPS: Final = 20
 _LEFT_ALONE: Final = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What a job came to so far: questions asked, better answered; gaps filled."""
+    """A job's totals so far: questions asked and answered better, and gaps filled."""
 
     asked: int = 0
     better: int = 0
@@ -50,33 +50,34 @@ class Tally:
 
 
 def start_asking_again() -> None:
-    """Enqueue the job, unless it waits already or nothing is to be asked again."""
+    """Enqueue the job if anything is due and it is not waiting already."""
     adopt_proposals()
     if due_gaps().exists() or due_escalations().exists() or _broken_off().exists():
         enqueue(KIND, {}, idempotency_key=KIND)
 
 
 def due_gaps() -> QuerySet[Gap]:
-    """Gaps whose entry is verified and whose questions were not asked again since."""
+    """Return gaps whose entry is verified but whose questions were not asked again."""
     return Gap.objects.filter(
         of_base_in_use(), state=Gap.State.DRAFTED, entry__state=Entry.State.VERIFIED
     )
 
 
 def overtaken_gaps(at: datetime) -> list[tuple[Gap, datetime]]:
-    """Return open gaps that what was verified since may answer, and when it last was.
+    """Return open gaps that later verifications may answer, with the time of the last.
 
-    Nothing links them to it: a bulk verification, an import, a corrected entry. Gaps with
-    thumbs down are left out, as nothing says which entry would be better.
+    Nothing links such entries to the gap: they come from a bulk verification, an import
+    or a correction. Gaps with thumbs down are left out, as nothing shows which entry
+    would be better.
     """
-    # Where nothing is open, a million entries are not looked through.
+    # Skips the entries of knowledge bases without an open gap.
     open_gaps = Gap.objects.filter(of_base_in_use(), state=Gap.State.OPEN)
     asked_of = open_gaps.values("knowledge_base")
     verified = Entry.objects.filter(
         state=Entry.State.VERIFIED, knowledge_base__in=asked_of
     ).order_by()
     newest = dict(verified.values_list("knowledge_base").annotate(Max("verified_at")))
-    # The greatest of those that are not null.
+    # In PostgreSQL, GREATEST ignores nulls.
     looked = Gap.objects.annotate(looked_at=Greatest("asked_again_at", "last_seen"))
     since = Q(pk__in=())
     for base, time in newest.items():
@@ -94,13 +95,13 @@ def overtaken_gaps(at: datetime) -> list[tuple[Gap, datetime]]:
 
 
 def start_asking_open_gaps() -> None:
-    """Enqueue the job where an open gap may be answered by what nobody linked to it."""
+    """Enqueue the job if a newly verified, unlinked entry may answer an open gap."""
     if overtaken_gaps(timezone.now()):
         enqueue(KIND, {}, idempotency_key=KIND)
 
 
 def due_escalations() -> QuerySet[Escalation]:
-    """Replies that were kept as an entry, verified by now, and not tried since."""
+    """Return escalations whose kept entry is verified and has not been tried since."""
     tried = Repeat.objects.filter(
         before=OuterRef("answer_id"), created_at__gte=OuterRef("replied_at")
     )
@@ -116,7 +117,7 @@ def due_escalations() -> QuerySet[Escalation]:
 
 
 def adopt_proposals() -> None:
-    """Let the first verified proposal that was made for a gap fill it."""
+    """Link each gap to the first verified proposal that was made for it."""
     waiting = Gap.objects.filter(
         state=Gap.State.DRAFTED, entry__isnull=True, proposing_job_id__isnull=False
     )
@@ -146,7 +147,7 @@ def ask_again(run: JobRun) -> dict[str, object]:
 
 
 def _ask_open(run: JobRun, gap: Gap, since: datetime, tally: Tally) -> Tally:
-    """Ask an open gap's questions again, after the newest only if that is answered."""
+    """Ask an open gap's questions again, newest first, until one is no better."""
     for before in _due_questions(gap, since):
         better = tally.better
         tally = _try(run, _create(run, before, None, gap), tally)
@@ -174,7 +175,7 @@ def _broken_off() -> QuerySet[Repeat]:
 def _due_questions(gap: Gap, since: datetime | None) -> list[Answer]:
     """Return the newest questions of a gap that were not asked again since a time.
 
-    The same words of the same asker are asked once.
+    Questions with the same words by the same asker are asked once.
     """
     rows = GapQuestion.objects.filter(
         gap=gap, asker__is_active=True, answer__erased_at__isnull=True
@@ -211,7 +212,7 @@ def _create(
 
 
 def _try(run: JobRun, repeat: Repeat, tally: Tally) -> Tally:
-    """Decide a question, note the result and notify the asker where it is better."""
+    """Decide a repeated question, store the result and notify the asker if better."""
     if repeat.after.asker is not None:
         decide_alone(repeat.after)
     with run.step() as step:
@@ -226,10 +227,13 @@ def _try(run: JobRun, repeat: Repeat, tally: Tally) -> Tally:
 
 
 def _settle(gap: Gap) -> bool:
-    """Close a gap most of whose questions are answered now; else it is open again."""
+    """Close a gap if most of its repeated questions are answered now, else reopen it.
+
+    A gap without any repeated question is closed too.
+    """
     locked = Gap.objects.select_for_update(of=("self",), no_key=True).get(pk=gap.pk)
     if (locked.state, locked.drafted_at) != (Gap.State.DRAFTED, gap.drafted_at):
-        return False  # somebody changed it meanwhile
+        return False  # changed by somebody else in the meantime
     newest = _repeats_since(locked, locked.drafted_at)
     outcomes = list(newest.values_list("is_better", flat=True))
     is_filled = 2 * sum(map(bool, outcomes)) > len(outcomes) or not outcomes
@@ -244,13 +248,14 @@ def _settle(gap: Gap) -> bool:
 
 
 def _settle_open(gap: Gap, since: datetime) -> bool:
-    """Close an open gap most of whose repeated questions are answered now.
+    """Close an open gap if most of its repeated questions are answered now.
 
-    Its entry is then one that an answer cites: who may not see that sees no such gap.
+    It is linked to an entry that an answer cites, so that it is hidden from users who
+    may not see that entry.
     """
     locked = Gap.objects.select_for_update(of=("self",), no_key=True).get(pk=gap.pk)
     if locked.state != Gap.State.OPEN:
-        return False  # somebody changed it meanwhile
+        return False  # changed by somebody else in the meantime
     repeats = list(_repeats_since(locked, since))
     better = [repeat.after_id for repeat in repeats if repeat.is_better]
     cited = AnswerEvidence.objects.filter(

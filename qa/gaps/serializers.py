@@ -1,4 +1,4 @@
-"""Gaps, escalations and notices as JSON: what is sent in, and what comes back."""
+"""Gaps, escalations and notices as JSON: requests and responses."""
 
 from django.utils import timezone
 from rest_framework import serializers
@@ -16,30 +16,30 @@ from qa.gaps.services import REASON_LIMIT, TEXT_LIMIT, Tried
 def _take_over() -> rest.StrictBooleanField:
     return rest.StrictBooleanField(
         default=False,
-        help_text="Take it yourself though somebody else has it; without: 409.",
+        help_text="Take it even if somebody else has it; otherwise refused with 409.",
     )
 
 
 class TakeSerializer(rest.StrictSerializer):
-    """Whether to take it from who has it."""
+    """Whether to take it from the person it is assigned to."""
 
     take_over = _take_over()
 
 
 class ProposeSerializer(rest.StrictSerializer):
-    """For whom entries are to be proposed."""
+    """The audience for which entries are proposed."""
 
-    audience = AudienceField(help_text="Slug of one that you belong to.")
+    audience = AudienceField(help_text="Slug of an audience that you belong to.")
 
 
 class KeptSerializer(ProposeSerializer):
     """How a reply becomes an entry."""
 
-    verify = rest.StrictBooleanField(default=False, help_text="Curators alone.")
+    verify = rest.StrictBooleanField(default=False, help_text="For curators only.")
 
 
 class DraftSerializer(KeptSerializer):
-    """What fills a gap."""
+    """An answer that fills a gap."""
 
     text = rest.StrictCharField(max_length=TEXT_LIMIT)
     question = rest.StrictCharField(
@@ -55,13 +55,13 @@ class LinkSerializer(rest.StrictSerializer):
 
 
 class DismissSerializer(rest.StrictSerializer):
-    """Why it is no gap."""
+    """Why a gap is dismissed."""
 
     reason = rest.StrictCharField(max_length=REASON_LIMIT)
 
 
 class OwnerSerializer(rest.StrictSerializer):
-    """Who works on it."""
+    """The expert who works on it."""
 
     owner = UserField(allow_null=True, help_text="null: nobody.")
     take_over = _take_over()
@@ -106,7 +106,7 @@ class TriedSerializer(serializers.Serializer[Tried]):
         source="after.is_unsourced",
         default=None,
         allow_null=True,
-        help_text="No source carries the new answer.",
+        help_text="No source supports the new answer.",
     )
     is_better = serializers.BooleanField(allow_null=True)
 
@@ -132,7 +132,7 @@ class GapDetailSerializer(GapSerializer):
 
 
 class NoticeSerializer(rest.ShownSerializer[Notice]):
-    """News of a question or an entry of one's own."""
+    """A notice about one of the user's own questions or entries."""
 
     question = rest.optional_text(
         "answer.question", help_text="null for a flagged entry."
@@ -143,7 +143,7 @@ class NoticeSerializer(rest.ShownSerializer[Notice]):
     escalation = serializers.IntegerField(
         source="escalation_id",
         allow_null=True,
-        help_text="Of a reply: where to read it; else null.",
+        help_text="For a reply: where to read it; else null.",
     )
 
     class Meta:
@@ -159,13 +159,13 @@ class NoticeSerializer(rest.ShownSerializer[Notice]):
 
 
 class NoteSerializer(rest.StrictSerializer):
-    """What the experts should know."""
+    """A note for the experts."""
 
     note = rest.StrictCharField(max_length=NOTE_LIMIT, default="", allow_blank=True)
 
 
 class ReplySerializer(rest.StrictSerializer):
-    """An expert's reply: words, an entry that is there, or both."""
+    """An expert's reply: text, an existing entry, or both."""
 
     text = rest.StrictCharField(
         max_length=REPLY_LIMIT, default="", allow_blank=True,
@@ -176,7 +176,7 @@ class ReplySerializer(rest.StrictSerializer):
         help_text="A verified entry that answers it and that the asker may see; not with `keep`.",
     )  # fmt: skip
     keep = KeptSerializer(
-        default=None, allow_null=True, help_text="null: it becomes no entry."
+        default=None, allow_null=True, help_text="null: it is not kept as an entry."
     )
 
 
@@ -187,17 +187,17 @@ class ReasonSerializer(rest.StrictSerializer):
 
 
 class EscalationSerializer(rest.ShownSerializer[Escalation]):
-    """A question, refused or answered wrongly, that was sent to experts."""
+    """A refused or wrongly answered question that was sent to experts."""
 
     question = serializers.CharField(source="answer.question")
     raised_by = rest.username_field("raised_by")
     assignee = rest.username_field("assignee")
     reply = serializers.CharField(
         read_only=True,
-        help_text="What the asker reads: the answer, or of a closed one its `reason`.",
+        help_text="What the asker reads: the answer, or the `reason` if it is closed.",
     )
     reason = serializers.SerializerMethodField(
-        help_text="Why a closed one got no answer; else null."
+        help_text="Why it was closed without an answer; else null."
     )
     replied_by = rest.username_field("replied_by")
 

@@ -1,4 +1,4 @@
-"""What experts see of a gap and do with it: assign, fill, dismiss or reopen it."""
+"""An expert's work on a gap: view, assign, fill, dismiss and reopen it."""
 
 import logging
 from collections import Counter
@@ -38,7 +38,7 @@ from .repeats import start_asking_again
 TEXT_LIMIT: Final = 8_000
 REASON_LIMIT: Final = 2_000
 _SEEDS: Final = 5
-_GAPS_A_NIGHT: Final = 10  # of a knowledge base: what curators can look at in a day
+_GAPS_A_NIGHT: Final = 10  # per knowledge base: as many as curators can review in a day
 _LOOKED_AT: Final = 100
 
 logger = logging.getLogger(__name__)
@@ -46,17 +46,17 @@ logger = logging.getLogger(__name__)
 
 @transaction.atomic
 def assign(gap_id: int, *, by: User, owner: User | None, take_over: bool = True) -> Gap:
-    """Say who works on a gap, or that nobody does.
+    """Assign a gap to an expert, or to nobody.
 
     Raises:
-        InvalidGapError: The owner is no expert.
+        InvalidGapError: The owner is not an expert.
         AssignedElsewhereError: `by` would take it from another, without `take_over`.
     """
     gap = _lock(gap_id, by)
     base = gap.knowledge_base
     if owner is not None and not has_role_in(owner, Role.SME, base.pk):
         raise InvalidGapError(
-            f"{owner} is no expert of {base}; give them the role sme first."
+            f"{owner} is not an expert in {base}; give them the role sme first."
         )
     if owner == by and not take_over:
         check_free(f"Gap {gap_id}", gap.owner, by, base.pk)
@@ -93,10 +93,11 @@ def draft(
 
 @transaction.atomic
 def link(gap_id: int, *, by: User, entry_id: int) -> Gap:
-    """Say that an entry which is there fills the gap, and answers its question from now on.
+    """Link an existing entry that fills the gap, and keep the question as its wording.
 
     Raises:
-        InvalidGapError: There is no such entry in the knowledge base, or it is retired.
+        InvalidGapError: There is no such entry in the knowledge base.
+        EntryRetiredError: The entry is retired.
     """
     gap = _unfilled(gap_id, by)
     found = Entry.objects.visible_to(by).filter(
@@ -120,28 +121,31 @@ def propose(gap_id: int, *, by: User, audience: Audience) -> Gap:
     """Have enrichment propose entries that answer the gap's newest questions.
 
     Raises:
-        ForbiddenError: `by` is no curator.
-        GapClosedError: It waits for a review already.
+        ForbiddenError: `by` is not a curator.
+        GapClosedError: It is waiting for a review already.
     """
     gap = _unfilled(gap_id, by)
     if not has_role_in(by, Role.CURATOR, gap.knowledge_base_id):
-        raise ForbiddenError("Only curators ask for proposals; draft an answer.")
+        raise ForbiddenError(
+            "Only curators may request proposals; draft an answer instead."
+        )
     return _proposed(gap, audience, by)
 
 
 def propose_due() -> int:
-    """Have enrichment propose entries for the open gaps that matter most.
+    """Have enrichment propose entries for the open gaps with the greatest impact.
 
-    For curators of the audience that `NESCIO_ENRICH_GAPS_FOR` names; empty: never. Not
-    for a gap that an expert has taken, or whose question was proposed before, whatever
-    became of it. Returns how many were begun.
+    The proposals are for the audience named by `NESCIO_ENRICH_GAPS_FOR`; if it is
+    empty, none are made. Gaps assigned to an expert are skipped, as are those whose
+    question was proposed before, whatever the outcome. Returns the number of gaps
+    begun.
     """
     audience = Audience.objects.filter(slug=settings.ENRICH_GAPS_FOR).first()
     if audience is None:
         if settings.ENRICH_GAPS_FOR:
             logger.error(
-                "There is no audience %r, which NESCIO_ENRICH_GAPS_FOR names: nothing is "
-                "proposed for gaps.",
+                "NESCIO_ENRICH_GAPS_FOR names the audience %r, which does not exist: "
+                "no entries are proposed for gaps.",
                 settings.ENRICH_GAPS_FOR,
             )
         return 0
@@ -181,7 +185,7 @@ def _proposed(gap: Gap, audience: Audience, by: User | None) -> Gap:
 
 @transaction.atomic
 def dismiss(gap_id: int, *, by: User, reason: str) -> Gap:
-    """Say that there is nothing to fill; it goes on counting.
+    """Dismiss a gap that needs no entry; it continues to count.
 
     Raises:
         InvalidGapError: There is no reason.
@@ -204,7 +208,7 @@ _COLUMNS: Final = {field.attname: field for field in Gap._meta.concrete_fields}
 
 
 def noted_change(before: Gap, after: Gap) -> dict[str, Any]:
-    """Return one of the `rows` that take back dismissing or reopening a gap."""
+    """Return one of the `rows` for undoing a dismissal or reopening of a gap."""
     return {"gap": before.pk, "before": _fate(before), "after": _fate(after)}
 
 
@@ -215,9 +219,9 @@ def _fate(gap: Gap) -> list[Any]:
 
 @undoes(UNDO, lambda noted: (f"gap {row['gap']}" for row in noted["rows"]))
 def undo_changes(noted: Mapping[str, Any], by: User) -> Sequence[str]:
-    """Let gaps be as they were before they were dismissed or opened again.
+    """Restore gaps to their state before they were dismissed or reopened.
 
-    But those that were dealt with or assigned since.
+    Gaps that were changed or assigned since are left as they are.
     """
     return take_back_each(noted["rows"], lambda row: _undo_change(row, by))
 
@@ -250,16 +254,16 @@ def reopen(gap_id: int, *, by: User) -> Gap:
 
 @transaction.atomic
 def reopen_undoably(gap_id: int, *, by: User) -> tuple[Gap, dict[str, Any]]:
-    """Return what `reopen` does, and one of the `rows` that take it back."""
+    """Reopen a gap; return it and one of the `rows` for undoing that."""
     before = _lock(gap_id, by)
     gap = reopen(gap_id, by=by)
     return gap, noted_change(before, gap)
 
 
 def expected_answers(gap: Gap, viewer: User) -> QuerySet[Vote]:
-    """Return the thumbs down on the gap's questions that say what was expected.
+    """Return the gap's thumbs down that give an expected answer, newest first.
 
-    Newest first; none that the viewer may not read.
+    Those that the viewer may not read are left out.
     """
     votes = Vote.objects.visible_to(viewer).exclude(expected_answer="")
     of_gap = votes.filter(answer__gap_question__gap=gap, is_up=False)
@@ -267,7 +271,7 @@ def expected_answers(gap: Gap, viewer: User) -> QuerySet[Vote]:
 
 
 def _drafted(gap: Gap, entry: Entry | None, by: User | None) -> Gap:
-    """Note what is to fill a gap, and ask again where that is verified already."""
+    """Mark a gap as drafted; ask again at once if its entry is verified already."""
     gap.state, gap.entry, gap.drafted_at = Gap.State.DRAFTED, entry, timezone.now()
     gap.owner = gap.owner or by
     gap.save()
@@ -308,12 +312,12 @@ SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A question of a gap before its entry, and after where it was asked again.
+    """A question of a gap with its answer before the entry, and after if asked again.
 
     Attributes:
-        before: With what `seen_by` adds, as `after`.
-        is_better: None where it was not asked again, or is not decided yet.
-        is_copy: Whether the same words of the same person were asked again instead.
+        before: With the annotations of `seen_by`, as is `after`.
+        is_better: None if it was not asked again, or is not decided yet.
+        is_copy: Whether the same words by the same person were asked again instead.
     """
 
     why: str
@@ -324,7 +328,7 @@ class Tried:
 
 
 def fetch_shown(gap: Gap, viewer: User) -> None:
-    """Fetch as `nearest_hits` and `tried` what the viewer may see beside a gap."""
+    """Set `nearest_hits` and `tried` of a gap to what the viewer may see."""
     gap.nearest_hits = nearest_entries(gap, viewer)
     gap.tried = tried_questions(gap, viewer)
 
@@ -359,7 +363,7 @@ def _words_of(answer: Answer) -> tuple[int | None, str]:
 
 
 def count_reasons(gap: Gap, viewer: User) -> Counter[str]:
-    """Return why its questions are in it, as far as the viewer may read (one query)."""
+    """Count why its questions are in it, as far as the viewer may read (one query)."""
     reason = f"answer__{readable_reason(viewer)}"
     rows = GapQuestion.objects.filter(gap=gap).values_list("why", reason)
     newest = rows.order_by("-asked_at")[:1_000]

@@ -101,7 +101,7 @@ def test_an_expert_drafts_an_answer_and_a_thumb_down_has_said_it_already(client)
     ("given", "said"),
     [
         ({"how": "draft", "said": " "}, "The answer is empty"),
-        ({"how": "draft", "said": "5", "audience": ""}, "This needs the audience"),
+        ({"how": "draft", "said": "5", "audience": ""}, "Choose the audience"),
         ({"how": "link"}, "Choose an entry, or find others by words."),
         ({"how": "link", "entry": "4711"}, "Select a valid choice"),
         ({"how": "link", "entry": "four"}, "Select a valid choice"),
@@ -259,7 +259,7 @@ def test_of_the_same_words_of_one_person_it_is_said_that_one_was_asked_again(cli
 
     page = client.get(reverse("admin:qa_gap_change", args=[gap.pk])).content.decode()
 
-    assert page.count("the same words of the same person were asked again") == 1
+    assert page.count("the same question by the same person was asked again") == 1
     assert page.count("not asked again yet") == 1  # of somebody else
 
 

@@ -154,7 +154,7 @@ def test_what_would_answer_nobody_is_no_reply_and_the_message_says_what_to_do(se
         with pytest.raises(InvalidEscalationError, match=said):
             reply(sent.pk, by=expert, entry_id=chosen.pk)
     keep = EntryOptions(make_audience())
-    with pytest.raises(InvalidEscalationError, match="keep no second entry"):
+    with pytest.raises(InvalidEscalationError, match="leave out the entry or `keep`"):
         reply(sent.pk, by=expert, entry_id=entry.pk, keep=keep)
     with pytest.raises(InvalidEscalationError, match="The reply is empty"):
         reply(sent.pk, by=expert)

@@ -139,7 +139,7 @@ def test_what_cannot_be_split_off_is_said(expert):
 
     for chosen, said in (
         ([], "No question is chosen"),
-        (theirs, "leave one of them at least"),
+        (theirs, "leave at least one of them"),
         (list(cat.members.values_list("pk", flat=True)), "choose again"),
     ):
         with pytest.raises(InvalidGapError, match=said):

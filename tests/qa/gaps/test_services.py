@@ -288,7 +288,7 @@ def test_owners_are_experts():
 
     assert gaps.assign(gap.pk, by=expert, owner=expert).owner == expert
     assert gaps.assign(gap.pk, by=expert, owner=None).owner is None
-    with pytest.raises(InvalidGapError, match="no expert"):
+    with pytest.raises(InvalidGapError, match="not an expert"):
         gaps.assign(gap.pk, by=expert, owner=make_user())
 
 
