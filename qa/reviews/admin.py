@@ -38,8 +38,8 @@ _STATES = {"waiting": "warning", "locked": "info", "done": "success", "skipped":
 _OUTCOMES = {"answered": "success", "refused": "warning"}
 _SHOWN_VOTES = 5
 _ESTIMATED_DAYS = 90
-_COUNTED = 1_000  # of the queue; more is "or more"
-# What the buttons of a review's page do, except for saving the judgement.
+_COUNTED = 1_000  # the most that are counted of the queue; beyond this, "or more"
+# The buttons of a review's page, except for saving the judgement.
 _STEPS: dict[str, tuple[Callable[..., Review], str]] = {
     "take": (services.take, ""),
     "release": (services.release, "Released to all experts."),
@@ -65,7 +65,7 @@ class _ForWhomFilter(ListFilter):
 
 
 class _RoundFilter(ListFilter):
-    """First and second opinions; which there are need not be looked up."""
+    """First or second opinion; the choices are fixed, so no query is needed."""
 
     title = "round"
     parameter_name = "round"
@@ -79,7 +79,7 @@ class _RoundFilter(ListFilter):
 
 @admin.register(Review)
 class ReviewAdmin(QueueAdmin):
-    """The queue of experts, and the page where an answer is judged."""
+    """The experts' review queue, and the page where an answer is judged."""
 
     when_empty = (
         "Answers that experts are to judge are listed here, once a sample is drawn."
@@ -99,7 +99,7 @@ class ReviewAdmin(QueueAdmin):
     list_per_page = 25
     paginator = EstimatingPaginator
     search_fields: ClassVar = ["answer__question"]
-    search_help_text = "Words of the question as they begin"
+    search_help_text = "Beginnings of words in the question"
     ordering: ClassVar = ["-created_at", "-pk"]
     list_before_template = "admin/qa/review/_head.html"
 
@@ -127,7 +127,7 @@ class ReviewAdmin(QueueAdmin):
             raise PermissionDenied
         queue = services.review_queue(caller(request))
         extra: dict[str, Any] = {"open_count": queue.order_by()[:_COUNTED].count()}
-        # These are of all knowledge bases; who searches has no use for them.
+        # These cover all knowledge bases, and are left out of search results.
         if has_role(request.user, Role.SME) and not request.GET.get(SEARCH_VAR):
             false_shares = read_false_shares(make_scope(_ESTIMATED_DAYS))
             extra |= {
@@ -139,7 +139,7 @@ class ReviewAdmin(QueueAdmin):
         return super().changelist_view(request, {**extra, **(extra_context or {})})  # type: ignore[no-any-return]  # unfold ships no types
 
     def open_next(self, request: HttpRequest) -> HttpResponse:
-        """Hold the first of the queue and open it."""
+        """Lock the first review of the queue and open it."""
         if not self.has_change_permission(request):
             raise PermissionDenied
         review = services.take_next(caller(request))

@@ -1,9 +1,9 @@
-"""Agreement of two experts beyond chance: Cohen's kappa with an interval.
+"""Chance-corrected agreement of two experts: Cohen's kappa with an interval.
 
 References:
     Cohen, J. (1968). Weighted kappa. Psychological Bulletin 70(4).
-    Fleiss, J. L., Cohen, J., Everitt, B. S. (1969). Large sample standard errors of kappa
-    and weighted kappa. Psychological Bulletin 72(5).
+    Fleiss, J. L., Cohen, J., Everitt, B. S. (1969). Large sample standard errors of
+    kappa and weighted kappa. Psychological Bulletin 72(5).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,12 +25,15 @@ _NO_WIDTH = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Kappa:
-    """How far two raters agree.
+    """The agreement of two raters.
 
     Attributes:
-        value: In [-1, 1]; 1 is agreement in everything, 0 as much as by chance. None
-            where both always said the same one thing, of which kappa says nothing.
-        observed: Share of equal judgements; of weighted ones, the mean weight.
+        value: In [-1, 1]; 1 is full agreement, 0 is agreement by chance. None if both
+            always gave the same single judgement, for which kappa is undefined.
+        low: Lower end of the 95 % interval; None with `value`.
+        high: Upper end of the interval.
+        observed: Share of equal judgements; for weighted ones, the mean weight.
+        pairs: Number of pairs of judgements.
     """
 
     value: float | None
@@ -43,17 +46,18 @@ class Kappa:
 def cohen_kappa(
     pairs: Sequence[tuple[int, int]], *, grades: int = 2, weighted: bool = False
 ) -> Kappa:
-    """Return Cohen's kappa of judgements in pairs, with its 95 % interval.
+    """Return Cohen's kappa of paired judgements, with its 95 % interval.
 
-    The interval is the large-sample one. Raters who agree in everything would get one
-    without width; theirs reaches down to the agreement that so many pairs leave possible.
-    Other tables that would, such as that of a rater who always says the same, get that of
-    a table with half a pair more in every cell.
+    The interval is the large-sample one, except where that has no width. For raters who
+    agree in everything, it reaches down to the agreement that is still possible with so
+    many pairs. For other such tables, for example with a rater who always gives the
+    same judgement, half a pair is added to every cell.
 
     Args:
         pairs: The first and the second judgement, each in 0 to `grades` - 1.
-        grades: How many there are; at least 2.
-        weighted: Whether a grade's distance counts, linearly: for grades in order.
+        grades: Number of grades; at least 2.
+        weighted: Whether disagreements are weighted linearly by distance, for ordered
+            grades.
     """
     if not pairs:
         return Kappa(None, None, None, 0.0, 0)
@@ -72,7 +76,7 @@ def cohen_kappa(
         return Kappa(1.0, max(-1.0, low), 1.0, observed, len(pairs))
     error = _error(shares, weights, len(pairs))
     if error < _NO_WIDTH:
-        # A table with so many empty cells says nothing of its own chance.
+        # With so many empty cells, the table gives no error estimate of its own.
         filled = shares * len(pairs) + 0.5
         error = _error(filled / filled.sum(), weights, len(pairs))
     half = NormalDist().inv_cdf(1 - _TAIL) * error
@@ -81,7 +85,7 @@ def cohen_kappa(
 
 
 def _weighed(shares: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """Return the agreement observed, and the one expected by chance."""
+    """Return the observed agreement, and the agreement expected by chance."""
     by_chance = np.outer(shares.sum(axis=1), shares.sum(axis=0))
     return float((weights * shares).sum()), float((weights * by_chance).sum())
 
@@ -96,7 +100,7 @@ def _error(shares: np.ndarray, weights: np.ndarray, pairs: int) -> float:
 
 
 MAX_ANSWERS = 2_000
-"""Answers that were judged twice, the newest ones."""
+"""The most answers judged twice that are read, newest first."""
 _WHOLLY = int(Review.Grade.WHOLLY)
 _Row = dict[str, Any]  # the second review's values, and the first's as `first_...`
 
@@ -113,8 +117,8 @@ class Agreement:
 def agreement() -> tuple[Agreement, ...]:
     """Return the agreement of first and second reviews (one query).
 
-    Whether an answer was right to show and whether a refusal was a false one are plain
-    kappas; the grades, which are in order, are weighted linearly.
+    Whether an answer was right to show and whether a refusal was false are unweighted
+    kappas; the ordered grades are weighted linearly.
     """
     rows = judged_twice(Review.objects.order_by("-reviewed_at", "-pk"))
     found = list(rows[:MAX_ANSWERS])
@@ -142,10 +146,10 @@ def agreement() -> tuple[Agreement, ...]:
 
 
 def judged_twice(reviews: QuerySet[Review]) -> "QuerySet[Review, Any]":
-    """Return the grades of second reviews, and of the first ones as `first_...`.
+    """Return the grades of second reviews, with those of first ones as `first_...`.
 
-    Of those that were drawn for it: what is doubted is asked about because of what the
-    first review says.
+    Only second reviews drawn at random: doubtful reviews get one because of what the
+    first says, which would bias the agreement.
     """
     names = (*GRADES, "should_be_answered")
     done = Q(answer__reviews__round=1, answer__reviews__state=Review.State.DONE)

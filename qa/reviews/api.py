@@ -1,4 +1,4 @@
-"""Reviews over REST: the queue, the judgement, the samples, the agreement."""
+"""Reviews over REST: the queue, judgements, samples and agreement."""
 
 from collections.abc import Sequence
 
@@ -82,7 +82,7 @@ class ReviewViewSet(RowViewSet[Review]):
     @extend_schema(filters=True, responses={(200, "text/csv"): OpenApiTypes.STR})
     @action(detail=False, pagination_class=None)
     def export(self, request: Request) -> StreamingHttpResponse:
-        """Download judgements as CSV, newest first, each with what it weighs."""
+        """Download judgements as CSV, newest first, each with its stratum's counts."""
         rows = self.filter_queryset(self.get_queryset()).filter(
             Q(is_blind=False) | Q(reviewed_by=self.user), state=Review.State.DONE
         )
@@ -93,7 +93,7 @@ class ReviewViewSet(RowViewSet[Review]):
     )
     @action(detail=False, methods=["post"])
     def next(self, request: Request) -> Response:
-        """Hold the first review of one's queue: one's own, then those of one's tags."""
+        """Lock the first review of the queue: one's own, then those of one's tags."""
         found = take_next(self.user)
         if found is None:
             return Response(status=HTTP_204_NO_CONTENT)
@@ -108,17 +108,17 @@ class ReviewViewSet(RowViewSet[Review]):
         permission_classes=[IsSME],
     )
     def agreement(self, request: Request) -> Response:
-        """Read Cohen's kappa of first and second reviews, with its interval."""
+        """Return Cohen's kappa of first and second reviews, with its interval."""
         return Response(AgreementSerializer(agreement(), many=True).data)
 
     def retrieve(self, request: Request, review_id: int) -> Response:
-        """Read a review; the answer's own address has evidence and gates."""
+        """Return a review; the answer's own address has its evidence and gates."""
         return self.row_response()
 
     @extend_schema(operation_id="reviews_hold", request=None, responses=_REVIEW_OR_HELD)
     @action(detail=True, methods=["put"])
     def lock(self, request: Request, review_id: int) -> Response:
-        """Hold it: nobody else judges it meanwhile."""
+        """Lock it, so that nobody else judges it in the meantime."""
         take(review_id, by=self.user)
         return self.row_response()
 
@@ -132,7 +132,7 @@ class ReviewViewSet(RowViewSet[Review]):
     @extend_schema(request=None, responses=_REVIEW_OR_HELD)
     @action(detail=True, methods=["post"])
     def skip(self, request: Request, review_id: int) -> Response:
-        """Skip it: you are not asked again, others after what waits."""
+        """Skip it: you are not asked again; others are, after those waiting."""
         skip(review_id, by=self.user)
         return self.row_response()
 
@@ -143,7 +143,7 @@ class ReviewViewSet(RowViewSet[Review]):
     )
     @action(detail=True, methods=["put"])
     def judgement(self, request: Request, review_id: int) -> Response:
-        """Judge it, and add or edit an entry with it."""
+        """Judge it, and optionally add or edit an entry."""
         given = self.validated(JudgementSerializer)
         add, edit = given.pop("add"), given.pop("mend")
         knowledge = EntryOptions(**add) if add else Correction(**edit) if edit else None
@@ -153,7 +153,7 @@ class ReviewViewSet(RowViewSet[Review]):
     @extend_schema(responses=_REVIEW_OR_HELD)
     @judgement.mapping.delete
     def undo(self, request: Request, review_id: int) -> Response:
-        """Undo one's own judgement, which stays as a draft, or one's skipping."""
+        """Undo one's own judgement, which is kept as a draft, or one's own skipping."""
         undo(review_id, by=self.user)
         return self.row_response()
 

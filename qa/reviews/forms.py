@@ -46,7 +46,7 @@ class JudgementForm(forms.Form):
     verify = forms.BooleanField(required=False)
 
     def __init__(self, review: Review, user: User, data: Any = None) -> None:
-        """Begin with the judgement that the review holds, if the user may read it."""
+        """Start from the judgement stored in the review, if the user may read it."""
         self._answer = review.answer
         self._is_answer = self._answer.outcome == Answer.Outcome.ANSWERED
         is_readable = review.is_readable_by(user)
@@ -96,9 +96,10 @@ class JudgementForm(forms.Form):
         return [self[name] for name in _QUESTIONS if name in self.fields]
 
     def pieces(self) -> Iterator[dict[str, Any]]:
-        """Yield the evidence with what was marked and typed.
+        """Yield the pieces of evidence with what was marked and typed.
 
-        `entry` is what it was taken from, as it is now; None where it is withheld.
+        `entry` is the entry a piece was taken from, as it is now; None if it is
+        withheld, retired or hidden from the user.
         """
         marked = {str(key) for key in self["evidence"].value() or ()}
         for row in self._answer.pieces:

@@ -1,4 +1,4 @@
-"""An expert's judgement of an answer: checked, with its entry, and exported as CSV."""
+"""An expert's judgement of an answer: validated, stored, and exported as CSV."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ GRADES: Final = ("completeness", "correctness", "truthfulness")
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A new text of an entry; without the `revision` it was made on it overwrites any."""
+    """A new text for an entry; without `revision`, it overwrites any later edit."""
 
     entry: int
     text: str
@@ -38,12 +38,12 @@ class Correction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What an expert says of an answer or a refusal.
+    """An expert's judgement of an answer or a refusal.
 
     Attributes:
-        completeness: 0 no, 1 partly, 2 yes; of an answer alone, and so the next two.
-        should_be_answered: Of a refusal alone: whether it was a false one.
-        evidence_used: Ids of the pieces that the right answer rests on.
+        completeness: 0 no, 1 partly, 2 yes; only for an answer, like the next two.
+        should_be_answered: Only for a refusal: whether it was a false one.
+        evidence_used: Ids of the pieces of evidence that support the right answer.
         knowledge: How the ideal answer is added as an entry, or which entry is edited.
     """
 
@@ -58,7 +58,7 @@ class Judgement:
 
 
 def apply_judgement(review: Review, judgement: Judgement, *, by: User) -> None:
-    """Set the judgement, not saved, and write its entry.
+    """Set the judgement on the review, without saving it, and write its entry.
 
     Raises:
         InvalidReviewError: Something is missing or does not apply.
@@ -72,9 +72,9 @@ def apply_judgement(review: Review, judgement: Judgement, *, by: User) -> None:
         setattr(review, name, grade)
     if is_answer == (judgement.should_be_answered is not None):
         raise InvalidReviewError(
-            "Whether it should have been answered is said of refusals alone."
+            "Whether it should have been answered applies only to refusals."
             if is_answer
-            else "Say whether the question should have been answered."
+            else "State whether the question should have been answered."
         )
     review.should_be_answered = judgement.should_be_answered
     ideal = checked_text(
@@ -86,7 +86,7 @@ def apply_judgement(review: Review, judgement: Judgement, *, by: User) -> None:
     unknown = sorted(set(judgement.evidence_used) - pieces.keys())
     if unknown:
         raise InvalidReviewError(
-            f"Evidence {unknown[0]} is none of this answer's; mark some of its own."
+            f"Evidence {unknown[0]} does not belong to this answer; mark only its own."
         )
     review.evidence_used = sorted(set(judgement.evidence_used))
     review.falls_short = is_answer and _falls_short(review, pieces)
@@ -96,7 +96,7 @@ def apply_judgement(review: Review, judgement: Judgement, *, by: User) -> None:
 
 
 def _falls_short(review: Review, pieces: dict[int, AnswerEvidence]) -> bool:
-    """Tell whether the active policy asks more of an answer than this one gives."""
+    """Return whether an answer falls short of what the active policy requires."""
     policy = active_policy(review.answer.knowledge_base)
     is_incomplete = review.completeness != Review.Grade.WHOLLY
     marked = [pieces[pk] for pk in review.evidence_used]
@@ -108,10 +108,10 @@ def _falls_short(review: Review, pieces: dict[int, AnswerEvidence]) -> bool:
 
 def _grade_wanted(name: str, grade: int | None, *, is_answer: bool) -> str:
     if not is_answer:
-        return f"A refusal has no {name}; say whether it should have been answered."
+        return f"A refusal has no {name}; state whether it should have been answered."
     if grade is None:
         return f"The {name} is missing; grade it 0 (no), 1 (partly) or 2 (yes)."
-    return f"The {name} {grade} is none of 0 (no), 1 (partly) and 2 (yes)."
+    return f"The {name} {grade} is not one of 0 (no), 1 (partly) and 2 (yes)."
 
 
 def _write_entry(
@@ -122,7 +122,7 @@ def _write_entry(
     if isinstance(knowledge, EntryOptions):
         if not review.ideal_answer:
             raise InvalidReviewError(
-                "The entry would be empty: write the ideal answer, or add no entry."
+                "The entry would be empty: write the ideal answer, or do not add one."
             )
         return create_reviewed_entry(
             knowledge,
@@ -157,8 +157,8 @@ def _write_entry(
     return None
 
 
-# Judgements as a table: labels for training and estimates, outside of this system too.
-# The columns by what they hold of a review.
+# Judgements as a table, also for training and estimates outside this system: each
+# column with the attribute of a review that it holds.
 COLUMNS: Final = {
     "review": "pk", "round": "round", "answer": "answer.pk",
     "knowledge_base": "answer.knowledge_base.slug", "question": "answer.question",
@@ -175,7 +175,9 @@ COLUMNS: Final = {
 
 
 def csv_lines(reviews: QuerySet[Review]) -> Iterator[str]:
-    """Yield the heads and a line a judgement, newest first; no cell is run as a formula.
+    """Yield the header and one line per judgement, newest first.
+
+    Cells are escaped so that a spreadsheet runs none as a formula.
 
     Args:
         reviews: Done ones of `Review.objects.visible_to`, with their answers, knowledge

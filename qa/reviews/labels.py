@@ -1,9 +1,9 @@
-"""What reviews say of questions: which entries answer them, with what weight.
+"""Labels from reviews: which entries answer a question, and with what weight.
 
-An expert's review says what was right to show and what should have been refused. It names
-entries by what the answer cited, what the expert marked, or what was written with it. What
-names none is left out: whether another entry answers is not known. So is a question on
-which two experts disagree.
+A review labels a question with the entries that the answer cited, that the expert
+marked or that were written with the review. A question that should be answered but has
+no such entry is left out: whether another entry answers it is unknown. So is a question
+on which two experts disagree.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ from .second_opinions import is_doubtful
 
 EVIDENCE: Final = "answer__evidence"
 MAX_READ: Final = 1_200
-"""Reviews of a knowledge base that are read, the newest ones."""
+"""The most reviews of a knowledge base that are read, newest first."""
 GOLDEN_PERCENT: Final = 25
 
 
@@ -38,7 +38,7 @@ def part_of(group: str) -> Part:
 
 
 def group_of(answer: Answer) -> str:
-    """Return what decides an answer's part: the first entry of its evidence, if any."""
+    """Return the key that decides an answer's part: its first entry, if any."""
     first = min(answer.evidence.all(), key=lambda piece: piece.rank, default=None)
     if first is None or first.entry_id is None:
         return f"question {answer.question}"
@@ -47,11 +47,15 @@ def group_of(answer: Answer) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedQuestion:
-    """That of a question entries of these ids are right; of none: nothing may be shown.
+    """A question with the ids of the entries that answer it; none: refusing is right.
 
-    `weight` is how many questions it stands for, relative to the others. `is_right` says
-    whether what was written was right; None where nobody judged it. `is_doubtful`: one
-    expert alone calls wrong what the verifier thinks likely to answer.
+    Attributes:
+        right: Ids of the entries that answer it.
+        is_right: Whether the answer given was right; None if nobody judged it.
+        is_doubtful: Only one expert judged, calling wrong what the verifier thinks
+            likely.
+        weight: How many questions it stands for, relative to the others.
+        at: The time of the latest review.
     """
 
     answer: Answer
@@ -63,10 +67,10 @@ class ReviewedQuestion:
 
 
 def reviewed_questions(knowledge_base: KnowledgeBase) -> list[ReviewedQuestion]:
-    """Return what experts judged, newest first, weighted by the strata of their samples.
+    """Return the questions that experts judged, newest first, weighted by their strata.
 
-    Each stands for as many answers as its stratum has for each one labelled of it; one
-    requested by hand stands for itself. In all they count as many as they are.
+    Each stands for its stratum's population divided by the number labelled in it; one
+    requested by hand stands for itself. The weights are 1 on average.
     """
     rows = Review.objects.teaching().filter(answer__knowledge_base=knowledge_base)
     rows = rows.filter(answer__channel__in=Answer.LIVE_CHANNELS)
@@ -82,7 +86,7 @@ def reviewed_questions(knowledge_base: KnowledgeBase) -> list[ReviewedQuestion]:
 
 
 def weights_of(reviews: Sequence[Review]) -> list[float]:
-    """Return how many answers each stands for, 1 in the mean; one review an answer."""
+    """Return each review's weight, 1 on average; expects one review per answer."""
     drawn = Counter(review.stratum_id for review in reviews)
     weights = [
         review.stratum.population / drawn[review.stratum_id] if review.stratum else 1.0
@@ -123,10 +127,10 @@ def _of(reviews: Sequence[Review]) -> ReviewedQuestion | None:
 
 
 def _may_be_none(answer: Answer, is_good: bool | None) -> bool:
-    """Tell whether nothing may be shown where no right entry is named.
+    """Return whether nothing may be shown if no right entry is named.
 
-    That is so of a refusal that was right, and of an entry that was shown and was wrong;
-    a language model's wrong sentence says nothing of the entries.
+    True for a correct refusal and for an entry that was wrongly shown; a wrong sentence
+    by a language model says nothing about the entries.
     """
     if answer.outcome == Answer.Outcome.ANSWERED:
         return is_good is False and not answer.language_model

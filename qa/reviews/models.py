@@ -18,10 +18,10 @@ from .sample_models import ReviewStratum
 
 class ReviewQuerySet(models.QuerySet["Review"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Reviews of answers that an expert may read whole; nobody else has any.
+        """Filter to reviews whose answers an expert may read in full; add `is_blind`.
 
-        An answer that rests on what the expert may not see is somebody else's to judge,
-        and so is one from which such an entry was made. Adds `is_blind`.
+        Reviews of answers based on evidence hidden from the expert are left to others,
+        as are those from which such an entry was made.
         """
         answers = Answer.objects.visible_to(user).filter(pk=OuterRef("answer_id"))
         whole = answers.filter(is_withheld=False)  # type: ignore[misc]  # annotated by `seen_by`
@@ -38,11 +38,11 @@ class ReviewQuerySet(models.QuerySet["Review"]):
         return self.filter(state=Review.State.DONE)
 
     def teaching(self) -> Self:
-        """Those that are done, of answers whose words are still there."""
+        """Filter to done reviews of answers whose text has not been erased."""
         return self.done().filter(answer__erased_at__isnull=True)
 
     def open(self) -> Self:
-        """Those that nobody has judged yet: waiting, locked or skipped."""
+        """Filter to those not judged yet: waiting, locked or skipped."""
         return self.exclude(state=Review.State.DONE)
 
     def held_at(self, at: datetime) -> Self:
@@ -50,14 +50,14 @@ class ReviewQuerySet(models.QuerySet["Review"]):
 
 
 class Review(models.Model):
-    """One expert's judgement of one answer or refusal, or the place kept for it.
+    """One expert's judgement of one answer or refusal, or the slot for it.
 
-    An answer is graded; of a refusal it is said whether it should have been an answer.
-    What a taken back one says stays with it as its reviewer's draft.
+    An answer is graded; for a refusal, the review states whether it should have been
+    answered. When a judgement is undone, its values stay as its reviewer's draft.
     """
 
     class State(models.TextChoices):
-        """Who is to act; a skipped one waits behind the others."""
+        """The state of the review; skipped ones are queued behind the others."""
 
         WAITING = "waiting", "waiting"
         LOCKED = "locked", "in progress"
@@ -69,7 +69,8 @@ class Review(models.Model):
         PARTLY = 1, "partly"
         WHOLLY = 2, "yes"
 
-    # What makes a judged answer right, by field: right, borne out, and enough.
+    # The field values of a judged answer that was right to show: correct, supported by
+    # its evidence, and sufficient.
     RIGHT_TO_SHOW: ClassVar[Mapping[str, object]] = {
         "correctness": Grade.WHOLLY,
         "truthfulness": Grade.WHOLLY,
@@ -150,13 +151,13 @@ class Review(models.Model):
         indexes = [
             models.Index(fields=["-created_at", "-id"], name="review_newest"),
             models.Index(fields=["-reviewed_at", "-id"], name="review_judged"),
-            # Second opinions, of which there are few, for how far experts agree.
+            # Second opinions, which are few, for computing agreement.
             models.Index(
                 fields=["answer"],
                 name="review_second_judged",
                 condition=Q(round=2, state="done"),
             ),
-            # The queue, in its order: what waits before what was skipped.
+            # The queue in its order: waiting reviews before skipped ones.
             models.Index(
                 fields=["-state", "created_at", "id"],
                 name="review_queue",
@@ -205,19 +206,19 @@ class Review(models.Model):
         return self.locked_until is not None and self.locked_until > at
 
     def is_readable_by(self, user: AnyUser) -> bool:
-        """Whether `user` may read the judgement of one of `visible_to`.
+        """Return whether `user` may read the judgement of one of `visible_to`.
 
-        A draft is its reviewer's alone, and so is a judgement as long as a second opinion
-        is to come, which it would colour.
+        A draft is visible only to its reviewer, and so is a judgement until the other
+        round is judged, which it would influence.
         """
         is_open = self.state == self.State.DONE and not self.is_blind
         return is_open or (self.reviewed_by_id == user.pk and user.pk is not None)
 
     @property
     def is_right_to_show(self) -> bool | None:
-        """Whether a judged answer was right and borne out; None for all others.
+        """Whether a judged answer was right to show; None for all other reviews.
 
-        By the policy that was active when it was judged, as far as that asks for more.
+        The requirements are those of the policy that was active when it was judged.
         """
         if self.state != self.State.DONE or self.correctness is None:
             return None

@@ -74,7 +74,7 @@ class SampleForm(StyledForm):
 
 @admin.register(ReviewSample)
 class ReviewSampleAdmin(ReadOnlyAdmin):
-    """What was drawn for review, by whom and of what, and how far its reviews are."""
+    """Samples drawn for review: by whom, from which answers, and their progress."""
 
     when_empty = "Samples of answers that were drawn for review are listed here."
     list_display: ClassVar = [
@@ -119,7 +119,7 @@ class ReviewSampleAdmin(ReadOnlyAdmin):
             "Draw a sample",
             intro="Answers are drawn at random from strata: by certainty, outcome and gate, "
             "vote, product line, line of business and day, as far as the hours suffice. "
-            "Of close decisions more are drawn, of word-for-word answers none.",
+            "More close decisions are drawn, and no word-for-word answers.",
             form_id="draw-sample",
         )
 

@@ -10,14 +10,14 @@ from qa.answers.models import Answer
 
 
 class ReviewSample(models.Model):
-    """A stratified random sample of answers that experts are asked to judge.
+    """A stratified random sample of answers for experts to judge.
 
-    The seed, the window and the dimensions reproduce it: within a stratum the answers
-    with the least digests of seed and id are drawn.
+    It is reproducible from seed, window and dimensions: within each stratum, the
+    answers with the smallest digests of seed and id are drawn.
     """
 
     class Dimension(models.TextChoices):
-        """What strata may differ by, the last to be given up first."""
+        """The dimensions of strata; the last is dropped first."""
 
         CERTAINTY = "certainty", "certainty"
         OUTCOME = "outcome", "outcome and gate"
@@ -79,15 +79,15 @@ class ReviewSample(models.Model):
 
     @property
     def answers(self) -> int:
-        """How many were drawn; one query."""
+        """The number of answers drawn (one query)."""
         drawn = self.strata.aggregate(drawn=models.Sum("drawn"))["drawn"]
         return drawn or 0
 
 
 class ReviewStratum(models.Model):
-    """Answers of a sample that are alike, how many there were, and how many were drawn.
+    """One stratum of a sample, with the numbers of its answers and of those drawn.
 
-    What the sample has not among its dimensions is blank or null here, and says nothing.
+    Fields of dimensions that the sample does not use are blank or null.
     """
 
     class Vote(models.TextChoices):
@@ -98,7 +98,7 @@ class ReviewStratum(models.Model):
         NONE = "none", "no vote"
 
     class Certainty(models.TextChoices):
-        """Whether it might as well have been decided otherwise."""
+        """Whether a slight change could have reversed the decision."""
 
         CLOSE = "close", "close"
         CLEAR = "clear", "clear"

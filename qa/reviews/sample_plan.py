@@ -1,17 +1,20 @@
-"""Stratified random samples: which strata, how many of each, and estimates from them.
+"""Stratified random samples: choice of strata, allocation, and estimates from them.
 
-Allocation is proportional with a minimum a stratum, so that a rare kind of answer, such as
-one that was voted down, is seen too. Answers that may as well be wrong as right, which say
-more, count several times (Neyman's allocation, with a guess of the spreads). The share among the reviewed therefore says little: in
-an estimate each stratum counts as much as it has answers. Its interval is Clopper and
-Pearson's for the effective number of reviews: so many as would be as certain, were they
-drawn from all alike.
+Allocation is proportional with a minimum per stratum, so that rare kinds of answers,
+such as those voted down, are included. Close answers, which may be wrong as easily as
+right, tell more and are given several times the weight (Neyman allocation with guessed
+spreads). The raw share among the reviewed answers is therefore biased: in an estimate,
+each stratum is weighted by its number of answers. The interval is that of Clopper and
+Pearson for the effective number of reviews: the size of a simple random sample that
+would be as certain.
 
 References:
-    Cochran, W. G. (1977). Sampling Techniques, 3rd ed., sections 5.3 to 5.5 (the estimator,
-    optimum allocation, its variance with the finite population correction) and 5A.7 (collapsed strata).
+    Cochran, W. G. (1977). Sampling Techniques, 3rd ed., sections 5.3 to 5.5 (the
+    estimator, optimum allocation, its variance with the finite population correction)
+    and 5A.7 (collapsed strata).
     Korn, E. L., Graubard, B. I. (1998). Confidence intervals for proportions with small
-    expected number of positive counts estimated from survey data. Survey Methodology 24.
+    expected number of positive counts estimated from survey data. Survey Methodology
+    24.
 """
 
 from collections import Counter
@@ -32,22 +35,22 @@ DIMENSIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "line_of_business": ("line_of_business_id",),
     "period": ("period",),
 }
-"""By what strata differ, with the fields of `Cell`; the last is given up first."""
+"""The dimensions of strata, with the fields of `Cell`; the last is dropped first."""
 CLOSE: Final = "close"
 CLEAR: Final = "clear"
-# Of a close answer, of which every second may be at fault, and of a clear one, of which one
-# in forty: the standard deviations are 0.5 and 0.16.
+# Relative standard deviations: 0.5 for close answers, if one in two is wrong, against
+# 0.16 for clear ones, if one in forty is.
 _SPREAD: Final = {CLOSE: 3.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What answers are told apart by; a given-up dimension is blank or None.
+    """The values that define a stratum; those of a dropped dimension are blank or None.
 
     Attributes:
-        certainty: "close" where a number was near its threshold, numbers disagree, or a
-            voter does; else "clear".
-        gate: The one that refused; "" of answers.
+        certainty: "close" if a number was near its threshold, numbers disagree, or a
+            voter disagrees; else "clear".
+        gate: The gate that refused; "" for answers.
         vote: "up", "down" or "none".
         period: The day, in UTC.
     """
@@ -61,7 +64,7 @@ class Cell:
     period: date | None = None
 
     def along(self, dimensions: Iterable[str]) -> "Cell":
-        """Return the cell that this one falls into where only these dimensions count."""
+        """Return the cell reduced to these dimensions."""
         return Cell(**{name: getattr(self, name) for name in cell_fields(dimensions)})
 
 
@@ -71,24 +74,25 @@ def cell_fields(dimensions: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a sample is drawn: what strata differ by, and how many answers of each."""
+    """The plan of a sample: its dimensions, and the number to draw per stratum."""
 
     dimensions: tuple[str, ...]
     drawn: Mapping[Cell, int]
 
 
 def size_for(hours: float, minutes_a_review: float, second_share: float) -> int:
-    """Return how many answers, at least 1, can be reviewed, a share of them twice."""
+    """Return how many answers fit the hours, at least 1, if a share is judged twice."""
     reviews = hours * 60 / minutes_a_review
-    # A whole number must not become the one below it by a rounded quotient.
+    # The tolerance keeps a rounding error from turning a whole number into the one
+    # below.
     return max(1, floor(reviews / (1 + second_share) + 1e-9))
 
 
 def plan_sample(counts: Mapping[Cell, int], size: int, *, least: int = 2) -> Plan:
-    """Choose strata, and how many of each are drawn.
+    """Choose the strata and the number to draw from each.
 
-    Dimensions are given up, the last first, until every stratum gets its minimum: two
-    of each let a variance be estimated.
+    Dimensions are dropped, the last first, until every stratum gets its minimum; a
+    variance can be estimated from two.
     """
     kept = tuple(DIMENSIONS)
     while True:
@@ -98,7 +102,7 @@ def plan_sample(counts: Mapping[Cell, int], size: int, *, least: int = 2) -> Pla
         if not kept or sum(min(least, count) for count in strata.values()) <= size:
             break
         kept = kept[:-1]
-    # Where a dimension tells nothing apart, the next may still.
+    # An empty stratum cannot be drawn from.
     cells = [cell for cell, count in strata.items() if count > 0]
     drawn = allocate(
         [strata[cell] for cell in cells],
@@ -116,16 +120,18 @@ def allocate(
     least: int = 2,
     spreads: Sequence[float] = (),
 ) -> list[int]:
-    """Return how many are drawn of each stratum: the minimum, then in proportion.
+    """Return how many to draw from each stratum: the minimum, then in proportion.
 
     Args:
         populations: Sizes of the strata, each above 0.
-        least: Of each stratum, or all that it has.
-        spreads: How much answers of each differ, relative to each other; alike if empty.
+        size: Number to draw in all.
+        least: Minimum per stratum, or all that it has.
+        spreads: The strata's standard deviations, relative to each other; equal if
+            empty.
 
     Returns:
         For each stratum at most its population; in all `size`, or everything there is.
-        Where `size` does not suffice for the minimum of each, the largest come first.
+        If `size` is too small for the minimum of each, the largest come first.
     """
     drawn = [0] * len(populations)
     order = sorted(range(len(populations)), key=lambda at: -populations[at])
@@ -144,7 +150,8 @@ def allocate(
     targets = [left * weight / sum(weights) for weight in weights]
     for at, target in enumerate(targets):
         drawn[at] += min(floor(target), populations[at] - drawn[at])
-    # What rounding and full strata left over goes where most is missing.
+    # The rest left by rounding and full strata goes where the rounding loss is
+    # greatest.
     left = min(size, sum(populations)) - sum(drawn)
     by_missing = sorted(order, key=lambda at: targets[at] - floor(targets[at]))[::-1]
     while left:
@@ -156,14 +163,14 @@ def allocate(
 
 
 CONFIDENCE = 0.95
-# A stratum of one or two reviews says nothing of its own variance: it is drawn towards
-# what all reviews say by so many reviews.
+# One or two reviews give no estimate of a stratum's variance: its share is shrunk
+# towards the overall one, which counts as this many reviews.
 _BORROWED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """Answers of a kind: `reviewed` at random, and `found` to be at fault of these."""
+    """The counts of a stratum: answers, those reviewed, and those of them at fault."""
 
     population: int
     reviewed: int
@@ -183,8 +190,11 @@ class Estimate:
     """A share of all answers with its 95 % interval, each in [0, 1].
 
     Attributes:
-        covered: Answers of those strata of which at least one was reviewed; of the others
-            nothing is known, and neither share nor interval speaks of them.
+        share: The estimated share; `low` and `high` are its interval.
+        reviewed: Number of answers reviewed.
+        population: Number of answers in all strata.
+        covered: Number of answers in strata with at least one review; share and
+            interval do not cover the other strata.
     """
 
     share: float
@@ -196,7 +206,7 @@ class Estimate:
 
 
 def estimate(strata: Iterable[Stratum]) -> Estimate | None:
-    """Return the share of all answers that have the fault; None where none was reviewed."""
+    """Return the estimated share of answers at fault; None if none was reviewed."""
     given = list(strata)
     known = [stratum for stratum in given if stratum.reviewed]
     if not known:
@@ -218,7 +228,7 @@ def estimate(strata: Iterable[Stratum]) -> Estimate | None:
 
 
 def _effective(size: np.ndarray, reviewed: np.ndarray, found: np.ndarray) -> float:
-    """Return how many reviews drawn from all alike would be as certain; may be infinite."""
+    """Return the size of a simple random sample of equal variance; may be infinite."""
     weight = size / size.sum()
     overall = (found.sum() + 0.5) / (reviewed.sum() + 1)
     likely = (found + _BORROWED * overall) / (reviewed + _BORROWED)

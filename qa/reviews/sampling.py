@@ -1,4 +1,4 @@
-"""Drawing answers for review: by hand, or by the schedule with what experts have a week."""
+"""Drawing answers for review: by hand, or weekly within the experts' time budget."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -55,13 +55,13 @@ logger = logging.getLogger(__name__)
 
 KIND = "qa.draw_reviews"
 MAX_REVIEWS = 5_000
-"""Answers of one sample."""
+"""The most answers that one sample may have."""
 _FIRST_WINDOW = timedelta(days=7)
 _LATELY = timedelta(days=28)
 _SEED_LIMIT = 2**31
 MIN_HOURS, MAX_HOURS = 0.05, 200.0  # of a sample
-# A number is near its threshold, or one that decided nothing would have refused an answer.
-# A threshold of 0 lets all pass.
+# An answer is close if a number is near its threshold, or if it was answered although
+# some number failed its threshold. A threshold of 0 lets everything pass.
 _MARGIN = 0.05
 _IS_CLOSE = """EXISTS (
     SELECT FROM jsonb_array_elements(qa_answer.signals) s
@@ -76,7 +76,7 @@ _IS_CLOSE = """EXISTS (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampleOrder:
-    """What is to be drawn, as in `ReviewSample`; `check_order` holds the ranges."""
+    """The parameters of a sample, as in `ReviewSample`; `check_order` checks them."""
 
     knowledge_base: int
     hours: float
@@ -92,10 +92,10 @@ class SampleOrder:
 
 
 def check_order(order: SampleOrder) -> SampleOrder:
-    """Return an order that can be drawn.
+    """Return the order if it is valid.
 
     Raises:
-        InvalidSampleError: A value is out of range, with the remedy.
+        InvalidSampleError: A value is out of range; the message has the remedy.
     """
     limits = {
         "hours": (MIN_HOURS, MAX_HOURS),
@@ -105,9 +105,9 @@ def check_order(order: SampleOrder) -> SampleOrder:
     }
     for name, (least, most) in limits.items():
         value = getattr(order, name)
-        if not least <= value <= most:  # also where it is not a number
+        if not least <= value <= most:  # also true for NaN
             raise InvalidSampleError(
-                f"{name} {value} is not in {least:g} to {most:g}; give a number in it."
+                f"{name} {value} is not in the range {least:g} to {most:g}; change it."
             )
     if order.since >= order.until:
         raise InvalidSampleError(
@@ -116,20 +116,20 @@ def check_order(order: SampleOrder) -> SampleOrder:
         )
     if order.until > timezone.now():
         raise InvalidSampleError(
-            f"The window ends at {order.until:%Y-%m-%d %H:%M}, which is to come; take "
+            f"The window ends at {order.until:%Y-%m-%d %H:%M}, in the future; choose "
             "now or earlier."
         )
     if order.size > MAX_REVIEWS:
         raise InvalidSampleError(
-            f"{order.hours:g} hours are {order.size} answers, and one sample has at "
-            f"most {MAX_REVIEWS}; take fewer hours or more minutes a review."
+            f"{order.hours:g} hours are {order.size} answers, but a sample may have at "
+            f"most {MAX_REVIEWS}; take fewer hours or more minutes per review."
         )
     return order
 
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """An answer that is drawn; those with the least `again`, a digest, are reviewed twice."""
+    """A drawn answer; those with the smallest `again`, a digest, are reviewed twice."""
 
     cell: Cell
     population: int
@@ -140,16 +140,16 @@ class _Drawn:
 
 @transaction.atomic
 def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
-    """Draw answers that were not drawn before, and put them into the queue.
+    """Draw answers that have no review yet, and add them to the review queue.
 
-    What an order draws depends on the answers of the window, the votes and the seed
-    alone. Questions of evaluations and those asked again automatically stay out, and
-    word-for-word answers, from which nothing is to be learnt.
+    The result depends only on the window's answers, the votes and the seed. Questions
+    from evaluations, questions asked again automatically and word-for-word answers,
+    which teach nothing, are left out.
 
-    Returns None where there is nothing to draw from.
+    Returns None if there is nothing to draw from.
     """
     check_order(order)
-    # Two draws at a time would both take an answer that neither has drawn yet.
+    # Two concurrent draws could both pick an answer that neither has drawn yet.
     with connection.cursor() as sql:
         sql.execute(
             "SELECT pg_advisory_xact_lock(hashtext('qa.draw_reviews'), %s)",
@@ -171,7 +171,7 @@ def draw_sample(order: SampleOrder, *, by: User | None) -> ReviewSample | None:
 
 
 def enqueue_draw(order: SampleOrder, *, by: User | None) -> Job:
-    """Let a worker draw; a large table takes seconds."""
+    """Enqueue the drawing of a sample; on a large table it takes seconds."""
     check_order(order)
     check_writable(by, order.knowledge_base)
     base = KnowledgeBase.objects.get(pk=order.knowledge_base)
@@ -186,8 +186,8 @@ def enqueue_draw(order: SampleOrder, *, by: User | None) -> Job:
 
 
 def draw_in_background(run: JobRun) -> dict[str, object]:
-    """Draw what `enqueue_draw` asked for, once; the handler of `KIND`."""
-    if "sample" in run.cursor:  # drawn by an attempt that did not live to say so
+    """Draw the sample of `enqueue_draw` once; the handler of jobs of `KIND`."""
+    if "sample" in run.cursor:  # drawn by an attempt that died before reporting it
         return {name: run.cursor[name] for name in ("sample", "answers")}
     by = User.objects.filter(pk=run.owner_id).first() if run.owner_id else None
     refuse_elsewhere(by, run.parameters["knowledge_base"])
@@ -207,11 +207,12 @@ def draw_in_background(run: JobRun) -> dict[str, object]:
 
 
 def draw_weekly() -> int:
-    """Have a sample drawn of each knowledge base since its last one; return how many.
+    """Enqueue a sample of each knowledge base since its last; return their number.
 
-    As many as experts have time for a week, less what was drawn lately and still waits:
-    nobody is handed more than can be done, and what nobody can do, such as a second
-    opinion where there is one expert, does not keep the rest from being drawn for ever.
+    The size is the experts' weekly time less the recently drawn reviews that are still
+    open, so nobody gets more than they can do. Older open reviews do not count: some
+    can never be done, such as a second opinion where there is only one expert, and
+    would block drawing forever.
     """
     until = timezone.now()
     hours = settings.REVIEW_HOURS_A_WEEK
@@ -225,7 +226,7 @@ def draw_weekly() -> int:
         left = min(hours - waiting.count() * minutes / 60, most)
         if left < max(minutes / 60, MIN_HOURS):
             continue
-        # One that somebody drew by hand may leave days out.
+        # A sample drawn by hand may not cover every day.
         scheduled = ReviewSample.objects.filter(
             knowledge_base=knowledge_base, drawn_by=None
         )
@@ -248,7 +249,7 @@ def draw_weekly() -> int:
 
 
 def _answers(order: SampleOrder) -> QuerySet[Answer]:
-    """Return what may be drawn, with the columns that strata are made of."""
+    """Return the answers that may be drawn, annotated with the strata's fields."""
     votes = Vote.objects.filter(answer=OuterRef("pk"))
     decided = (Answer.Outcome.ANSWERED, Answer.Outcome.REFUSED)
     down = Exists(votes.filter(is_up=False))
@@ -300,7 +301,7 @@ def _draw(sample: ReviewSample, plan: Plan, rows: QuerySet[Answer]) -> None:
     sample.population = sum(stratum.population for stratum in strata.values())
     sample.save(update_fields=["population"])
     queues = _queues(drawn)
-    # Another digest than the one drawn by, which is least in each stratum.
+    # By a second digest: the one used for drawing is smallest in each stratum.
     by_chance = sorted(drawn, key=lambda each: each.again)
     twice = by_chance[: round(sample.second_share * len(drawn))]
     Review.objects.bulk_create(
@@ -321,9 +322,9 @@ def _draw(sample: ReviewSample, plan: Plan, rows: QuerySet[Answer]) -> None:
 def _drawn(
     sample: ReviewSample, plan: Plan, rows: QuerySet[Answer]
 ) -> Iterator[_Drawn]:
-    """Yield the drawn answers, each with its stratum and how many that holds.
+    """Yield the drawn answers, each with its stratum and that stratum's size.
 
-    In one statement, so that counts and draw are of the same moment.
+    A single statement, so that counts and draw see the same state.
     """
     names = cell_fields(plan.dimensions)
     partition: list[F | Value] = [F(name) for name in names]
@@ -335,11 +336,11 @@ def _drawn(
         alike=Window(Count("pk"), partition_by=partition),
     ).filter(place__lte=max(plan.drawn.values()))
     tags = ("product_line_id", "line_of_business_id")
-    # Each column once: a window's filter loses one that is named twice.
+    # Name each column once: a filtered window query loses a column that is named twice.
     columns = dict.fromkeys(("pk", "alike", "place", "again", *tags, *names))
     for row in chosen.values(*columns).order_by("digest", "pk"):
         cell = Cell(**{name: row[name] for name in names})
-        # What became a stratum since the plan was made is seen all the same.
+        # A stratum that appeared after planning still gets one answer.
         if row["place"] <= plan.drawn.get(cell, 1):
             queue = tuple(row[tag] for tag in tags)
             yield _Drawn(cell, row["alike"], row["pk"], row["again"], queue)
@@ -350,7 +351,7 @@ def _digest(seed: int, what: str) -> MD5:
 
 
 def _queues(drawn: Sequence[_Drawn]) -> dict[tuple[int | None, ...], int | None]:
-    """Return for each pair of tags the one whose experts are asked: it has some, if any."""
+    """Map each pair of tags to one of them, preferably one that has experts."""
     pairs = {each.tags for each in drawn}
     found = {tag for pair in pairs for tag in pair if tag}
     rows = Tag.objects.filter(pk__in=found, experts__is_active=True)

@@ -1,9 +1,10 @@
 """Second opinions on reviews that contradict what the verifier is surest of.
 
-Experts err too, and thresholds are chosen where next to nothing is shown wrongly: of a
-hundred reviews with five slips, the five are most of what is counted as wrong, and no
-threshold keeps a target of one in twenty (docs/reference/measured.md). A slip seldom
-happens twice, so another expert, who does not see the first judgement, says it again.
+Experts make mistakes too, and thresholds are chosen where almost nothing is shown
+wrongly: with five mistakes in a hundred reviews, those five are most of the answers
+counted as wrong, and no threshold meets a target of one in twenty
+(docs/reference/measured.md). The same mistake is rarely made twice, so another expert
+judges the answer without seeing the first judgement.
 """
 
 from typing import Final
@@ -12,13 +13,13 @@ from accounts.roles import Role, holders
 from qa.answers.models import Answer
 from qa.reviews.models import Review
 
-# From here on the verifier says rather that the entry answers than that it doesn't.
+# From here on, the verifier thinks it more likely than not that the entry answers.
 _LIKELY: Final = 0.5
-_MAX_EXPERTS: Final = 20  # of whom it is looked up whether they may see the answer
+_MAX_EXPERTS: Final = 20  # the most experts who are checked for access to the answer
 
 
 def ask_for_second_opinion(review: Review) -> None:
-    """Put a doubtful review into the queue of the others, if one of them may judge it."""
+    """Queue a second review of a doubtful one, if another expert may judge it."""
     if not is_doubtful(review) or not _has_other_expert(review):
         return
     Review.objects.get_or_create(
@@ -27,7 +28,7 @@ def ask_for_second_opinion(review: Review) -> None:
 
 
 def take_back_second_opinion(review: Review) -> None:
-    """Take one that nobody has begun out of the queue: the first is judged again."""
+    """Remove a second review that nobody has begun, as the first is judged again."""
     if review.round == 1:
         Review.objects.filter(
             answer=review.answer_id,
@@ -39,9 +40,9 @@ def take_back_second_opinion(review: Review) -> None:
 
 
 def is_doubtful(review: Review) -> bool:
-    """Tell whether a first review calls wrong what the verifier thinks likely to answer.
+    """Return whether a first review calls wrong what the verifier thinks likely.
 
-    A language model's wrong sentence says nothing of the entries.
+    A wrong sentence by a language model says nothing about the entries.
     """
     answer = review.answer
     if review.round != 1 or review.state != Review.State.DONE:
@@ -54,7 +55,7 @@ def is_doubtful(review: Review) -> bool:
 
 
 def entry_chance(answer: Answer) -> float:
-    """Return how likely the entry that would be shown answered, by the verifier; else 0."""
+    """Return the verifier's probability that the entry answers; 0 if there is none."""
     values = (s["value"] for s in answer.signals if s["name"] == "entry_answers")
     return float(next(values, None) or 0.0)
 

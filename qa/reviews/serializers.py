@@ -1,4 +1,4 @@
-"""Reviews and samples as JSON: what is sent in, and what comes back."""
+"""Reviews and samples as JSON: requests and responses."""
 
 from typing import Any
 
@@ -14,11 +14,11 @@ from qa.reviews.models import Review
 from qa.reviews.sample_models import ReviewSample
 
 _SAID = ("should_be_answered", "right_to_show", "reviewed_by", "seconds_spent", "entry")
-_GRADE_HELP = "0 no, 1 partly, 2 yes; of an answer."
+_GRADE_HELP = "0 no, 1 partly, 2 yes; only for an answer."
 
 
 class ReviewSerializer(rest.ShownSerializer[Review]):
-    """A review: what is judged, who is to act, and what was said."""
+    """A review: the answer, who is to judge it, and the judgement."""
 
     question = serializers.CharField(source="answer.question")
     outcome = serializers.CharField(source="answer.outcome")
@@ -27,8 +27,8 @@ class ReviewSerializer(rest.ShownSerializer[Review]):
         source="answer.text", help_text="What the asker read; GET the answer for more."
     )
     knowledge_base = serializers.CharField(source="answer.knowledge_base.slug")
-    round = serializers.IntegerField(help_text="2 of a second opinion.")
-    tag = rest.optional_text("tag.slug", help_text="Whose queue.")
+    round = serializers.IntegerField(help_text="2 for a second opinion.")
+    tag = rest.optional_text("tag.slug", help_text="The tag whose experts review it.")
     assignee = rest.username_field("assignee")
     locked_by = rest.username_field("locked_by")
     completeness = serializers.IntegerField(allow_null=True, help_text=_GRADE_HELP)
@@ -37,7 +37,7 @@ class ReviewSerializer(rest.ShownSerializer[Review]):
     right_to_show = serializers.BooleanField(
         source="is_right_to_show",
         allow_null=True,
-        help_text="Of a judged answer: wholly correct and true to the evidence.",
+        help_text="For a judged answer: wholly correct and true to the evidence.",
     )
     evidence_used = serializers.ListField(child=serializers.IntegerField())
     reviewed_by = rest.username_field("reviewed_by")
@@ -68,7 +68,7 @@ class ReviewedPieceSerializer(serializers.Serializer[Any]):
     role = serializers.CharField()
     entry = serializers.IntegerField(source="entry_id", allow_null=True)
     text = serializers.SerializerMethodField(
-        help_text="What the entry said then; empty where it is withheld from you."
+        help_text="The entry's text at that time; empty if it is withheld from you."
     )
 
     def get_text(self, piece: AnswerEvidence) -> str:
@@ -89,12 +89,12 @@ class OneReviewSerializer(ReviewSerializer):
 class AdditionSerializer(rest.StrictSerializer):
     """The ideal answer as a new entry."""
 
-    audience = AudienceField(help_text="Slug of one that you belong to.")
-    verify = rest.StrictBooleanField(default=False, help_text="Curators alone.")
+    audience = AudienceField(help_text="Slug of an audience that you belong to.")
+    verify = rest.StrictBooleanField(default=False, help_text="For curators only.")
 
 
 class CorrectionSerializer(rest.StrictSerializer):
-    """A new text of an entry that was found for the question."""
+    """A new text for an entry that was found for the question."""
 
     entry = rest.StrictIntegerField(min_value=1)
     text = rest.StrictCharField(max_length=TEXT_LIMIT)
@@ -102,7 +102,7 @@ class CorrectionSerializer(rest.StrictSerializer):
         default=None,
         allow_null=True,
         min_value=1,
-        help_text="The revision it was made on; refused with 409 if there is another.",
+        help_text="The revision it is based on; refused with 409 if there is another.",
     )
 
 
@@ -113,13 +113,13 @@ def _grade() -> rest.StrictIntegerField:
 
 
 class JudgementSerializer(rest.StrictSerializer):
-    """What an expert says of an answer or of a refusal."""
+    """An expert's judgement of an answer or a refusal."""
 
     completeness = _grade()
     correctness = _grade()
     truthfulness = _grade()
     should_be_answered = rest.StrictBooleanField(
-        default=None, allow_null=True, help_text="Of a refusal alone."
+        default=None, allow_null=True, help_text="Only for a refusal."
     )
     evidence_used = rest.StrictListField(
         child=rest.StrictIntegerField(min_value=1),
@@ -143,7 +143,7 @@ class JudgementSerializer(rest.StrictSerializer):
 
 
 class StratumSerializer(serializers.Serializer[Any]):
-    """Answers that are alike; what the sample does not tell apart is empty or null."""
+    """A stratum; fields of dimensions that the sample doesn't use are empty or null."""
 
     outcome = serializers.CharField()
     gate = serializers.CharField()
@@ -160,7 +160,7 @@ class StratumSerializer(serializers.Serializer[Any]):
 
 
 class SampleSerializer(rest.ShownSerializer[ReviewSample]):
-    """A sample with its strata: enough to draw it again, and to weigh its reviews."""
+    """A sample with its strata: enough to draw it again and to weight its reviews."""
 
     knowledge_base = serializers.CharField(source="knowledge_base.slug")
     dimensions = serializers.ListField(child=serializers.CharField())
@@ -177,7 +177,7 @@ class SampleSerializer(rest.ShownSerializer[ReviewSample]):
 
 
 class NewSampleSerializer(rest.StrictSerializer):
-    """What is to be drawn."""
+    """The parameters of a new sample."""
 
     knowledge_base = KnowledgeBaseField()
     hours = rest.StrictFloatField(min_value=0.05, max_value=200)
@@ -193,7 +193,7 @@ class NewSampleSerializer(rest.StrictSerializer):
 
 
 class AgreementSerializer(serializers.Serializer[Any]):
-    """How far two experts agree on one thing."""
+    """The agreement of two experts on one criterion."""
 
     name = serializers.CharField()
     pairs = serializers.IntegerField(source="kappa.pairs")
@@ -203,7 +203,7 @@ class AgreementSerializer(serializers.Serializer[Any]):
     kappa = serializers.FloatField(
         source="kappa.value",
         allow_null=True,
-        help_text="Cohen's; null where both always said the same one thing.",
+        help_text="Cohen's; null if both always gave the same single judgement.",
     )
     low = serializers.FloatField(
         source="kappa.low", allow_null=True, help_text="Of its 95 % interval."

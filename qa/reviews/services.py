@@ -1,8 +1,8 @@
-"""Reviews: the queue of an expert, holding, judging and assigning.
+"""Reviews: an expert's queue, locking, judging and assigning.
 
-An expert holds a review while judging it; the hold ends by itself. Who judged one round
-of an answer never judges the other. Locks are taken in one order: the review, then what
-`kb.services` take.
+An expert locks a review while judging it; the lock expires by itself. Whoever judged
+one round of an answer never judges the other. Database locks are taken in one order:
+the review, then those of `kb.services`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,11 +38,11 @@ from .second_opinions import ask_for_second_opinion, take_back_second_opinion
 
 UNDO: Final = "qa.review"
 _BASE: Final = "answer__knowledge_base"
-_TRIED = 20  # of the queue's first, where others take from it at the same time
+_TRIED = 20  # tries at the head of the queue, where others may be taking reviews too
 
 
 def judgeable_by(user: User) -> QuerySet[Review]:
-    """Return what `user` may judge now, also what is assigned to others."""
+    """Return what `user` may judge now, including what is assigned to others."""
     other_round = Review.objects.filter(answer=OuterRef("answer_id")).exclude(
         pk=OuterRef("pk")
     )
@@ -56,10 +56,10 @@ def judgeable_by(user: User) -> QuerySet[Review]:
 
 
 def _turn() -> Case:
-    """Return what goes first: what a judgement waits for, then what none waits for.
+    """Return the sort key for rounds: second reviews of judged answers come first.
 
-    A second review of an answer whose first is not judged comes last: estimates count
-    first ones alone.
+    First reviews follow. Second reviews whose first is not judged come last, as
+    estimates count only first ones.
     """
     first = Review.objects.filter(answer=OuterRef("answer"), round=1)
     is_judged = Exists(first.filter(state=Review.State.DONE))
@@ -67,12 +67,12 @@ def _turn() -> Case:
 
 
 def review_queue(user: User) -> QuerySet[Review]:
-    """Return what `user` may take, the best first.
+    """Return the reviews that `user` may take, in order.
 
-    One's own to begin with, then those of one's tags, then those that nobody is the
-    expert of, then the others; of each kind second opinions, which another judgement
-    waits for, and what was skipped at the end. Who is no expert any more, or may not read the answer, does
-    not count.
+    First those assigned to the user, then those of their tags, then those without an
+    expert, then the others; within each group, second opinions on judged reviews come
+    first and skipped ones last. Assignments to people who are no longer experts, or may
+    not read the answer, are ignored.
     """
     theirs = Tag.objects.of_expert(user).values("pk")
     with_expert = Tag.objects.filter(pk=OuterRef("tag_id"), experts__is_active=True)
@@ -97,7 +97,7 @@ def review_queue(user: User) -> QuerySet[Review]:
 
 @transaction.atomic
 def take_next(by: User) -> Review | None:
-    """Hold the first review of the queue; one that `by` holds already comes first."""
+    """Lock the first review of the queue, or return one that `by` holds already."""
     held = Review.objects.held_at(timezone.now()).visible_to(by).filter(locked_by=by)
     mine = held.filter(of_base_in_use(_BASE)).order_by("pk").first()
     if mine is not None:
@@ -113,16 +113,16 @@ def take_next(by: User) -> Review | None:
 
 @transaction.atomic
 def take(review_id: int, *, by: User) -> Review:
-    """Hold one review for `by`, so that nobody else judges it meanwhile."""
+    """Lock a review for `by`, so that nobody else judges it in the meantime."""
     return _hold(_judgeable(review_id, by), by)
 
 
 @transaction.atomic
 def release(review_id: int, *, by: User) -> Review:
-    """Release a review that `by` holds to all experts.
+    """Release a review locked by `by` to all experts.
 
     Raises:
-        ReviewStateError: `by` does not hold it.
+        ReviewStateError: `by` has not locked it.
     """
     review = _locked(review_id, by)
     if review.state != Review.State.LOCKED or review.locked_by_id != by.pk:
@@ -132,7 +132,7 @@ def release(review_id: int, *, by: User) -> Review:
 
 @transaction.atomic
 def skip(review_id: int, *, by: User) -> Review:
-    """Skip a review: `by` is not asked again, the others after all that waits."""
+    """Skip a review: `by` is not asked again; others are, after those waiting."""
     review = _judgeable(review_id, by)
     review.skipped_by = by
     review.assignee = None
@@ -156,14 +156,14 @@ def judge(review_id: int, judgement: Judgement, *, by: User) -> Review:
         confirm_question(entry, done.answer.question, by=by)
     for entry in _wrongly_shown(done):
         deny_question(entry, done.answer.question, by=by)
-    if done.is_right_to_show:  # a second opinion on what the first denied
+    if done.is_right_to_show:  # a second opinion on an entry that the first denied
         allow_question(_cited(done).values("entry"), done.answer.question)
     ask_for_second_opinion(done)
     return done
 
 
 def _answering(review: Review) -> Entry | None:
-    """Return the entry that alone is marked as what a false refusal should have shown."""
+    """Return the single entry marked as what a false refusal should have shown."""
     if not review.should_be_answered or len(review.evidence_used) != 1:
         return None
     pieces = review.answer.evidence.filter(pk=review.evidence_used[0])
@@ -176,7 +176,7 @@ def _cited(review: Review) -> QuerySet[AnswerEvidence]:
 
 
 def _wrongly_shown(review: Review) -> Sequence[Entry]:
-    """Return the entries that were shown as the answer and are wholly wrong as such."""
+    """Return the entries that were shown as the answer and are entirely wrong."""
     answer = review.answer
     if review.correctness != Review.Grade.NOT or answer.language_model:
         return ()
@@ -191,10 +191,10 @@ def _wrongly_shown(review: Review) -> Sequence[Entry]:
 
 @transaction.atomic
 def undo(review_id: int, *, by: User) -> Review:
-    """Undo a judgement of one's own, or one's skipping.
+    """Undo one's own judgement, or one's own skipping.
 
     The judgement stays as a draft of its reviewer, who holds the review again. An entry
-    that was added or edited stays as it is: it has a history of its own.
+    that was added or edited stays as it is: it has its own history.
 
     Raises:
         ReviewStateError: It is not judged or skipped, or not by `by`.
@@ -212,38 +212,38 @@ def undo(review_id: int, *, by: User) -> Review:
         review.skipped_by = None
         return _end(review, Review.State.WAITING)
     raise ReviewStateError(
-        f"Review {review_id} is {review.get_state_display()}, and nothing of yours to "
-        "undo; only its reviewer can."
+        f"Review {review_id} is {review.get_state_display()}; there is nothing of "
+        "yours to undo, only its reviewer can."
     )
 
 
 @undoes(UNDO, lambda noted: [f"review {noted['review']}"])
 def undo_offered(noted: Mapping[str, Any], by: User) -> None:
-    """Undo by the message about it; `noted` has the id of the `review`."""
+    """Undo from the message that offered it; `noted` has the id of the `review`."""
     undo(noted["review"], by=by)
 
 
 @transaction.atomic
 def assign(review_id: int, *, to: User | None, by: User) -> Review:
-    """Ask one expert to judge it, or with None all.
+    """Assign a review to one expert, or with None to all.
 
     Raises:
         ReviewStateError: It is judged already.
-        InvalidReviewError: `to` is no expert, may not see the answer, or judges or is
-            asked for its other round.
+        InvalidReviewError: `to` is not an expert, may not see the answer, or has
+            judged, holds or is assigned its other round.
     """
     review = _locked(review_id, by)
     if review.state == Review.State.DONE:
         raise ReviewStateError(f"Review {review_id} is done already.")
     if to and not Review.objects.visible_to(to).filter(pk=review_id).exists():
         raise InvalidReviewError(
-            f"{to} is no expert who may read this answer; choose another."
+            f"{to} is not an expert who may read this answer; choose another."
         )
     others = Review.objects.filter(answer=review.answer_id).exclude(pk=review.pk)
     if to and others.filter(_acted_on_by(to) | Q(assignee=to)).exists():
         raise InvalidReviewError(
             f"{to} has the other round of the answer of review "
-            f"{review_id}; a second opinion is somebody else's."
+            f"{review_id}; a second opinion must come from somebody else."
         )
     review.assignee = to
     if to and review.skipped_by_id == to.pk:
@@ -268,11 +268,11 @@ def _locked(review_id: int, by: User) -> Review:
 
 
 def _judgeable(review_id: int, by: User) -> Review:
-    """Return a locked review that `by` may judge now.
+    """Return a row-locked review that `by` may judge now.
 
     Raises:
-        ReviewStateError: It is judged, somebody else holds it, or `by` judged the other
-            round.
+        ReviewStateError: It is judged, somebody else holds it, or `by` judges or has
+            judged the other round.
     """
     review = _locked(review_id, by)
     refusal = _refusal(review, by)
@@ -295,13 +295,13 @@ def _refusal(review: Review, by: User) -> str:
     if others.filter(_acted_on_by(by)).exists():
         return (
             f"You judge the other round of the answer of review {review.pk}; a second "
-            "opinion is somebody else's."
+            "opinion must come from somebody else."
         )
     return ""
 
 
 def _hold(review: Review, by: User) -> Review:
-    """Lock a review for `by`; a lock of theirs that runs goes on as it is."""
+    """Lock a review for `by`; a lock of theirs that still runs is not renewed."""
     now = timezone.now()
     if not (review.is_held(now) and review.locked_by_id == by.pk):
         review.locked_until = now + settings.REVIEW_LOCK
@@ -314,7 +314,7 @@ def _hold(review: Review, by: User) -> Review:
 
 
 def _forget(review: Review) -> None:
-    """Drop somebody else's draft: a judgement is one's own."""
+    """Clear somebody else's draft, which the next reviewer must not see."""
     for name in (*GRADES, "should_be_answered", "seconds_spent", "reviewed_by"):
         setattr(review, name, None)
     review.evidence_used = []
@@ -332,14 +332,14 @@ def _end(review: Review, state: Review.State) -> Review:
 
 RECENT = timedelta(days=30)
 COUNTED = 1_000
-"""Answers of a tag that are counted at most: enough to see that there are many."""
+"""The most answers counted per tag: enough to see that there are many."""
 
 
 def unattended_tags() -> list[tuple[Tag, int]]:
-    """Return tags without an expert of recent questions, with how many there were.
+    """Return tags without an expert that have recent questions, with their number.
 
-    The busiest first. One query more than there are such tags, each of which reads an
-    index; up to `COUNTED` are counted.
+    The busiest come first; at most `COUNTED` are counted for each. One query more than
+    there are such tags, each reading an index.
     """
     recent = Answer.objects.live().filter(created_at__gte=timezone.now() - RECENT)
     found = [

@@ -300,7 +300,7 @@ def test_a_curator_draws_a_sample_and_an_expert_does_not(
     given = {**fields, "knowledge_base": fields["knowledge_base"].pk}
 
     refused = client.post(address, {**given, "hours": "0"})
-    assert "hours 0.0 is not in 0.05 to 200" in refused.content.decode()
+    assert "hours 0.0 is not in the range 0.05 to 200" in refused.content.decode()
     client.post(address, given)
 
     job = Job.objects.get()

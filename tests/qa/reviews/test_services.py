@@ -236,7 +236,7 @@ def test_of_a_refusal_it_is_said_whether_it_was_a_false_one(expert):
         ({"correctness": None}, "correctness is missing"),
         ({"truthfulness": 3}, "truthfulness 3 is none of"),
         ({"should_be_answered": True}, "of refusals alone"),
-        ({"evidence_used": (0,)}, "Evidence 0 is none of this answer's"),
+        ({"evidence_used": (0,)}, "Evidence 0 does not belong to this answer"),
         ({"ideal_answer": "x" * 8001}, "8001 characters"),
         ({"note": "\x00"}, "NUL"),
     ],
@@ -291,7 +291,7 @@ def test_both_rounds_of_an_answer_are_asked_of_two_experts(expert, other):
     second = Review.objects.create(answer=first.answer, round=2)
     assign(first.pk, to=expert, by=expert)
 
-    with pytest.raises(InvalidReviewError, match="somebody else's"):
+    with pytest.raises(InvalidReviewError, match="somebody else"):
         assign(second.pk, to=expert, by=expert)
     assign(second.pk, to=other, by=expert)
     other.is_active = False
