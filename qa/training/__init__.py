@@ -1,1 +1,1 @@
-"""Turning what is known and labelled into what models and probes are fitted on."""
+"""Turning knowledge and labels into the data that models and probes are fitted on."""

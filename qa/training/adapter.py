@@ -1,7 +1,7 @@
-"""Examples for the adapter: questions with the notes that the retriever finds for them.
+"""Training examples for the adapter: questions with the notes retrieved for them.
 
-It learns to answer in the words of a note, and to write nothing where no note answers:
-near misses, as the retriever finds them in service.
+The adapter learns to answer in the words of a note, and to write nothing if no note
+answers; the retriever's near misses teach the latter.
 """
 
 import json
@@ -47,9 +47,9 @@ from qa.pipeline.values import clean_text
 
 logger = logging.getLogger(__name__)
 
-# Mostly what a policy hands over, and now and then another number of notes.
+# Numbers of notes to draw from: mostly the policy's, sometimes another.
 _PIECES = (4, 4, 4, 4, 4, 2, 3, 6)
-# Of the answerable questions whose note was not found, the share that is shown it.
+# The share of answerable questions whose note was not found that are given it anyway.
 _SHOWN_SHARE = 0.6
 
 
@@ -97,8 +97,8 @@ def with_notes(
 ) -> Iterator[Lessoned | None]:
     """Yield each lesson with the notes that the retriever finds for its question.
 
-    None where a marked answer is in a note that was not marked: whether the notes
-    answer it is not known.
+    Yields None where an unmarked note contains a marked answer, as it is unknown
+    whether the notes answer the question.
     """
     scope = evidence_scope(evaluation_user(), knowledge_base, policy)
     for lesson in lessons:
@@ -112,7 +112,11 @@ def with_notes(
 def balanced(
     lessoned: Sequence[Lessoned], *, answerable: float, seed: int
 ) -> list[Lessoned]:
-    """Return as many as there are with this share, in (0, 1), of them answerable."""
+    """Return a shuffled sample, as large as possible, with this share answerable.
+
+    Args:
+        answerable: In (0, 1).
+    """
     chance = random.Random(seed)  # noqa: S311  # nothing secret
     with_answer = [row for row in lessoned if row.answer]
     without = [row for row in lessoned if not row.answer]
@@ -183,15 +187,18 @@ def _prompt(lesson: Lesson, pieces: Sequence[Evidence]) -> Prompt:
 
 
 OnProgress = Callable[[str, int, int], None]
-"""Called with what is done, how much of it, and of how much."""
+"""Called with the step's name, the amount done and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdapterTraining:
-    """What an adapter is trained on: a data set's file or directory, and its articles.
+    """The training data and settings of an adapter.
 
-    `answerable`, in (0, 1), is the share of examples whose notes answer the question;
-    `threads` are for fitting alone.
+    Attributes:
+        data: A data set's file or directory; `articles` and `exclude_articles` select
+            from it.
+        answerable: In (0, 1): the share of examples whose notes answer the question.
+        threads: Number of threads, for fitting only.
     """
 
     data: Path | None
@@ -213,7 +220,7 @@ def train_adapter(
     network.to(device)  # type: ignore[arg-type]  # a decorator hides the real signature
     examples = [lesson.example(tokens) for lesson in lessons]
     losses: list[float] = []
-    # Only now: whatever was loaded to look notes up has set its own number.
+    # Set only now, because what was loaded for looking up notes sets its own number.
     torch.set_num_threads(training.threads)
 
     def stepped(step: Step) -> None:
@@ -248,7 +255,7 @@ def lessons_of(training: AdapterTraining, on_progress: OnProgress) -> list[Lesso
         loading=lambda done, total: on_progress("Loading knowledge", done, total),
     )
     if suite.knowledge_base is None or suite.policy is None:
-        raise TypeError("squad2 is asked of a knowledge base, by a policy")
+        raise TypeError("The suite squad2 needs a knowledge base and a policy")
     lessons = read_lessons(training.data, training.articles, training.exclude_articles)
     found: list[Lessoned] = []
     rows = with_notes(

@@ -1,8 +1,8 @@
-"""Training the registry's reranker on labelled questions, and what it is worth.
+"""Training the registry's reranker on labelled questions, and measuring it.
 
-A note helps where an expert marked it, or where it raises the boundary probe's
-confidence, if that probe can tell. Recall is of other questions than it was fitted on:
-whether one of the first notes holds a reference, or is marked.
+A note helps if an expert marked it, or if it raises the boundary probe's confidence,
+provided that the probe can tell. Recall is measured on held-out questions: whether one
+of the first notes contains a reference or is marked.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from .preferences import MARGIN, cannot_tell, form_and_probe, shifts_of
 from .probe import OnProgress, Trained, new_card
 
 PLACES: Final = 3
-_TESTED: Final = 4  # every so-manieth group is measured on and not fitted on
+_TESTED: Final = 4  # one group in this many is held out for measuring
 _MIN_TESTED: Final = 5
 
 
@@ -40,11 +40,11 @@ def train_blend(
     form, held = form_and_probe()
     if settings.VERIFIER == "none":
         raise TrainingDataError(
-            "A reranker blends the verifier's scores and NESCIO_VERIFIER is none. Set it "
-            "to bundled, or to a directory that train verifier wrote."
+            "A reranker blends the verifier's scores, but NESCIO_VERIFIER is none. Set "
+            "it to bundled, or to a directory that train verifier wrote."
         )
     verifier = load_verifier()
-    # One note has no order.
+    # A single note cannot be reordered.
     asked = [one for one in questions if len(one.notes) > 1]
     why_not = cannot_tell(held)
     helping: list[Sequence[str]] = [one.marked for one in asked]
@@ -121,7 +121,7 @@ def _recall(after: np.ndarray, tested: Sequence[Ranked]) -> dict[str, Json]:
     if len(after) < _MIN_TESTED:
         raise TrainingDataError(
             f"{len(after)} questions with a note that answers are left to measure recall "
-            f"on, and {_MIN_TESTED} are needed. Give more labelled questions."
+            f"on, but {_MIN_TESTED} are needed. Give more labelled questions."
         )
     before = recall_at(None, tested, PLACES)
     names = [(str(at), one.group) for at, one in enumerate(tested) if one.helps.any()]

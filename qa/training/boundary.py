@@ -1,9 +1,9 @@
-"""Training a boundary probe: whether the model answers rightly, before it writes.
+"""Training a boundary probe, which predicts whether the model answers correctly.
 
 It reads the last token of the prompt at the middle block (CBDR, section 3.1; Ni et al.
-2025, whose release applies softmax twice, so that its numbers are no probabilities). A
-question with and without notes is one group, which is never split; figures are out of
-fold.
+2025, whose release applies softmax twice, so that its outputs are not probabilities). A
+question with and without notes forms one group, which is never split; metrics are out
+of fold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,18 +43,24 @@ from .preferences import (
 )
 from .probe import READING, FitCount, OnProgress, Outcome, Trained, keep, new_card
 
-# Of one position, so that nothing opens or closes it; plain cross-entropy on logits.
+# There is only one position, so nothing opens or closes it; plain cross-entropy on
+# logits.
 SETTINGS: Final = FitSettings(
     kind=Kind.MLP, opens_with_prompt=False, closes_with_end=False, huber_weight=0.0
 )
 ANSWERING: Final = "Answering"
-# (prompts, of these right and of these wrong): a small model is right about few.
+# (prompts, and of these at least so many right and wrong): a small model knows few.
 _MIN_PROMPTS: Final = (400, 60)
 
 
 @dataclass(frozen=True, slots=True)
 class BoundaryTraining:
-    """The 0-based block (None: the middle one), and at least 2 folds."""
+    """Settings of a boundary probe's training.
+
+    Attributes:
+        layer: The 0-based block; None for the middle one.
+        folds: Number of folds; at least 2.
+    """
 
     layer: int | None = None
     settings: FitSettings = field(default_factory=lambda: SETTINGS)
@@ -74,13 +80,13 @@ def train_boundary(
     *,
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Trained:
-    """Fit a boundary probe; the same rows and seed give the same one.
+    """Fit a boundary probe; the same rows and seed give the same probe.
 
-    Its metrics are of the prompts without notes, which decide whether to retrieve;
-    those with notes are below "with_notes" where there are any.
+    Its main metrics are of prompts without notes, which decide whether to retrieve;
+    those of prompts with notes, if any, are under "with_notes".
     """
     require_labels([row.is_right for row in rows], "to train on", *_MIN_PROMPTS)
-    # In an order of their own: that of the sources changes nothing.
+    # Sort by content, so that the order of the sources does not matter.
     rows = sorted(rows, key=lambda row: row.content)
     tap = tap_for(form, training)
     prompts = [row.prompt for row in rows]
@@ -145,7 +151,11 @@ def train_on(
     by: AbstractBaseUser | None = None,
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Outcome:
-    """Let the model answer each question without notes and with `notes` of its own."""
+    """Train on the model's answers to each question, without notes and with each note.
+
+    Args:
+        notes: The most notes used per question.
+    """
     form = load_closed_book_form()
     prompts = prompts_of(questions, notes=notes)
     rows = answered(form, prompts, on_progress=partial(on_progress, ANSWERING))
@@ -178,8 +188,9 @@ def judge_questions(
 ) -> tuple[list[float], list[bool], list[str], str]:
     """Ask the model and the active boundary probe about questions, without notes.
 
-    Returns: Of each question the probability in [0, 1] that the model knows it, whether
-    its answer is right, and its group; and the fingerprint that `min_known` belongs to.
+    Returns: For each question the probability in [0, 1] that the model knows the
+    answer, whether its answer is right, and its group; and the fingerprint that a
+    `min_known` calibrated on these belongs to.
     """
     questions = read_questions(Questions(files))
     form, held = form_and_probe()

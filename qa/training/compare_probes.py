@@ -1,4 +1,4 @@
-"""Challenger against champion: two probes on the same golden answers, in a paired test."""
+"""Comparison of challenger and champion: a paired test on the same golden answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ from .draft_activations import DraftActivations
 from .labels import LabelledDraft
 from .retraining import Comparison
 
-# (answers, of these right and of these wrong): with fewer, chance decides.
+# (answers, and of these at least so many right and wrong): with fewer, chance decides.
 MIN_GOLDEN: Final = (60, 15)
 MIN_IN_FOLDS: Final = (40, 8)
 
@@ -49,10 +49,13 @@ def compare_probes(
 ) -> Comparison:
     """Compare two probes' AUROC on answers that neither was fitted on.
 
-    Without a champion, with a coin's. Activations are kept in `directory`. `weights` say
-    by id how many answers each stands for, if not for itself; AUROCs do not use them.
-    `folded` are by id the challenger's confidences, by fits without them, in answers that it
-    was fitted on.
+    Args:
+        champion: If None, the challenger is compared with random guessing.
+        directory: Where activations are cached.
+        weights: By draft id, the number of answers that each stands for; 1 by default.
+            AUROCs do not use them.
+        folded: By draft id, out-of-fold confidences for answers that the challenger was
+            fitted on.
     """
     minimum = MIN_IN_FOLDS if folded else MIN_GOLDEN
     require_labels([d.is_right for d in golden], "to compare probes on", *minimum)
@@ -84,7 +87,7 @@ def compare_probes(
 
 
 def is_enough(golden: Sequence[LabelledDraft]) -> bool:
-    """Tell whether there are so many golden answers that they alone compare probes."""
+    """Return whether the golden answers alone suffice to compare probes."""
     return are_enough([draft.is_right for draft in golden], *MIN_GOLDEN)
 
 
@@ -98,7 +101,7 @@ class _Scores:
         self._known: dict[str, NDArray[np.float64]] = {}
 
     def by(self, row: Probe) -> NDArray[np.float64]:
-        """Return each draft's confidence, shape (drafts,)."""
+        """Return each draft's confidence; shape (drafts,)."""
         if row.fingerprint not in self._known:
             probe = load_probe(row.files, language_model=row.language_model)
             if isinstance(probe, JointProbe):
@@ -106,7 +109,9 @@ class _Scores:
             elif isinstance(probe, AbstentionProbe):
                 found = self._by_activations(row, probe)
             else:
-                raise ProbeFileError(f"{row} holds directions, which judge no answer.")
+                raise ProbeFileError(
+                    f"{row} holds directions, which do not judge answers."
+                )
             self._known[row.fingerprint] = found
         return self._known[row.fingerprint]
 
@@ -139,7 +144,7 @@ class _Scores:
         if found is None:
             raise TrainingDataError(
                 f"{row} reads the confidence of the probe {fingerprint[:8]}, which is not "
-                "kept here; upload that one, or retire this."
+                "in the registry; upload that one, or retire this one."
             )
         return found
 

@@ -1,7 +1,7 @@
-"""Cross-fitting by article: every figure is of answers that no fit behind it saw.
+"""Cross-fitting by article: metrics use only answers unseen by the fits behind them.
 
-An article's answers are all in one fold. For a score made of other fitted scores (the
-joint one) these are fitted again without each pair of folds.
+All answers of an article are in one fold. For a score built on other fitted scores (the
+joint one), those are refitted without each pair of folds.
 
 Stone, JRSS B 36 (1974). Wolpert, "Stacked generalization" (1992).
 """
@@ -23,18 +23,20 @@ from qa.exceptions import EvaluationDataError
 Rows = NDArray[np.intp]
 Flags = NDArray[np.bool_]
 Scores = NDArray[np.float64]
-# Scores answers, named by their rows.
+# Scores the answers with these row numbers.
 Scorer = Callable[[Rows], Scores]
-# Fits on the answers of some rows.
+# Fits on the answers with these row numbers.
 Fit = Callable[[Rows], Scorer]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CrossFitted:
-    """Scores of every answer by fits that did not see it, shape (answers,).
+    """Scores of every answer by fits that did not see it; shape (answers,).
 
-    `own` by the fit without the answer's own fold; `apart`, for each fold, of the
-    answers outside of it by fits that saw neither fold, NaN inside of it.
+    Attributes:
+        own: By the fit without the answer's own fold.
+        apart: For each fold, the scores of answers outside it by fits that saw neither
+            that fold nor the answer's own; NaN inside it.
     """
 
     own: Scores
@@ -42,18 +44,20 @@ class CrossFitted:
 
 
 def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
-    """Return the 0-based fold of each answer: whole clusters, folds of like size.
+    """Return the 0-based fold of each answer: whole clusters, folds of similar size.
 
-    Clusters are numbered from 0 without a gap; `count` is at least 2.
+    Args:
+        clusters: The cluster of each answer, numbered from 0 without gaps.
+        count: Number of folds; at least 2.
     """
     sizes = np.bincount(clusters) if len(clusters) else np.zeros(0, dtype=np.intp)
     if not 2 <= count <= len(sizes):
         raise EvaluationDataError(
-            f"{len(sizes)} articles can't be dealt out to {count} folds: use runs over "
+            f"{len(sizes)} articles can't be split into {count} folds: use runs over "
             "more articles, or between 2 and that many folds."
         )
     order = np.random.default_rng(seed).permutation(len(sizes))
-    # The largest first: what comes last evens out the folds.
+    # Largest first, so that the smaller ones even out the folds.
     order = order[np.argsort(-sizes[order], kind="stable")]
     fold, filled = np.zeros(len(sizes), dtype=np.intp), np.zeros(count, dtype=np.intp)
     for cluster in order:
@@ -63,9 +67,11 @@ def folds_of(clusters: Rows, count: int, seed: int) -> Rows:
 
 
 def held_out(rows: Rows, clusters: Rows, share: float, seed: int) -> tuple[Rows, Rows]:
-    """Part rows into those to fit on and at least this `share`, in (0, 1), held out.
+    """Split rows into those to fit on and at least this share held out.
 
-    By whole clusters, of which `clusters` holds those of all answers.
+    Args:
+        clusters: The cluster of every answer; clusters are not split.
+        share: In (0, 1).
     """
     inside = clusters[rows]
     names = np.unique(inside)
@@ -93,8 +99,8 @@ def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
     numbers = np.unique(folds).tolist()
     if len(numbers) < 3:
         raise EvaluationDataError(
-            f"{len(numbers)} folds leave nothing to fit on where two are left out, as a "
-            "joint score needs it: use at least 3."
+            f"{len(numbers)} folds leave nothing to fit on if two are left out, which "
+            "a joint score requires: use at least 3."
         )
     apart = {fold: np.full(len(folds), np.nan) for fold in numbers}
     for one, other in combinations(numbers, 2):
@@ -105,13 +111,13 @@ def cross_fit(fit: Fit, folds: Rows) -> CrossFitted:
     return CrossFitted(out_of_fold(fit, folds), apart)
 
 
-# Of the rows of a fit, what stops it and calibrates it.
+# The share of a fit's rows that is used for early stopping and calibration.
 _HELD_OUT: Final = 0.15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SequenceFit:
-    """Fits a probe to the activations of all answers, in their order."""
+    """Fits a probe to the activations of all answers, given in their order."""
 
     activations: Sequence[Activations]
     target: Flags
@@ -123,7 +129,10 @@ class SequenceFit:
     begin_from: AbstentionProbe | None = None
 
     def probe(self, rows: Rows) -> AbstentionProbe:
-        """Fit on these rows; some of their articles stop the fit and calibrate it."""
+        """Fit on these rows, some articles of which are held out for early stopping.
+
+        The held-out articles also calibrate the probe.
+        """
         training, stopping = held_out(
             rows, self.clusters, _HELD_OUT, self.settings.seed
         )
@@ -151,8 +160,8 @@ class SequenceFit:
 
 
 Signals = Mapping[str, float | None]
-# Stored with answers; confidences that an active probe stored are not among them, for
-# it may have been fitted on these very answers.
+# Signals stored with answers. Confidences stored by an active probe are left out: it
+# may have been fitted on these very answers.
 MEASURED: Final = (
     "log_probability", "least_token_probability", "mean_entropy",
     "distance_over_confidence", "willingness", "verdict_probability",
@@ -175,10 +184,10 @@ def joint_scores(
     *,
     language_model: str,
 ) -> Scores:
-    """Return each answer's joint confidence, fitted on the other folds.
+    """Return each answer's joint confidence, by a fit on the other folds.
 
-    These folds' confidences, by signal name, are of probes that did not see this
-    answer's fold either.
+    The confidences in those folds, by signal name, are from probes that did not see
+    this answer's fold either.
     """
     scores = np.full(len(folds), np.nan)
     for fold in np.unique(folds).tolist():

@@ -1,7 +1,8 @@
-"""From files of statements to directions in the registry, and what they are worth.
+"""Training directions from files of statements, and measuring them.
 
-The monitor's threshold is measured with them and set when they are activated: confidence is
-in their units, so that the default never stopped an answer of another model.
+The monitor's threshold is measured at the same time and set when they are activated:
+confidence is in the directions' own units, so the default threshold would never stop an
+answer of another model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +47,7 @@ from qa.training.probe import OnProgress, new_card
 
 @dataclass(frozen=True, slots=True)
 class DirectionStatements:
-    """True statements, for honesty; confident and unconfident ones, in pairs."""
+    """True statements, for honesty, and pairs of confident and unconfident ones."""
 
     true: Sequence[str]
     confident: Sequence[str]
@@ -62,8 +63,8 @@ class TrainedDirections:
     """Fitted directions, and their files for the registry.
 
     `sounding` is the AUROC of telling confident statements from others by their last
-    token, without an instruction, which was no part of the fit; None where all are
-    alike.
+    token, without an instruction, which was not part of the fit; None if all are of one
+    class.
     """
 
     directions: DirectionSet
@@ -88,8 +89,8 @@ def train_directions(
 ) -> TrainedDirections:
     """Fit both traits' directions on one model; `measure` adds to their metrics.
 
-    As in the paper's release a statement is given both instructions, however confident
-    it sounds by itself.
+    As in the paper's release, each statement is paired with both instructions, however
+    confident it sounds itself.
     """
     directions = fit_direction_set(
         model,
@@ -145,10 +146,10 @@ def measured_threshold(
     questions: Sequence[LabelledQuestion],
     on_progress: OnProgress,
 ) -> dict[str, Json]:
-    """Return the threshold that best separates right answers from wrong ones, if any.
+    """Return the threshold that best separates right from wrong answers, if any.
 
-    Nothing where there are too few questions, or all answers are alike. It belongs to the
-    steering at which the answers were written.
+    Returns an empty dict if there are too few questions, or all answers are of one
+    class. The threshold is valid for the steering at which the answers were written.
     """
     if len(questions) < MIN_QUESTIONS:
         return {}
@@ -184,7 +185,10 @@ def measured_threshold(
 
 
 def _steering() -> float:
-    """Return the steering of the active policies that monitor, where they agree on one."""
+    """Return the steering of the active policies that monitor, or the default.
+
+    The default applies if they do not agree on one.
+    """
     rows = _monitored().values_list("steering", flat=True).distinct()
     found = list(rows[:2])
     return float(found[0] if len(found) == 1 else default("steering"))
@@ -197,10 +201,11 @@ def _monitored() -> QuerySet[Policy]:
 
 
 def apply_threshold(probe: Probe, *, by: User | None) -> list[Policy]:
-    """Let active policies that monitor answers stop at the active directions' threshold.
+    """Apply the active directions' threshold to the active policies that monitor.
 
-    Each gets a new version, which is activated; none where no threshold was measured, and
-    where it was measured with another steering: steered otherwise, other words are in doubt.
+    Each gets a new version, which is activated. Nothing changes if no threshold was
+    measured; policies with another steering than it was measured with are skipped, as
+    steering changes which words are in doubt.
     """
     threshold = probe.metrics.get("min_token_confidence")
     steering = probe.metrics.get("steering", default("steering"))

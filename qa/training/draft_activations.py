@@ -1,6 +1,6 @@
-"""Activations on disk, found again by what was read: a broken-off run goes on from them.
+"""On-disk cache of activations, keyed by what was read, so that a killed run resumes.
 
-There is a folder for each model and place, which may be deleted at any time.
+There is one folder per model and tap, which may be deleted at any time.
 """
 
 import logging
@@ -26,8 +26,8 @@ from .labels import LabelledDraft
 
 logger = logging.getLogger(__name__)
 
-# float16 keeps 11 bits of a number up to here; bfloat16, in which models are run where
-# that is fast, keeps 8.
+# float16 keeps 11 significant bits up to this value; bfloat16, in which models run
+# where it is fast, keeps 8.
 _MAX_HALF: Final = float(np.finfo(np.float16).max)
 
 
@@ -42,7 +42,7 @@ class ActivationCache:
         return key in self._files
 
     def read(self, keys: Iterable[str]) -> dict[str, Activations]:
-        """Return those of `keys` that are kept, each as float32 (positions, width)."""
+        """Return the cached ones of `keys`, each as float32 (positions, width)."""
         by_file: dict[Path, list[str]] = {}
         for key in keys:
             if key in self._files:
@@ -55,7 +55,7 @@ class ActivationCache:
         return found
 
     def keep(self, rows: Mapping[str, Activations]) -> None:
-        """Write rows to a file of their own, which appears whole."""
+        """Write rows to a new file, atomically."""
         if not rows:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ class ActivationCache:
 
 
 def key_of(passing: Passing) -> str:
-    """64 hex digits: what is read and which positions are kept."""
+    """Return a key of 64 hex digits for the tokens read and the positions kept."""
     kept = passing.positions
     said = f"{kept[0]} {passing.start} {passing.end} {' '.join(map(str, passing.ids))}"
     return digest(said)
@@ -82,7 +82,7 @@ def _keys(file: Path) -> list[str]:
         with safe_open(file, framework="numpy") as opened:
             return list(opened.keys())
     except (OSError, SafetensorError):
-        logger.warning("%s is damaged and is made again.", file)
+        logger.warning("%s is damaged and will be recreated.", file)
         file.unlink(missing_ok=True)
         return []
 
@@ -93,17 +93,17 @@ def _small(values: Activations) -> NDArray[np.floating]:
     return np.ascontiguousarray(kept)
 
 
-# Texts whose activations are kept in one file: what a killed run reads again.
+# Texts per file: the most that a killed run has to read again.
 _TEXTS_AT_ONCE: Final = 64
 
 OnProgress = Callable[[int, int], None]
 
 
 class DraftActivations:
-    """Activations of drafts that fit the context, in order, kept on disk.
+    """Activations of the drafts that fit the context, in order, cached on disk.
 
-    One pass gives both what is at the prompt's last token, before any token of the
-    answer, and what is at the answer's tokens.
+    One pass reads both the prompt's last token, before any token of the answer, and the
+    answer's tokens.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class DraftActivations:
         form: PassingForm = grounded_form,
         pieces: int | None = None,
     ) -> None:
-        """Encode the drafts in a form, each with at most so many `pieces` of evidence."""
+        """Encode the drafts in a form, each with at most `pieces` of evidence."""
         self._model, self._directory = model, directory
         passings = [_passing(model, form, draft, pieces) for draft in drafts]
         fits = [len(passing.ids) <= model.context_length for passing in passings]
@@ -126,7 +126,7 @@ class DraftActivations:
     def read(
         self, taps: Sequence[Tap], *, on_progress: OnProgress = lambda _done, _all: None
     ) -> None:
-        """Read what is not kept yet at `taps`, the longest texts first."""
+        """Read what is not cached at `taps`, the longest texts first."""
         caches = {tap: self._cache(tap) for tap in taps}
         by_key = {key_of(passing): passing for passing in self._passings}
         missing = {
@@ -146,7 +146,7 @@ class DraftActivations:
             on_progress(done, total)
 
     def of_prompts(self, tap: Tap) -> list[Activations]:
-        """Return for each draft float32 (1, width) of its prompt's last token."""
+        """Return the activations of each prompt's last token, float32 (1, width)."""
         return [values[:1] for values in self.of_sequences(tap)]
 
     def of_sequences(self, tap: Tap) -> list[Activations]:

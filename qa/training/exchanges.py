@@ -1,9 +1,9 @@
-"""Questions in which one thing is exchanged, so that what answered them no longer does.
+"""Questions with one thing exchanged, so that their answer no longer fits.
 
-People made a third of SQuAD 2.0 unanswerable so (Rajpurkar et al., 2018): by another name,
-another number, an opposite or a negation. Where an entry has what is exchanged, the same
-exchange in the entry makes one that answers again: without these an exchanged question
-would be recognised by how odd it sounds.
+A third of SQuAD 2.0 was made unanswerable by people in this way (Rajpurkar et al.,
+2018): with another name, another number, an opposite or a negation. If the exchanged
+term is in the entry, exchanging it there too gives an entry that answers again; without
+such entries, an exchanged question could be recognised by how odd it sounds.
 """
 
 import random
@@ -56,7 +56,8 @@ _ASKS: Final = re.compile(r"(what|which|who|where|when|how)\b", re.IGNORECASE)
 _YEARS_APART: Final = (1, 2, 3, 5, 10, 20, 50, 100)
 _MIN_NAME_LENGTH: Final = 4  # characters
 _TRIES: Final = 30
-# Of opposites that the entry has not, and of negations: few of all that could be made.
+# Probabilities of using an opposite that is not in the entry, and a negation: too many
+# are possible.
 _UNNAMED, _NEGATED = 0.3, 0.15
 
 
@@ -69,10 +70,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """An exchanged question that the entries of the first do not answer.
+    """An exchanged question that the entries of the original do not answer.
 
     Attributes:
-        entry: One that does: with the same exchanged. None where that can't be made.
+        entry: One that does, with the same thing exchanged; None if it cannot be made.
     """
 
     kind: Kind
@@ -81,7 +82,7 @@ class Exchange:
 
 
 class Exchanges:
-    """Makes exchanges of one knowledge set's questions, with its own names and numbers."""
+    """Makes exchanged questions of a knowledge set, with its own names and numbers."""
 
     def __init__(self, known: KnowledgeSet, chance: random.Random) -> None:
         self._known, self._chance = known, chance
@@ -94,7 +95,7 @@ class Exchanges:
         self._numbers = sorted(numbers)
 
     def exchange(self, question: SourceQuestion) -> Exchange | None:
-        """Return one of what may be exchanged in an answerable question, if anything may."""
+        """Return an answerable question with one thing exchanged, or None."""
         answering = [self._known.entries[at] for at in sorted(question.answered_by)]
         said = " ".join(f"{e.title} {e.question} {e.text}" for e in answering)
         places = [*self._places(question.text, said)]
@@ -125,7 +126,7 @@ class Exchanges:
             yield Kind.NEGATION, negated
 
     def _other(self, kind: Kind, old: str, title: str, said: str) -> str | None:
-        """Return what stands in its place; None where that is said already."""
+        """Return the replacement, or None if it already occurs in `said`."""
         chance = self._chance
         if kind == Kind.NEGATION:
             return f"{old} not"
@@ -143,7 +144,7 @@ class Exchanges:
         return None if is_there else new
 
     def _fitting(self, old: str, title: str, said: str) -> Iterator[str]:
-        """Give names of the same title that are about as long and not said."""
+        """Yield names of the same title, of similar length, that are not in `said`."""
         pool = sorted(self._names[title])
         for name in self._chance.sample(pool, min(len(pool), _TRIES)):
             if name not in said and len(name.split()) <= len(old.split()) + 1:

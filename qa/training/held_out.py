@@ -1,4 +1,4 @@
-"""What a probe is worth on answers that no fit behind it saw."""
+"""Quality of a probe on answers that none of its fits saw."""
 
 import math
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ def figures(
 ) -> dict[str, Json]:
     """Return AUROC, AURC, Brier score and ECE with bootstrap 95 % intervals.
 
-    Groups are drawn, and answers of the drawn groups, the same ones for every figure.
-    Confidences are out of fold, in [0, 1]; baselines are judged by rank alone.
+    Groups are resampled, then answers within them, with the same resamples for every
+    metric. Confidences are out of fold, in [0, 1]; baselines are only ranked.
     """
     wrong = (~right).tolist()
     scores: dict[str, Scores] = {"": confidences.tolist(), **baselines}

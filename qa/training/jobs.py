@@ -1,4 +1,4 @@
-"""Background jobs: "probes.train" trains any kind, "qa.retrain" a probe on reviews alone."""
+"""Background jobs: "probes.train" trains any kind, "qa.retrain" a probe on reviews."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ OnProgress = Callable[[str, int, int], None]
 
 METHOD_KINDS: Final = (ProbeKind.BOUNDARY, ProbeKind.RERANKER, ProbeKind.DIRECTIONS)
 NOTES: Final = {ProbeKind.BOUNDARY: 3, ProbeKind.RERANKER: 8}
-# What a person says in a sentence.
+# The length in characters of a statement that a person might make in one sentence.
 _MAX_STATEMENT: Final = 300
 _MAX_STATEMENTS: Final = 1_000
 
@@ -41,11 +41,11 @@ def train_method(
     by: AbstractBaseUser | None,
     on_progress: OnProgress,
 ) -> tuple[Probe, int]:
-    """Train a boundary, reranker or directions; return it and of how many it learnt.
+    """Train a boundary probe, reranker or directions; return it and the example count.
 
-    Questions come from a knowledge base's reviews, from an uploaded file, or both; true
-    statements are a knowledge base's verified entries, and the questions measure the
-    monitor's threshold.
+    Questions come from a knowledge base's reviews, an uploaded file, or both. For
+    directions, the true statements are a knowledge base's verified entries, and the
+    questions serve to measure the monitor's threshold.
     """
     note, promote = str(given.get("note", "")), given.get("promote") is True
     if kind is ProbeKind.DIRECTIONS:
@@ -145,13 +145,13 @@ COMPARING: Final = "Reading golden answers"
 
 
 def train_in_background(run: JobRun) -> dict[str, object]:
-    """Train a probe, or what CBDR and CtrlA need, and register it; handler of `KIND`.
+    """Train a probe, or a component of CBDR or CtrlA, and register it.
 
-    For `METHOD_KINDS` see `train_method`; for probes of answers the parameters are those
-    that `request_of` reads. Activations are kept on disk for another attempt; fits are
-    repeated.
+    The handler of jobs of `KIND`. For `METHOD_KINDS` see `train_method`; for probes of
+    answers, the parameters are those that `request_of` reads. Activations are cached on
+    disk for the next attempt; fits are repeated.
     """
-    # Pulls in torch, which a process that only names the kind does without.
+    # Imports torch, which a process that only needs the constants must not load.
     from qa.training.request import carry_out, request_of  # noqa: PLC0415
 
     owner, on_progress = run.owner, run.reporter()
@@ -184,13 +184,14 @@ def train_in_background(run: JobRun) -> dict[str, object]:
 def retrain_in_background(run: JobRun) -> dict[str, object]:
     """Train a probe of `kind` on reviews, and compare it with the active one.
 
-    What is not possible, such as too few labels, is its result and no failed job.
+    If that is not possible, for example with too few labels, the retraining is marked
+    as failed, but not the job.
     """
     try:
         kind = answer_kind(str(run.parameters.get("kind")))
     except ValueError as error:
         raise TrainingDataError(
-            f"The parameters are no retraining: {error}."
+            f"The parameters do not describe a retraining: {error}."
         ) from error
     retraining = retrainings.begin(kind, job_id=run.job_id, by=run.owner)
     try:
@@ -203,7 +204,7 @@ def retrain_in_background(run: JobRun) -> dict[str, object]:
 def _carry_out(
     retraining: Retraining, kind: ProbeKind, on_progress: OnProgress
 ) -> None:
-    # The same: torch.
+    # These import torch too.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
     from qa.inference.white_box import form_of  # noqa: PLC0415
     from qa.training.compare_probes import compare_probes, is_enough, require_golden  # noqa: PLC0415
@@ -223,8 +224,10 @@ def _carry_out(
     outcome = carry_out(_request(kind, champion), on_progress=on_progress)
     folded: Mapping[str, float] = {}
     if champion is not None and is_gone_on_with and not is_enough(golden):
-        # Too few to compare on: those that it was fitted on are added, out of folds. The
-        # champion, and so the fits that begin from it, may have seen what was judged before.
+        # Too few golden answers to compare on: add those that the challenger was fitted
+        # on, with out-of-fold confidences. Only those judged since the champion was
+        # created, because it, and so the fits that start from it, may have seen the
+        # earlier ones.
         folded = outcome.folded
         fitted_on = [draft for draft in learnt if draft.id in folded]
         golden += judged_since(fitted_on, champion.created_at)

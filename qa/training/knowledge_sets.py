@@ -1,6 +1,6 @@
-"""Knowledge to fit a verifier on: entries, and questions that some of them answer or none.
+"""Knowledge for fitting a verifier: entries, and questions with or without an answer.
 
-Files are read as their source published them, plain or gzipped.
+Files are read as published by their source, plain or gzipped.
 """
 
 import gzip
@@ -30,7 +30,7 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class SourceQuestion:
-    """A question, the places of the entries that answer it, and the words that do."""
+    """A question, the positions of entries that answer it, and the answer's words."""
 
     text: str
     answered_by: frozenset[int]
@@ -40,7 +40,7 @@ class SourceQuestion:
 
 @dataclass(slots=True)
 class KnowledgeSet:
-    """One source as a knowledge base."""
+    """One data source as a knowledge base."""
 
     name: str
     licence: str
@@ -49,7 +49,7 @@ class KnowledgeSet:
     _places: dict[SourceEntry, int] = field(default_factory=dict)
 
     def place(self, entry: SourceEntry) -> int:
-        """Return the entry's place; one that is already there keeps its own."""
+        """Add an entry and return its position; an existing one keeps its own."""
         if entry not in self._places:
             self._places[entry] = len(self.entries)
             self.entries.append(entry)
@@ -62,7 +62,7 @@ class KnowledgeSet:
         self.questions.append(SourceQuestion(plain, frozenset(places), words, group))
 
     def answers(self, question: SourceQuestion, place: int) -> bool:
-        """Tell whether an entry answers: it is marked, or has the answer's words."""
+        """Return whether an entry is marked as the answer or has the answer's words."""
         words = _plain(question.words) if len(question.words) > 2 else ""
         text = _plain(self.entries[place].text)
         return place in question.answered_by or bool(
@@ -71,7 +71,7 @@ class KnowledgeSet:
 
 
 def whole_words(text: str, flags: int = re.IGNORECASE) -> re.Pattern[str]:
-    """Return what finds a text where it is no part of a longer word."""
+    """Return a pattern that finds a text only as whole words."""
     return re.compile(rf"(?<!\w){re.escape(text)}(?!\w)", flags)
 
 

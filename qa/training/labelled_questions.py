@@ -1,4 +1,4 @@
-"""Labelled questions of files, and of reviews with the evidence that experts marked."""
+"""Labelled questions from files, and from reviews with the evidence marked there."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,12 @@ from qa.training.past_questions import answers_rightly, references_of
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuestion:
-    """A question with right answers; `marked` are notes that an expert says answer it.
+    """A question with its reference answers.
 
-    `is_reviewed`: its references are what experts found right, often whole entries.
+    Attributes:
+        marked: The notes that an expert marked as answering it.
+        is_reviewed: Whether its references are what experts found right, often whole
+            entries.
     """
 
     question: str
@@ -42,10 +45,10 @@ class LabelledQuestion:
         return replace(self, notes=(), marked=())
 
     def is_answered_by(self, said: str) -> bool:
-        """Tell whether a model's answer is right: it contains a reference.
+        """Return whether a model's answer is right: it contains a reference.
 
-        No short answer contains a whole entry: of a reviewed question, past questions say
-        which ones say the same.
+        No short answer contains a whole entry, so a reviewed question uses the
+        comparison for past questions.
         """
         if self.is_reviewed:
             return answers_rightly(said, self.references, question=self.question)
@@ -54,10 +57,10 @@ class LabelledQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """Labelled questions in JSON Lines `files`, at most `notes` notes of each.
+    """Labelled questions in JSON Lines `files`, with at most `notes` notes each.
 
-    For those that bring none, `asker` searches the `knowledge_base` of that slug, if
-    any.
+    For questions without notes, `asker` searches the knowledge base with the slug
+    `knowledge_base`, if given.
     """
 
     files: Sequence[Path]
@@ -67,17 +70,21 @@ class Questions:
 
 
 def questions_of_file(file: Path) -> list[LabelledQuestion]:
-    """Read questions, one JSON object a line; TrainingDataError names an invalid line.
+    """Read questions, one JSON object per line.
 
-    `question`, `answers` (or `answer`; a text is one answer, or a list written as
-    JSON), and optionally `notes` and `group`; other fields are ignored.
+    The fields are `question`, `answers` (or `answer`; a string is one answer, or a list
+    written as JSON), and optionally `notes` and `group`; others are ignored.
+
+    Raises:
+        TrainingDataError: The file cannot be read, or a line is invalid; names the
+            line.
     """
     try:
         return [row for _, row in read_lines(file, _question)]
     except EvaluationDataError as error:
         raise TrainingDataError(
             f'{error} A line is {{"question": "...", "answers": ["..."]}}, with '
-            '"notes": ["..."] where some are to be tried.'
+            'optional "notes": ["..."].'
         ) from error
     except (OSError, UnicodeDecodeError) as error:
         raise TrainingDataError(f"{file} cannot be read: {error}.") from error
@@ -99,12 +106,16 @@ def read_questions(wanted: Questions) -> list[LabelledQuestion]:
 
 
 def question_of(row: object) -> LabelledQuestion:
-    """Return the question of an uploaded row; TrainingDataError where it is none."""
+    """Return the question of an uploaded row.
+
+    Raises:
+        TrainingDataError: The row is not a labelled question.
+    """
     try:
         return _question(row if isinstance(row, dict) else {})
     except (KeyError, TypeError, ValueError) as error:
         raise TrainingDataError(
-            f"{str(row)[:100]!r} is no labelled question: {error}. A row is "
+            f"{str(row)[:100]!r} is not a labelled question: {error}. A row is "
             '{"question": "...", "answers": ["..."]}.'
         ) from error
 
@@ -124,8 +135,9 @@ def _question(row: Mapping[str, Any]) -> LabelledQuestion:
     if isinstance(given, str):
         given = json.loads(given) if given.startswith("[") else [given]
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise TypeError(f"{given!r} is no list of texts")
-    # A reference of signs alone is in every answer, or in none.
+        raise TypeError(f"{given!r} is not a list of strings")
+    # Without letters or digits, a reference would be contained in every answer or in
+    # none.
     references = tuple(one for one in given if normalised(one))
     if not references:
         raise ValueError(f"no answer among {given!r}")
@@ -137,16 +149,16 @@ def _question(row: Mapping[str, Any]) -> LabelledQuestion:
     )
 
 
-# The newest: what experts judged long ago may be about knowledge that is gone.
+# Only the newest: older reviews may be about knowledge that no longer exists.
 _MAX: Final = 5_000
 
 
 def reviewed_questions(knowledge_base: KnowledgeBase) -> list[LabelledQuestion]:
-    """Return the reviewed questions to which something right is known.
+    """Return the reviewed questions for which a right answer is known.
 
-    Notes are the pieces of evidence as they were found, best first; marked are those that
-    a reviewer named as supporting the right answer. Questions in the same words are one
-    group.
+    Notes are the pieces of evidence as they were retrieved, best first; marked are
+    those that a reviewer named as supporting the right answer. Questions with the same
+    words form one group.
     """
     pieces = AnswerEvidence.objects.select_related("revision").order_by("rank")
     rows = (

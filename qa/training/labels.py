@@ -1,4 +1,4 @@
-"""Labelled drafts that probes are fitted on: from files, evaluation runs and reviews."""
+"""Labelled drafts for fitting probes: from files, evaluation runs and reviews."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,9 +34,9 @@ from qa.reviews.models import Review
 
 @dataclass(frozen=True, slots=True)
 class LabelledDraft(LabelledAnswer):
-    """The prompt of a language model, the draft's answering words, and a label.
+    """A language model's prompt, the answer in its draft, and a label.
 
-    `written` is all that was written, the answer in it; "" where that was not kept.
+    `written` is all that the model wrote, including the answer; "" if it was not kept.
     """
 
     prompt: Prompt
@@ -49,14 +49,14 @@ class LabelledDraft(LabelledAnswer):
 
     @property
     def content(self) -> str:
-        """64 hex digits: what was read, what was written."""
+        """The digest of prompt and answer, 64 hex digits."""
         pieces = [(piece.question, piece.text) for piece in self.prompt.evidence]
         said = [self.prompt.question, pieces, self.answer]
         return digest(json.dumps(said))
 
 
 def drawn_together(sources: Iterable[Iterable[LabelledDraft]]) -> list[LabelledDraft]:
-    """Return the drafts of several sources; of the same content the first one alone."""
+    """Merge the drafts of several sources, keeping the first of equal content."""
     found: dict[str, LabelledDraft] = {}
     for drafts in sources:
         for draft in drafts:
@@ -96,10 +96,10 @@ def finite(signals: Mapping[str, object]) -> dict[str, float | None]:
     }
 
 
-# Labelled drafts of a JSON Lines file; its fields: docs/reference/labelled-answers.md.
+# The JSON Lines format of labelled drafts: docs/reference/labelled-answers.md.
 _MAX_FAULTS: Final = 10
 _MAX_LINE: Final = 1_000_000
-_Text = Annotated[str, StringConstraints(pattern=r"\S")]  # one that says something
+_Text = Annotated[str, StringConstraints(pattern=r"\S")]  # not blank
 
 
 class _Strict(BaseModel):
@@ -123,7 +123,7 @@ class _Line(_Strict):
 
 
 def drafts_of_file(file: Path) -> list[LabelledDraft]:
-    """Read every line of `file`; one that can't be read makes the whole file invalid."""
+    """Read every line of `file`; a single invalid line makes the whole file invalid."""
     found: dict[str, LabelledDraft] = {}
     faults: list[str] = []
     try:
@@ -142,13 +142,13 @@ def drafts_of_file(file: Path) -> list[LabelledDraft]:
             faults.append(f"line {number}: {_describe(error)}")
             continue
         if draft.id in found:
-            faults.append(f"line {number}: the id {draft.id!r} is there twice")
+            faults.append(f"line {number}: the id {draft.id!r} occurs twice")
         found[draft.id] = draft
     if faults:
         more = len(faults) - _MAX_FAULTS
         rest = f"; and {more:,} more" if more > 0 else ""
         raise TrainingDataError(
-            f"{file.name} holds {len(faults):,} lines that are no labelled answers: "
+            f"{file.name} holds {len(faults):,} lines that are not labelled answers: "
             f"{'; '.join(faults[:_MAX_FAULTS])}{rest}."
         )
     return list(found.values())
@@ -200,19 +200,22 @@ def text_of(answer: Answer) -> str:
     return text if text.strip() else ""
 
 
-# Labelled drafts of live answers: what experts said of them in reviews, never votes.
+# Labelled drafts of live answers: labels come from experts' reviews, never from votes.
 _ROWS_AT_ONCE = 500
 
 
 def drafts_of_reviews(
     part: Part, *, language_model: str | None = None
 ) -> Iterator[LabelledDraft]:
-    """Yield every reviewed draft of one part, oldest first, by one model if given.
+    """Yield the reviewed drafts of one part, oldest first.
 
-    An answer is right if an expert found it wholly correct and true to its evidence.
-    The draft of a refusal is wrong if an expert said that it was rightly refused. Left
-    out are drafts of wrong refusals, which nobody judged, and those on which experts
-    disagree.
+    An answer is right if an expert found it right to show. The draft of a refusal is
+    wrong if an expert judged the refusal right. Drafts of wrong refusals, which nobody
+    judged, and those on which experts disagree are left out.
+
+    Args:
+        part: The part of the reviews: training or golden.
+        language_model: A fingerprint that limits the drafts to those of one model.
     """
     rows = Review.objects.teaching().exclude(answer__channel=Answer.Channel.EVALUATION)
     if language_model is not None:
@@ -228,7 +231,7 @@ def drafts_of_reviews(
 
 
 def weights_of_drafts(drafts: Iterable[LabelledDraft]) -> dict[str, float]:
-    """Return by id how many answers each reviewed draft stands for, 1 in the mean."""
+    """Return by draft id how many answers each reviewed draft stands for; mean 1."""
     ids = [draft.id for draft in drafts]
     first = (
         Review.objects.done()
@@ -247,7 +250,7 @@ def judged_since(
 ) -> list[LabelledDraft]:
     """Return the reviewed drafts that nobody had judged at that moment.
 
-    What was fitted on reviews by then has seen none of them.
+    Anything fitted on reviews by then cannot have seen them.
     """
     found = list(drafts)
     judged = Review.objects.done().filter(
@@ -287,10 +290,13 @@ def _is_right(review: Review) -> bool | None:
 def drafts_of_runs(
     runs: Sequence[int], *, language_model: str | None = None
 ) -> Iterator[LabelledDraft]:
-    """Yield every judged draft of these runs, refused ones too.
+    """Yield every judged draft of these runs, including refused ones.
 
-    Questions without a draft (hard refusals, word-for-word answers) teach nothing here.
-    With a fingerprint, TrainingDataError for a run of another language model.
+    Questions without a draft (hard refusals, word-for-word answers) are skipped.
+
+    Raises:
+        TrainingDataError: A run is unknown, unfinished, or of another language model
+            than the given fingerprint.
     """
     for run in _checked(runs, language_model):
         rows = EvaluationResult.objects.filter(run=run, is_correct__isnull=False)
@@ -312,13 +318,13 @@ def _checked(runs: Sequence[int], language_model: str | None) -> list[Evaluation
             raise TrainingDataError(f"There is no run {number}; the latest: {known}.")
         if run.state != EvaluationRun.State.FINISHED:
             raise TrainingDataError(
-                f"Run {number} ({run}) is not finished; go on with it first: "
+                f"Run {number} ({run}) is not finished; resume it first: "
                 "manage.py evaluate."
             )
         if language_model is not None and run.language_model != language_model:
             raise TrainingDataError(
                 f"Run {number} was answered by the language model "
-                f"{run.language_model[:12] or 'none'} and {language_model[:12]} is "
+                f"{run.language_model[:12] or 'none'}, but {language_model[:12]} is "
                 "running; ask the suite again, or train on others' answers with "
                 "--any-model."
             )

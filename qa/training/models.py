@@ -83,7 +83,7 @@ class Retraining(models.Model):
 
 
 class RetrainingStep(models.Model):
-    """A retraining's change of state; rows are only ever added."""
+    """A retraining's change of state; rows are only added, never changed."""
 
     retraining = models.ForeignKey(
         Retraining, on_delete=models.CASCADE, related_name="steps"

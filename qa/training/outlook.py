@@ -1,4 +1,4 @@
-"""What experts' reviews taught so far, what the next ones would, and when."""
+"""What experts' reviews have led to so far, what the next ones would, and when."""
 
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -22,7 +22,7 @@ _WEEKS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Narrowed:
-    """A share with its interval, and the interval after `NEXT` more reviews."""
+    """A share with its interval, and the one expected after `NEXT` more reviews."""
 
     now: Estimate
     low: float
@@ -30,7 +30,7 @@ class Narrowed:
 
     @classmethod
     def of(cls, now: Estimate) -> Self:
-        """Suppose that the share stays: an interval shrinks by the root of the count."""
+        """Project the interval for an unchanged share, shrinking with the root of n."""
         shrunk = sqrt(now.reviewed / (now.reviewed + NEXT))
         low = now.share - (now.share - now.low) * shrunk
         return cls(now, low, now.share + (now.high - now.share) * shrunk)
@@ -38,13 +38,16 @@ class Narrowed:
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What reviews lead to.
+    """The progress of reviews and what further ones lead to.
 
     Attributes:
-        a_week: Reviews a week lately, or as many as are planned where there were none.
-        calibrations: Knowledge bases, and how many more reviews calibrate each.
-        until_retraining: How many more begin the next retraining; None for none.
-        retraining_on: When that is at this pace, if it is known.
+        a_week: Recent reviews per week, or the planned number if there were none.
+        is_planned: Whether `a_week` is the planned number.
+        calibrations: Knowledge bases, each with the reviews still needed to calibrate
+            it.
+        until_retraining: Reviews still needed for the next retraining; None if none
+            will start.
+        retraining_on: The expected date of it at this pace, if known.
     """
 
     reviewed: int
@@ -60,7 +63,7 @@ class Outlook:
 def read_outlook(
     false_answers: Estimate | None, false_refusals: Estimate | None
 ) -> Outlook:
-    """Return what reviews lead to; the estimates are those of the dashboard."""
+    """Return the progress of reviews; the estimates are those of the dashboard."""
     reviewed = reviewed_answers()
     a_week, is_planned = _pace()
     waits = [reviews_until_due(kind, reviewed) for kind in ANSWER_KINDS]

@@ -1,8 +1,8 @@
-"""Finding out which past questions the language model answers rightly by itself.
+"""Finding out which past questions the language model answers correctly by itself.
 
-Reviews of an answer from evidence do not say so. The model is asked again without
+Reviews of an answer from evidence do not show this. The model is asked again without
 evidence, and its answer is compared with the right answer, the ideal one, or the entry
-that was made of it. An unsourced answer was judged itself.
+made from it. An unsourced answer was reviewed itself.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,17 +43,18 @@ from qa.training.labels import text_of
 if TYPE_CHECKING:
     from qa.inference.closed_book_form import ClosedBookForm
 
-# Written side by side, in some seconds.
+# Questions per batch, which takes a few seconds.
 _AT_ONCE: Final = 32
-# Beyond so many words a right text is a sentence, which contains an answer.
+# A reference of more words than this is a sentence, which contains the answer.
 _SHORT_WORDS: Final = 6
 
 
 def find_out_what_is_known(run: JobRun) -> int:
-    """Label past questions by what the model knows itself; return how many were asked.
+    """Label past questions by whether the model knows the answer; return how many.
 
-    Only where a policy decides by past questions, the model is not on a server, and
-    this form of it was not asked yet; what is done remains if the run is killed.
+    Skipped if no policy decides by past questions, or if a language server answers.
+    Questions already asked of this model and prompt form are left out; finished batches
+    remain if the run is killed.
     """
     by_history = Policy.objects.filter(
         is_active=True, retrieval_timing=RetrievalTiming.HISTORY
@@ -63,7 +64,7 @@ def find_out_what_is_known(run: JobRun) -> int:
     )
     if settings.LANGUAGE_SERVER_URL or not wanted.exists():
         return 0
-    # Pulls in torch, which a worker without such a policy does without.
+    # Imports torch, which a worker without such a policy must not load.
     from qa.inference.policy_models import load_closed_book_form  # noqa: PLC0415
 
     form, asked = load_closed_book_form(), 0
@@ -81,10 +82,10 @@ def find_out_what_is_known(run: JobRun) -> int:
 
 
 def answers_rightly(said: str, references: Iterable[str], *, question: str) -> bool:
-    """Tell whether a short answer says what a right text says.
+    """Return whether a short answer agrees with a reference answer.
 
-    A short right text is contained in the answer. A longer one holds every word of the
-    answer that the question has not, of which there is one at least.
+    A short reference must be contained in the answer. A longer one must contain every
+    word of the answer that is not in the question, of which there must be at least one.
     """
     texts = [normalised(text) for text in references]
     short = [text for text in texts if len(text.split()) <= _SHORT_WORDS]
@@ -101,7 +102,7 @@ def _label(rows: Sequence[PastQuestion], form: "ClosedBookForm") -> None:
         answer = row.answer
         row.own_model, row.is_known = form.fingerprint, None
         if asks_about_now(answer.question, answer.language):
-            row.is_known = False  # whatever is said of it
+            row.is_known = False  # the answer changes over time
         elif answer.is_unsourced or references_of(row):
             open_rows.append(row)
     said = form.write_each([row.answer.question for row in open_rows])
@@ -110,9 +111,9 @@ def _label(rows: Sequence[PastQuestion], form: "ClosedBookForm") -> None:
 
 
 def _knows(row: PastQuestion, said: str) -> bool | None:
-    """Tell whether the model by itself is right now; None where nothing tells.
+    """Return whether the model alone is right now; None if that is unknown.
 
-    Reviews of an unsourced answer hold for the same words alone: another model may have
+    Reviews of an unsourced answer apply only to the same words: another model may have
     written it, or this one with evidence.
     """
     answer = row.answer
@@ -148,11 +149,11 @@ class _Label:
 
 
 def keep_past_questions(run: JobRun) -> dict[str, object]:
-    """Bring past questions in step with the reviews; handler of `KIND`.
+    """Synchronise past questions with the reviews; handler of `KIND`.
 
-    First stale labels are deleted; then, in batches by answer id, new and changed ones
-    are written; last comes what the model knows itself. A killed run goes on where it
-    was.
+    Deletes stale labels first; then writes new and changed ones in batches by answer
+    id; finally finds out what the model knows by itself. A killed run resumes where it
+    stopped.
     """
     gone, kept = int(run.cursor.get("gone", 0)), int(run.cursor.get("kept", 0))
     place: str | None = run.cursor.get("place")
@@ -175,7 +176,7 @@ def keep_past_questions(run: JobRun) -> dict[str, object]:
 
 
 def _labels() -> "QuerySet[Review, Any]":
-    """Return for each live answer on which all its reviews agree what they say."""
+    """Return the label of each live answer on which all its reviews agree."""
     refusal = Q(answer__outcome=Answer.Outcome.REFUSED)
     says = Case(
         When(refusal, then=Cast("should_be_answered", IntegerField())),
@@ -225,7 +226,7 @@ def _rows(labels: list[_Label], model: EmbeddingModel) -> list[PastQuestion]:
 
 
 def _verdict_of(answer: Answer) -> float | None:
-    """Return what the model said itself, also where past verdicts corrected it."""
+    """Return the model's own verdict, even if past verdicts corrected it."""
     signals = flat(answer.signals)
     return signals.get("own_verdict", signals.get("verdict_probability"))
 

@@ -1,7 +1,8 @@
-"""Preferences of a language model (how each note moves its boundary probe), their prompts, rerankers.
+"""Preferences of a language model: how each note moves its boundary probe.
 
-Of each question one without notes and one for each of its notes: what is fitted on the
-first alone would score the second by chance, and scores both at work.
+Also their prompts, and rerankers fitted on them. Each question gives one prompt without
+notes and one for each note: a probe fitted only on the former would score the latter at
+random, and in service it scores both.
 """
 
 import json
@@ -29,7 +30,7 @@ from qa.inference.policy_models import load_closed_book_form
 from .held_out import as_text
 from .labelled_questions import LabelledQuestion, Questions, read_questions
 
-# Prompts of like length that are answered side by side.
+# Prompts of similar length that are processed in one batch.
 _AT_ONCE: Final = 32
 _MAX_TOKENS: Final = 24
 
@@ -45,7 +46,7 @@ class AnsweredPrompt:
 
     @property
     def content(self) -> str:
-        """64 hex digits of prompt, answer, label and group."""
+        """The digest of prompt, answer, label and group, 64 hex digits."""
         prompt = self.prompt
         said = [prompt.question, prompt.notes, prompt.group, self.answer, self.is_right]
         return digest(json.dumps(said))
@@ -68,7 +69,7 @@ def answered(
     *,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[AnsweredPrompt]:
-    """Let the model answer each prompt greedily."""
+    """Have the model answer each prompt greedily."""
 
     def write(rows: Sequence[tuple[int, ...]]) -> Sequence[str]:
         written = form.model.write_each(
@@ -90,7 +91,7 @@ def states_of(
     *,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[Activations]:
-    """Return for each prompt float32 (1, width) of its last token at the tap."""
+    """Return each prompt's last-token activations at the tap, float32 (1, width)."""
 
     def look(rows: Sequence[tuple[int, ...]]) -> Sequence[Activations]:
         looked = form.model.look_each(rows, form.prefix(), taps=[tap])
@@ -105,7 +106,7 @@ def _side_by_side(
     work: Callable[[Sequence[tuple[int, ...]]], Sequence[_Made]],
     on_progress: OnProgress,
 ) -> list[_Made]:
-    """Return what `work` makes of each prompt's tokens, those of like length together."""
+    """Apply `work` to each prompt's tokens, in batches of similar length."""
     rows = [form.prompt_ids(one.question, one.notes) for one in prompts]
     order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
     found: dict[int, _Made] = {}
@@ -117,10 +118,6 @@ def _side_by_side(
     return [found[index] for index in range(len(rows))]
 
 
-# Preferences of a language model (how each note moves its boundary probe) and
-# rerankers.
-
-
 MARGIN: Final = 0.005
 WITH_NOTES: Final = "with_notes"
 _CHANCE: Final = 0.5
@@ -129,7 +126,7 @@ MAX_NOTES: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Shifts:
-    """Confidence in [0, 1] without notes, and each note's shift of it, in [-1, 1]."""
+    """Confidence in [0, 1] without notes, and each note's change of it, in [-1, 1]."""
 
     asked: LabelledQuestion
     alone: float
@@ -166,10 +163,10 @@ def shifts_of(
 def preferences_of(
     shifts: Sequence[Shifts], *, margin: float = MARGIN
 ) -> list[Preference]:
-    """Return a preference for each question that some note helps and some note harms.
+    """Return a preference for each question with both helpful and harmful notes.
 
-    A note has to move the confidence, in [0, 1], by `margin`, or to be marked by an
-    expert, which makes it the first of those that help; `MAX_NOTES` of each are kept.
+    A note counts if it changes the confidence, in [0, 1], by more than `margin`; notes
+    marked by an expert are the first of the helpful ones. `MAX_NOTES` of each are kept.
     """
     found = []
     for one in shifts:
@@ -187,7 +184,7 @@ def preferences_of(
     return found
 
 
-# Of the questions, where no held-out ones are given: every so-manieth stops the fit.
+# Without held-out preferences, one question in this many is used for early stopping.
 _HELD_OUT = 8
 
 
@@ -205,16 +202,16 @@ def make_preferences(
 
 
 def cannot_tell(held: BoundaryProbe) -> str:
-    """Return why a boundary probe's shifts would be noise; "" where it can be asked.
+    """Return why a boundary probe's shifts would be noise; "" if they are usable.
 
-    With notes its AUROC has to lie above 0.5 with its whole interval.
+    The whole interval of its AUROC with notes must be above 0.5.
     """
     row = Probe.objects.light().filter(fingerprint=held.fingerprint).first()
     metrics = row.metrics if row else {}
     measured = metrics.get(WITH_NOTES)
     area = measured.get("auroc") if isinstance(measured, dict) else None
     figure = area if isinstance(area, dict) else {}
-    # Where it is 1 in every draw there is no interval.
+    # There is no interval if the AUROC is 1 in every resample.
     low = 1.0 if figure.get("value") == 1.0 else figure.get("low")
     if isinstance(low, float) and low > _CHANCE:
         return ""
@@ -237,9 +234,11 @@ def train_reranker(
 ) -> RerankerCard:
     """Fit a reranker and write its files.
 
-    Preferences must be of the active boundary probe, which its card names. `held_out`
-    stops the fit; if empty, every eighth question's. `base` is "bundled", a directory,
-    or a name that sentence-transformers knows.
+    Args:
+        preferences: Those of the active boundary probe, which the card names.
+        held_out: Preferences for early stopping; if empty, those of every eighth
+            question.
+        base: "bundled", a directory, or a model name known to sentence-transformers.
     """
     form, held = form_and_probe()
     fitted_on, stopping = list(preferences), list(held_out)

@@ -1,7 +1,7 @@
-"""Training a probe: from labelled drafts to files, with what it is worth.
+"""Training a probe: from labelled drafts to files with metrics.
 
-Everything is split by group (an article), and figures are out of fold; the probe itself
-is fitted on all groups but those that stop its fit and set its temperature.
+Everything is split by group (an article), and metrics are out of fold; the probe itself
+is fitted on all groups except those held out for early stopping and temperature.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -52,9 +52,11 @@ from .draft_activations import DraftActivations
 from .held_out import figures
 from .labels import LabelledDraft, digest_of
 
-# (answers, of these right and of these wrong): folds and early stop take their share.
+# (answers, and of these at least so many right and wrong): folds and early stopping
+# take their share.
 _MIN_ANSWERS: Final = (400, 80)
-# A probe that is gone on with needs fewer: three quarters of 50, the rest is golden.
+# Fitting an existing probe further needs fewer: three quarters of 50, as the rest is
+# golden.
 _MIN_TO_GO_ON: Final = (30, 6)
 BASELINES: Final = ("log_probability", "least_token_probability", "mean_entropy")
 
@@ -66,10 +68,12 @@ OnProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """What is trained; `inputs` are probes whose confidences a joint one reads.
+    """The settings of a training.
 
-    With `begin_from`, the files of a probe of the same kind, place and network, that one
-    is gone on with: fewer answers suffice.
+    Attributes:
+        inputs: The probes whose confidences a joint probe reads.
+        begin_from: The files of a probe of the same kind, tap and network, which is
+            fitted further; fewer answers suffice then.
     """
 
     kind: ProbeKind
@@ -83,9 +87,11 @@ class Training:
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A probe's files and metrics; `too_long` answers exceeded the model's context.
+    """A probe's files and metrics.
 
-    `folded` are the confidences that fits without their fold gave the answers, by id.
+    Attributes:
+        too_long: Number of answers that exceeded the model's context.
+        folded: The answers' out-of-fold confidences, by id.
     """
 
     files: ProbeFiles
@@ -96,10 +102,13 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A training's probe in the registry, with counts of what it was fitted on.
+    """A trained probe in the registry, with counts of what it was fitted on.
 
-    `too_long` exceeded the model's context; `known` were of groups that the model's
-    adapter was fitted on, and may know by heart. `folded` as in `Trained`.
+    Attributes:
+        too_long: Number of answers that exceeded the model's context.
+        known: Number of answers left out because the model's adapter was fitted on
+            their group and may know them by heart.
+        folded: As in `Trained`.
     """
 
     probe: Probe
@@ -154,11 +163,14 @@ def train(
     form: PassingForm = grounded_form,
     on_progress: OnProgress = lambda _what, _done, _all: None,
 ) -> Trained:
-    """Fit a probe on labelled drafts; the same drafts and seed give the same one.
+    """Fit a probe on labelled drafts; the same drafts and seed give the same probe.
 
-    A joint probe, which reads the signals of the model that answers, is bound to its
-    fingerprint `language_model`, others to `model` and the `form` that drafts are read
-    in. Activations are kept in `directory`.
+    Args:
+        language_model: The fingerprint of the model that answers, to which a joint
+            probe is bound, as it reads that model's signals. Other probes are bound to
+            `model` and `form`.
+        form: The prompt form in which drafts are read.
+        directory: Where activations are cached.
     """
     minimum = _MIN_TO_GO_ON if training.begin_from else _MIN_ANSWERS
     require_labels([draft.is_right for draft in drafts], "to train on", *minimum)
@@ -180,7 +192,7 @@ class _Work:
     ) -> None:
         self._model, self._training, self._form = model, training, form
         self._on_progress, self._fits = on_progress, FitCount(on_progress)
-        # In an order of their own: that of the sources changes nothing.
+        # Sort by content, so that the order of the sources does not matter.
         ordered = sorted(drafts, key=lambda draft: draft.content)
         self._activations = DraftActivations(
             model, ordered, directory=directory, form=form
@@ -281,8 +293,8 @@ class _Work:
         found = load_probe(files, language_model=self._model.fingerprint)
         if not isinstance(found, AbstentionProbe) or found.kind is not settings.kind:
             raise TrainingDataError(
-                f"The probe {files.fingerprint[:8]} can't be gone on with: it is no "
-                f"{settings.kind} network. Train one from the start."
+                f"The probe {files.fingerprint[:8]} can't be fitted further: it is not "
+                f"a {settings.kind} network. Train a new one."
             )
         return found
 

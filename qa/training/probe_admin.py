@@ -208,18 +208,18 @@ class ProbeAdmin(ProbePages):
 
 
 def _said_of(probe: Probe, by: User) -> str:
-    """Return what a probe does now; active directions bring their own threshold."""
+    """Return what a probe does now; activated directions also set their threshold."""
     said = f"{probe} is {probe.get_state_display()} from the next answer on."
     if probe.kind != ProbeKind.DIRECTIONS or probe.state != Probe.State.ACTIVE:
         return said
-    # Pulls in torch, which a process that serves pages does without.
+    # Imports torch, which a process that serves pages must not load.
     from .directions import apply_threshold  # noqa: PLC0415
 
     made = ", ".join(map(str, apply_threshold(probe, by=by)))
     return f"{said} Active with its threshold: {made}." if made else said
 
 
-# The curves, drawn from the numbers of a card: one that was uploaded is checked.
+# Curves are drawn from a card's numbers; they are validated, as cards may be uploaded.
 
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Points = list[tuple[Share, Share]]

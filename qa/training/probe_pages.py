@@ -1,4 +1,4 @@
-"""Where probes, rerankers and directions are trained, uploaded and downloaded in the admin."""
+"""Admin pages to train, upload and download probes, rerankers and directions."""
 
 import io
 import json
@@ -57,13 +57,13 @@ class TrainingForm(StyledForm):
         "that every question has a draft.",
     )
     any_model = forms.BooleanField(
-        required=False, help_text="Take runs that another language model answered, too."
+        required=False, help_text="Also take runs that another language model answered."
     )
     layer = forms.IntegerField(
         required=False,
         min_value=0,
-        help_text="0-based block; empty for the one at two thirds of the depth, of an "
-        "early probe the middle one. A joint probe needs none.",
+        help_text="0-based block; empty for the one at two thirds of the depth, or "
+        "the middle one for an early probe. A joint probe needs none.",
     )
     part = forms.ChoiceField(
         choices=(
@@ -74,7 +74,7 @@ class TrainingForm(StyledForm):
     network = forms.ChoiceField(
         required=False,
         choices=(
-            ("", "as its kind is by default"),
+            ("", "the default of its kind"),
             ("lstm", "LSTM"),
             ("linear", "linear"),
             ("mlp", "one hidden layer"),
@@ -115,7 +115,7 @@ class UploadForm(StyledForm):
         file = self.cleaned_data[name]
         if file.size > most:
             raise forms.ValidationError(
-                f"It has {file.size:,} bytes and may have {most:,}."
+                f"It has {file.size:,} bytes; at most {most:,} are allowed."
             )
         content: bytes = file.read()
         return content
@@ -140,7 +140,7 @@ class MethodForm(StyledForm):
     )
     questions = forms.FileField(
         required=False,
-        help_text='Labelled questions, a JSON object a line: {"question": "...", '
+        help_text='Labelled questions, one JSON object per line: {"question": "...", '
         '"answers": ["..."], "notes": ["..."]}.',
     )
     seed = forms.IntegerField(initial=0, min_value=0)
@@ -152,11 +152,11 @@ class MethodForm(StyledForm):
             return []
         if file.size > _MAX_BYTES:
             raise forms.ValidationError(
-                f"It has {file.size:,} bytes and may have {_MAX_BYTES:,}. Give fewer "
-                "questions, or train by manage.py train boundary_probe FILE."
+                f"It has {file.size:,} bytes; at most {_MAX_BYTES:,} are allowed. Give "
+                "fewer questions, or use manage.py train boundary_probe FILE."
             )
         rows = []
-        # Not `splitlines`: JSON leaves U+2028 and its like within a line.
+        # Not `splitlines`: in JSON, U+2028 and the like may occur within a line.
         for number, line in enumerate(file.read().split(b"\n"), start=1):
             if not line.strip():
                 continue
@@ -192,7 +192,7 @@ class MethodForm(StyledForm):
         return {"seed": chosen["seed"]} | {k: v for k, v in said.items() if v}
 
 
-# What who steers probes may do.
+# The permissions needed to train, upload and activate probes.
 STEER = ("probes.add_probe", "probes.change_probe")
 
 
@@ -215,8 +215,8 @@ class ProbePages(ReadOnlyAdmin):
     @action(description="Train a probe", permissions=["steer"])
     def train(self, request: HttpRequest) -> HttpResponse:
         intro = (
-            "Answers are read and probes are fitted in the background. A training "
-            "that is broken off goes on from what was read."
+            "Answers are read and probes are fitted in the background. An "
+            "interrupted training resumes from what was read."
         )
         form = TrainingForm(request.POST or None)
         return self._train(request, form, "Train a probe", intro)
@@ -224,9 +224,9 @@ class ProbePages(ReadOnlyAdmin):
     @action(description="Train for CBDR or CtrlA", permissions=["steer"])
     def train_method(self, request: HttpRequest) -> HttpResponse:
         intro = (
-            "What decides when evidence is retrieved, in which order it is read, and "
+            "This decides when evidence is retrieved, in which order it is read, and "
             "how an answer is steered and monitored. It is trained in the background "
-            "and kept as a candidate; nothing changes before you activate it."
+            "and kept as a candidate; nothing changes until you activate it."
         )
         form = MethodForm(request.POST or None, request.FILES or None)
         return self._train(request, form, "Train for CBDR or CtrlA", intro)
@@ -272,7 +272,7 @@ class ProbePages(ReadOnlyAdmin):
         return form_page(self, request, form, "Upload a probe", intro=intro)
 
 
-# What is measured of those that predict no answer.
+# The metrics of kinds that do not predict whether an answer is right.
 OWN_FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     ProbeKind.RERANKER: ("recall_before", "recall_after", "recall_difference"),
     ProbeKind.DIRECTIONS: ("sounding_auroc", "monitor_auroc", "min_token_confidence"),
@@ -286,7 +286,7 @@ def active_beside(probe: Probe) -> Probe | None:
 
 
 def own_figures(probe: Probe, active: Probe | None) -> SafeString:
-    """Return what a reranker or directions are worth, beside the active ones."""
+    """Return a reranker's or directions' metrics beside those of the active ones."""
     probes = [("this one", probe)]
     if active:
         probes.append((f"active: {active}", active))

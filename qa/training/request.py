@@ -1,4 +1,4 @@
-"""A training as it is asked for, by a command or by a job, from drafts to the registry."""
+"""A training as requested by a command or a job: from drafts to the registry."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,11 +33,14 @@ NETWORKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TrainingRequest:
-    """What is to be trained, on drafts of runs, a JSON Lines file and reviews.
+    """A request to train on drafts of runs, a JSON Lines file and reviews.
 
-    Layer None is the one at two thirds, network None the kind's first. Questions of the
-    golden set are never trained on, from wherever they come. `begin_from` is a probe that
-    is gone on with: it has the layer, part and network that are named.
+    Questions of the golden set are never trained on, whatever their source.
+
+    Attributes:
+        layer: The 0-based block; None for the default of the kind.
+        network: None for the kind's first.
+        begin_from: A probe to fit further; layer, part and network must be its own.
     """
 
     kind: ProbeKind
@@ -104,16 +107,18 @@ def request_of(given: Mapping[str, Any]) -> TrainingRequest:
             note=str(given.get("note", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise TrainingDataError(f"The parameters are no training: {error}.") from error
+        raise TrainingDataError(
+            f"The parameters do not describe a training: {error}."
+        ) from error
 
 
 def model_to_train_on(language_model: LanguageModel) -> WhiteBoxModel:
     model = load_white_box(language_model)
     if model is None:
         raise TrainingDataError(
-            "Probes are fitted on what a model holds inside, and there is none to look "
-            "into: a language server answers and NESCIO_SURROGATE_MODEL is none. Set it "
-            "to a model that can be loaded here."
+            "Probes are fitted on a model's activations, but there is no model to read "
+            "them from: a language server answers and NESCIO_SURROGATE_MODEL is none. "
+            "Set it to a model that can be loaded here."
         )
     return model
 
@@ -150,8 +155,8 @@ def _training(request: TrainingRequest, model: WhiteBoxModel) -> Training:
     if networks and network not in networks:
         known = ", ".join(networks)
         raise TrainingDataError(
-            f"A probe of the kind {request.kind} is no {network} network; it may be: "
-            f"{known}."
+            f"A probe of the kind {request.kind} cannot be a {network} network; it may "
+            f"be: {known}."
         )
     return Training(
         kind=request.kind,
@@ -173,5 +178,5 @@ def _whole(given: Mapping[str, Any], name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{name} is {value!r}, not a whole number from 0 on")
+        raise ValueError(f"{name} is {value!r}, not a whole number of at least 0")
     return value

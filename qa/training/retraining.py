@@ -1,7 +1,7 @@
 """The steps of a retraining: begun, compared, approved or declined, taken back.
 
-Nothing that reviews teach decides about answers by itself: a challenger is asked in shadow
-until an administrator has approved it, and the former probe can be activated again.
+Nothing learnt from reviews affects answers automatically: a challenger runs in shadow
+until an administrator approves it, and the former probe can be activated again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,18 +29,18 @@ from qa.reviews.models import Review
 from qa.training.models import Retraining, RetrainingStep
 
 Recalibrated = tuple[int, int]
-"""The ids of a policy's version and of the one with a new minimum that replaced it."""
+"""The ids of a policy's version and of its replacement with a new minimum."""
 Score = tuple[float, float, bool, float]
-"""Of a golden answer: both confidences, whether it is right, how many it stands for."""
+"""For a golden answer: both confidences, whether it is right, and its weight."""
 
 
 def equally_strict(scores: Sequence[Score], minimum: float) -> float:
-    """Return the second confidence's least minimum that shows no more wrong answers.
+    """Return the lowest second minimum that shows no more wrong answers than the first.
 
-    A `minimum`, in [0, 1], belongs to the probe that it was chosen for. Wrong answers are
-    weighted by the strata of the reviews, so a better probe shows more right ones at
-    equal false ones. Where none may be shown, the minimum is above the confidence of the
-    most confident wrong one, and at most 1.
+    `minimum`, in [0, 1], was chosen for the first confidence. Wrong answers are
+    weighted by the strata of the reviews, so a better probe shows more right answers at
+    the same number of wrong ones. If even the highest second confidence shows too many,
+    the result is just above it, at most 1.
     """
     first, second, right, weight = (
         np.array([row[column] for row in scores], np.float64) for column in range(4)
@@ -58,8 +58,8 @@ def recalibrate(
 ) -> list[Recalibrated]:
     """Activate versions of the active policies with minimums for the challenger.
 
-    To be called in the transaction that activates it. Policies that hold no confidence
-    against a minimum, or that are for other probes, stay as they are.
+    Call it in the transaction that activates the challenger. Policies without a minimum
+    for this confidence, or calibrated for other probes, stay as they are.
     """
     field = CONFIDENCES[CONFIDENCE_BY_KIND[challenger.kind]]
     found = []
@@ -83,7 +83,7 @@ def recalibrate(
 
 
 def restore(recalibrated: Sequence[Recalibrated], *, by: User | None) -> None:
-    """Activate the versions from before again, unless others were activated since."""
+    """Activate the former versions again, unless others were activated since."""
     for old, new in recalibrated:
         is_active = Policy.objects.filter(pk=new, is_active=True).exists()
         before = Policy.objects.filter(pk=old).first()
@@ -92,7 +92,8 @@ def restore(recalibrated: Sequence[Recalibrated], *, by: User | None) -> None:
 
 
 KIND = "qa.retrain"
-# What reviews can't say less of, from the start and where an active probe is gone on with.
+# Fewest reviews that teach anything, from scratch and when an active probe is fitted
+# further.
 MIN_REVIEWED = 400
 MIN_TO_GO_ON = 50
 State = Retraining.State
@@ -102,8 +103,8 @@ State = Retraining.State
 class Comparison:
     """Two probes on the same golden answers; the fields are columns of `Retraining`.
 
-    The 95 % interval is of challenger minus champion, or minus a coin, over whole
-    groups. `scores` has a row for each answer.
+    The 95 % interval is of challenger minus champion, or minus random guessing,
+    resampled over whole groups. `scores` has a row for each answer.
     """
 
     golden: int
@@ -120,7 +121,7 @@ class Comparison:
 
 
 def reviewed_answers() -> int:
-    """Count reviewed answers without those of evaluations, which no sample holds."""
+    """Count reviewed answers, except answers from evaluations requested by hand."""
     evaluated = Answer.objects.filter(
         pk=OuterRef("answer_id"), channel=Answer.Channel.EVALUATION
     )
@@ -129,10 +130,10 @@ def reviewed_answers() -> int:
 
 
 def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
-    """Begin the retrainings that there are enough new reviews for.
+    """Enqueue the retrainings for which there are enough new reviews.
 
-    A kind needs `min_reviewed` reviews, and `RETRAIN_AFTER` (0: never) more than when
-    it was last retrained. They are counted unless `reviewed` is given.
+    A kind needs `min_reviewed` reviews, and `RETRAIN_AFTER` (0: never) more than at its
+    last retraining. They are counted unless `reviewed` is given.
     """
     count = reviewed_answers() if reviewed is None else reviewed
     return [
@@ -143,16 +144,16 @@ def enqueue_due(*, reviewed: int | None = None) -> list[Job]:
 
 
 def min_reviewed(kind: ProbeKind) -> int:
-    """Return how many reviews teach a kind: fewer where an active probe is gone on with."""
+    """Return how many reviews a kind needs; fewer to fit an active probe further."""
     active = Probe.objects.filter(kind=kind, state=Probe.State.ACTIVE)
     can_go_on = kind is not ProbeKind.JOINT and active.exists()
     return MIN_TO_GO_ON if can_go_on else MIN_REVIEWED
 
 
 def reviews_until_due(kind: ProbeKind, reviewed: int) -> int | None:
-    """Return how many more reviews begin a retraining, 0 if it is due.
+    """Return how many more reviews trigger a retraining; 0 if it is due.
 
-    None where none would: it is switched off, or one is at work or waits for approval.
+    None if none would: it is switched off, or one is running or awaiting approval.
     """
     wanted: int = settings.RETRAIN_AFTER
     rows = Retraining.objects.filter(kind=kind.value)
@@ -174,7 +175,7 @@ def enqueue_retraining(kind: ProbeKind, *, by: AbstractBaseUser | None = None) -
 
 @transaction.atomic
 def begin(kind: ProbeKind, *, job_id: UUID, by: User | None) -> Retraining:
-    """Return a new retraining; one that was broken off goes on as it is."""
+    """Return a new retraining, or the interrupted one, which is resumed."""
     found = Retraining.objects.select_for_update().filter(
         kind=kind.value, state=State.TRAINING
     )
@@ -204,10 +205,10 @@ def conclude(
     labels: int,
     labels_right: int,
 ) -> None:
-    """Store the result, and let the challenger run in shadow.
+    """Store the result, and run the challenger in shadow.
 
-    A better one waits for approval meanwhile. One that is in use already, since the
-    same labels gave the same probe before, stays as it is.
+    A better challenger waits for approval. One that is active already, because the same
+    labels gave the same probe before, stays active.
     """
     retraining.champion, retraining.challenger = champion, challenger
     retraining.labels, retraining.labels_right = labels, labels_right
@@ -223,10 +224,14 @@ def conclude(
 
 @transaction.atomic
 def approve(retraining_id: int, *, by: User | None) -> Retraining:
-    """Activate a better challenger, and minimum confidences that are set for it.
+    """Activate a better challenger, with minimum confidences recalibrated for it.
 
-    A joint probe that reads the former one's confidence is retrained automatically. One
-    that was compared with a probe that is no longer active can't be approved.
+    An active joint probe, which may read the former probe's confidence, is retrained
+    automatically.
+
+    Raises:
+        RetrainingStateError: It is not waiting for approval, or was compared with a
+            probe that is no longer active.
     """
     retraining = _locked(retraining_id)
     _require(retraining, (State.WAITING,), "approved")
@@ -239,7 +244,7 @@ def approve(retraining_id: int, *, by: User | None) -> Retraining:
     )
     if active != retraining.champion:
         raise RetrainingStateError(
-            f"{retraining} was compared with {retraining.champion or 'no probe'} and "
+            f"{retraining} was compared with {retraining.champion or 'no probe'}, but "
             f"{active or 'no probe'} is active now; train again."
         )
     promote(challenger.pk, Probe.State.ACTIVE, by=by)
@@ -267,7 +272,7 @@ def take_back(retraining_id: int, *, by: User | None, note: str = "") -> Retrain
     challenger = _challenger(retraining)
     if challenger.state != Probe.State.ACTIVE:
         raise RetrainingStateError(
-            f"{challenger} of {retraining} is {challenger.state} now; steer it on its "
+            f"{challenger} of {retraining} is {challenger.state} now; change it on its "
             "own page."
         )
     if retraining.champion is not None:

@@ -31,7 +31,7 @@ _COLOURS = {
     State.DECLINED: "info",
     State.REVERTED: "danger",
 }
-# What can be done where; the services hold it.
+# The actions offered in each state; the services enforce them.
 _STEPS = {
     State.WAITING: {"approve_this", "decline_this"},
     State.PROMOTED: {"take_this_back"},
@@ -85,14 +85,14 @@ class RetrainingAdmin(ReadOnlyAdmin):
         taught = [kind for kind in ANSWER_KINDS if least[kind] <= count]
         if not taught:
             message = (
-                f"{count:,} answers are reviewed and {min(least.values()):,} are needed; "
-                "review more first."
+                f"{count:,} answers are reviewed, but {min(least.values()):,} are "
+                "needed: review more."
             )
             self.message_user(request, message, messages.ERROR)
         else:
             for kind in taught:
                 retrainings.enqueue_retraining(kind, by=caller(request))
-            message = "Probes are being trained; reload this page in some minutes."
+            message = "Probes are being trained; reload this page in a few minutes."
             self.message_user(request, message, messages.SUCCESS)
         return redirect("admin:qa_retraining_changelist")
 
@@ -148,11 +148,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
             if before in found and after in found
         ]
         heads = ("knowledge base", "before", "after", "policy")
-        return (
-            table(heads, rows)
-            if rows
-            else "set with the approval, where there are some"
-        )
+        return table(heads, rows) if rows else "set on approval, if there are any"
 
     @admin.display(description="answers")
     def labels_said(self, retraining: Retraining) -> str:
@@ -179,7 +175,7 @@ class RetrainingAdmin(ReadOnlyAdmin):
             (
                 f"{step.at:%Y-%m-%d %H:%M}",
                 step.get_after_display(),
-                str(step.by or "by itself"),
+                str(step.by or "automatic"),
                 step.note,
             )
             for step in retraining.steps.select_related("by")

@@ -1,4 +1,4 @@
-"""Fit a verifier on public data: read, retrieve what looks like an answer, fit, measure."""
+"""Fitting a verifier on public data: read, retrieve candidates, fit, measure."""
 
 import hashlib
 import random
@@ -53,24 +53,28 @@ _ARTICLES_OF_SQUAD2: Final = "squad-v2.0-24-articles.json"
 
 @dataclass(frozen=True, slots=True)
 class VerifierTraining:
-    """What is fitted on, and how.
+    """The data that a verifier is fitted on, and the settings.
 
     Attributes:
-        data: Directories that hold the public files; their names are looked for below.
-        articles: Of SQuAD 2.0, those to learn from; the others stay unseen.
-        held_out: Invented organisations, and the threads of StackFAQ, that only the
-            probabilities' calibration and the metrics are taken from.
-        members: Nets in the ensemble, each fitted from a random seed of its own.
-        share: Of the public questions within `limits`, on how many nets and layers are
-            fitted; the cross-encoder is on all.
-        repeats: How often a question about the other organisations is fitted on.
-        tuned: How many of the embedder's last layers are fitted too.
-        nets_alone: How the nets are fitted before the layers are fitted with them.
-        cross: How the cross-encoder is fitted, which takes longest by far; with no epoch an
-            earlier one's stays, and a new verifier has none.
-        exchanged: Share of the public questions that are asked with one thing exchanged, too.
-        begin_from: A verifier's directory, whose nets, layers and cross-encoder are fitted
-            further instead of new ones.
+        data: A directory with the public files, which may be in subdirectories.
+        articles: The articles of SQuAD 2.0 to learn from; the others stay unseen.
+        held_out: Invented organisations, and threads of StackFAQ, used only to
+            calibrate the probabilities and to measure.
+        limits: The most questions used of each public set.
+        unanswerable: Number of unanswerable questions used of SQuAD2-CR.
+        share: The share of the public questions within `limits` on which nets and
+            layers are fitted; the cross-encoder is fitted on all.
+        repeats: How often each question about the invented organisations is used.
+        members: Nets in the ensemble, each fitted from its own random seed.
+        tuned: Number of the embedder's last layers that are fitted too.
+        nets_alone: Settings for fitting the nets before the layers are fitted with
+            them.
+        cross: Settings for the cross-encoder, which takes longest by far; with 0
+            epochs, an earlier one is kept and a new verifier has none.
+        exchanged: The share of the public questions that are also asked with one thing
+            exchanged.
+        begin_from: The directory of a verifier whose nets, layers and cross-encoder are
+            fitted further.
     """
 
     data: Path
@@ -192,10 +196,10 @@ def save_calibrated(
     *,
     on_progress: OnProgress,
 ) -> VerifierCard:
-    """Fit the probabilities of what was fitted, and write its files.
+    """Calibrate the probabilities of a fitted verifier, and write its files.
 
     Args:
-        cross: What is kept of the cross-encoder; empty without one.
+        cross: The weights of the cross-encoder that are kept; empty without one.
     """
     layers = network.upper
     reader = Reader(base_directory(), left_off=len(layers), upper=layers)
@@ -221,7 +225,7 @@ def _fingerprint(directory: Path | None) -> str:
 def _begun(
     training: VerifierTraining, reader: Reader, examples: Sequence[Example]
 ) -> tuple[Tuned, dict[str, torch.Tensor], list[tuple[str, VerifierSettings]]]:
-    """Return the network before the fit, what there is of a cross-encoder, and the phases."""
+    """Return the network to fit, an earlier cross-encoder's weights, and the phases."""
     upper = upper_layers(base_directory(), training.tuned)
     if training.begin_from is not None:
         card, earlier, cross = load_network(training.begin_from)

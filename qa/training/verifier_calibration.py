@@ -1,7 +1,7 @@
-"""A verifier's probabilities, fitted on knowledge that its nets never saw.
+"""Calibrating a verifier's probabilities on knowledge that its nets never saw.
 
-The questions are asked as in use, of the entries that are retrieved for them. What counts
-is the likeliest entry of each: it answers, or it would be shown wrongly.
+Questions are asked as in service, of the entries retrieved for them. What counts is
+each question's likeliest entry: either it answers, or it would be shown wrongly.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,18 +30,19 @@ from qa.pipeline.choice import (
 from .knowledge_sets import KnowledgeSet
 from .verifier_candidates import retrieve
 
-_ENTRIES: Final = 8  # beside a question
+_ENTRIES: Final = 8  # per question
 _READINGS: Final = 3
 _NONE: Final = -1e4
-_SPARE: Final = 2  # read together beside those that are as the logits alone say
-# Not fitted: near misses of an invented organisation are near on purpose, so that a free
-# fit counts nearness against a fact, which harms where questions are people's own.
+_SPARE: Final = 2  # entries read jointly beyond those chosen by the logits alone
+# Fixed, not fitted: near misses of an invented organisation are near on purpose, so a
+# fit would treat nearness as evidence against an answer, which harms on people's own
+# questions.
 _NEARNESS: Final = 1.0
-_LIKELY: Final = 2.5  # about what nearness and paraphrase count, and none with them
-# Kinds of knowledge: support desks, questions of people that all have an answer, and
-# documents, most of whose entries have no question of their own.
+_LIKELY: Final = 2.5  # about the weight of paired nearness and paraphrase
+# Kinds of knowledge: support desks; people's questions, all of which have an answer;
+# and documents, most of whose entries have no question of their own.
 _DESKS, _PEOPLE, _DOCUMENTS = range(3)
-_RIDGE: Final = 1e-4  # keeps weights that hardly matter from running away
+_RIDGE: Final = 1e-4  # keeps weights with little effect from diverging
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +50,15 @@ class Asked:
     """Questions with the entries that were retrieved for them.
 
     Attributes:
-        whole: Readings of each entry's windows: (questions, entries, windows, 3); what
-            pads has a logit of `_NONE`.
-        parts: The same of its sentences, each by itself.
-        joint: Of entries read together with the question, and of the likeliest sentence of
-            those without their own: (questions, entries, 2, 3), with a logit of `_NONE` of
-            what is not read so; (questions, entries, 2, 0) without a cross-encoder.
-        right: Whether it answers: (questions, entries).
-        kind: (questions,): the same number for questions that count together; each kind
-            counts as much as another.
+        whole: Readings of each entry's windows: (questions, entries, windows, 3);
+            padding has a logit of `_NONE`.
+        parts: The same for its sentences, each on its own.
+        joint: Joint readings with the question, of entries and of the likeliest
+            sentence of entries without their own question: (questions, entries, 2, 3),
+            with a logit of `_NONE` where not read; (questions, entries, 2, 0) without a
+            cross-encoder.
+        right: Whether each entry answers: (questions, entries).
+        kind: (questions,): the kind of knowledge; each kind has the same weight.
     """
 
     whole: NDArray[np.float64]
@@ -71,12 +72,12 @@ class Asked:
         return np.asarray(self.right.any(1))
 
     def is_right(self, scores: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Tell of each question whether the entry with the highest score answers."""
+        """Return for each question whether the highest-scoring entry answers."""
         best = scores.argmax(1)[:, None]
         return np.asarray(np.take_along_axis(self.right, best, 1)[:, 0])
 
     def log_odds(self, by: Calibration) -> NDArray[np.float64]:
-        """Return them as in use: (questions, entries)."""
+        """Return the log-odds as in service: (questions, entries)."""
         whole, parts = (
             np.where(each[..., 0] == _NONE, _NONE, by.log_odds(each)).max(2)
             for each in (self.whole, self.parts)
@@ -99,7 +100,7 @@ def calibrate_verifier(
     *,
     on_progress: Callable[[str, int, int], None],
 ) -> tuple[Calibration, dict[str, float]]:
-    """Return what was fitted on these organisations, and how good it is there."""
+    """Return the calibration fitted on these organisations, and its metrics there."""
     asked = ask(verifier, held_out, on_progress=on_progress)
     alone = asked.whole[..., 0].max(2)
     scale, offset = fit_scale(alone.max(1).tolist(), asked.is_right(alone).tolist())
@@ -123,11 +124,11 @@ _FITTED: Final = (
 
 
 def fit_choice(asked: Asked) -> Calibration:
-    """Return the weights that best choose right entries and tell how likely they are right.
+    """Return the weights that best choose right entries and predict their rightness.
 
-    The loss is the cross-entropy of the choice among the entries and none, and that of
-    whether the likeliest entry is right: the second alone is least where a poor choice is
-    easy to see through.
+    The loss is the sum of two cross-entropies: of the choice among the entries and
+    none, and of whether the likeliest entry is right. The second alone is lowest where
+    a poor choice is easy to recognise.
     """
     start = replace(Calibration(), nearness=_NEARNESS)
 
@@ -144,8 +145,8 @@ def fit_choice(asked: Asked) -> Calibration:
         means = [each[asked.kind == kind].mean() for kind in np.unique(asked.kind)]
         return float(np.mean(means) + _RIDGE * at @ at)
 
-    # Which entries are read closely changes with the weights, so that the loss has steps
-    # on which a search may end: it begins from two places.
+    # Which entries are read closely changes with the weights, so the loss has steps at
+    # which a search may get stuck: search from two starting points.
     plain = np.array([getattr(start, name) for name in _FITTED])
     starts = (plain, np.where(plain == 0.0, _LIKELY, plain))
     found = [minimize(loss, first, method="L-BFGS-B") for first in starts]
@@ -155,7 +156,7 @@ def fit_choice(asked: Asked) -> Calibration:
 def chosen(
     log_odds: NDArray[np.float64], right: NDArray[np.bool_]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the probability of each question's likeliest entry, and whether it is right.
+    """Return the probability of each question's likeliest entry, and if it is right.
 
     Args:
         log_odds: As `Asked.log_odds` returns them: (questions, entries).
@@ -173,9 +174,10 @@ def ask(
     *,
     on_progress: Callable[[str, int, int], None],
 ) -> Asked:
-    """Ask every question of each set; what holds the words of the answer answers too.
+    """Ask every question of each set; entries with the answer's words count as right.
 
-    Where every question has an answer, every second is asked without what answers it.
+    Where every question has an answer, every second one is asked without the entries
+    that answer it.
     """
     whole: list[list[NDArray[np.float64]]] = []
     parts: list[list[NDArray[np.float64]]] = []
@@ -242,9 +244,9 @@ def _read_together(
     likeliest: Sequence[Passage | None],
     apart: Sequence[NDArray[np.float64]],
 ) -> NDArray[np.float64]:
-    """Return readings of passages and sentences with the question: (passages, 2, 3).
+    """Return joint readings of passages and likeliest sentences: (passages, 2, 3).
 
-    Of those alone that are among the likeliest whichever way the logits are weighed.
+    Only for passages that may be among the likeliest, however the logits are weighted.
     """
     found = np.zeros((len(passages), 2, _READINGS))
     found[..., 0] = _NONE

@@ -1,4 +1,4 @@
-"""The entries that look most like an answer to a question, as a verifier is fitted on them."""
+"""Candidate entries for each question, from which a verifier's examples are made."""
 
 import random
 from collections.abc import Sequence
@@ -18,19 +18,20 @@ from .exchanges import Exchange, Exchanges
 from .knowledge_sets import KnowledgeSet, SourceEntry, SourceQuestion
 from .verifier_parts import most_alike, take_apart
 
-_CANDIDATES: Final = 12  # of a question
+_CANDIDATES: Final = 12  # per question
 _WORDS_WEIGHT: Final = 0.5
 _CHUNK: Final = 512
 _TITLED: Final = 0.6  # share of the entries that are read with their title
-_PARTS: Final = 2  # that look most like an answer and are none, beside a question
+_PARTS: Final = 2  # per question: the most answer-like parts that do not answer
 
-_Text = tuple[str, str, str]  # an entry's place, question and text, as they are read
+_Text = tuple[str, str, str]  # an entry's place, question and text, as read
 
 
 def retrieve(known: KnowledgeSet, questions: Sequence[str]) -> list[list[int]]:
-    """Return for each question the places of the entries that look most like an answer.
+    """Return for each question the positions of the most answer-like entries.
 
-    By nearness to the entry's text or question and by words, each standardised.
+    They are ranked by similarity to the entry's text or question and by shared words,
+    each standardised.
     """
     embedder = load_bundled()
     texts = [f"{e.question} {e.text}".strip() for e in known.entries]
@@ -67,8 +68,8 @@ class _Drawn:
     """A question with texts that answer it and texts that do not.
 
     Attributes:
-        answering: Each with the part of it that does, as it is read alone; None where that
-            is not known.
+        answering: Each with the part of it that answers, as read on its own; None if
+            that is not known.
     """
 
     question: str
@@ -79,12 +80,12 @@ class _Drawn:
 def examples_of(
     known: KnowledgeSet, reader: Reader, seed: int, limit: int, exchanged: float
 ) -> list[Example]:
-    """Return each question with what answers it and what was retrieved and does not.
+    """Return each question with texts that answer it and retrieved ones that do not.
 
-    What holds the words that were marked as the answer counts as neither. Where the words
-    are one part of an entry, that part answers by itself, and the entry without it does
-    not. A share of the answerable questions follows with one thing exchanged: what answered
-    no longer does.
+    Retrieved entries with the answer's marked words count as neither. If the words are
+    in one part of an entry, that part answers on its own, and the entry without it does
+    not. A share of the answerable questions is added with one thing exchanged: what
+    answered the original no longer does.
     """
     chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # a sample
     rows = list(known.questions)
@@ -126,7 +127,8 @@ def _draw(
         if apart is None:
             answering.append((texts[at], None))
             continue
-        # Of several parts with the words one may not answer ("Paris is large.").
+        # With the words in several parts, one of them may not answer ("Paris is
+        # large.").
         part = (place, "", apart.answering[0]) if len(apart.answering) == 1 else None
         answering += [(text, part) for text in (texts[at], part) if text]
         if apart.rest:
@@ -152,7 +154,7 @@ def _exchanged(exchange: Exchange, drawn: _Drawn) -> _Drawn:
 
 
 def _read(drawn: Sequence[_Drawn], reader: Reader) -> list[Example]:
-    """Return them as read, each text once; of several windows the one that fits best."""
+    """Return the examples, reading each text once and keeping its best window."""
     texts = dict.fromkeys(
         text
         for each in drawn
@@ -179,13 +181,13 @@ def _read(drawn: Sequence[_Drawn], reader: Reader) -> list[Example]:
 
 
 def _nearest(windows: Sequence[Tokens], wanted: Tokens) -> Tokens:
-    """Return the window that shares most tokens with what is looked for."""
+    """Return the window that shares the most tokens with `wanted`."""
     ids = np.unique(wanted.ids)
     return max(windows, key=lambda each: int(np.isin(ids, each.ids).sum()))
 
 
 def _as_read(entry: SourceEntry, chance: random.Random) -> _Text:
-    """Return an entry with its place or without: knowledge has good titles, bad and none."""
+    """Return an entry with or without its title: real titles may be bad or missing."""
     is_titled = chance.random() < _TITLED
     place = place_of(entry.title, entry.section) if is_titled else ""
     return place, entry.question, written_out(entry.text)

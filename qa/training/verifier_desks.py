@@ -1,4 +1,4 @@
-"""Questions to support desks and FAQs: what a verifier is fitted on.
+"""Questions to support desks and FAQs, for fitting a verifier.
 
 The questions about invented organisations (`support_desks/`) and the answers to the
 customers' questions of ACID, BANKING77 and HINT3 were written for this project.
@@ -21,14 +21,14 @@ from .knowledge_sets import (
 
 SUPPORT_DESKS: Final = Path(__file__).parent / "support_desks"
 _ACID: Final = Path(__file__).parent / "acid.jsonl"
-_ACID_QUESTIONS: Final = 60  # of an intent, the largest of which have hundreds alike
+_ACID_QUESTIONS: Final = 60  # per intent; the largest have hundreds that are alike
 _BANKING77: Final = Path(__file__).parent / "banking77.jsonl"
 _HINT3: Final = Path(__file__).parent / "hint3.jsonl"
 _HINT3_DESKS: Final = ("curekart", "powerplay11", "sofmattress")
 _HINT3_NONE: Final = "NO_NODES_DETECTED"
 HELD_OUT_DESK: Final = "hint3_sofmattress"
 HELD_OUT_FAQ: Final = "stack_faq_held_out"
-_ANSWER_WORDS: Final = 150  # of an answer of StackFAQ, some of which are essays
+_ANSWER_WORDS: Final = 150  # per answer of StackFAQ, some of which are essays
 
 
 def read_support_desks() -> list[KnowledgeSet]:
@@ -37,14 +37,14 @@ def read_support_desks() -> list[KnowledgeSet]:
 
 def _support_desk(file: Path) -> KnowledgeSet:
     found = KnowledgeSet(file.stem, "written for this project")
-    answers: dict[str, list[int]] = {}  # some questions have two entries that answer
+    answers: dict[str, list[int]] = {}  # some questions are answered by two entries
     words: dict[str, str] = {}
     for row in read_json_lines(file):
         entry = {name: row[name] for name in ("text", "title", "section", "question")}
         place = found.place(SourceEntry(**entry))
         for text in row["answered_by_this"]:
             answers.setdefault(text, []).append(place)
-        # Of tables and lists the line that answers, beside each question.
+        # For tables and lists, each question comes with the line that answers it.
         words |= zip(row["answered_by_this"], row.get("lines", ()), strict=False)
         for text in row["near_misses"]:
             answers.setdefault(text, [])
@@ -62,16 +62,16 @@ def read_banking77(file: Path) -> KnowledgeSet:
         place_of[row["intent"]] = found.place(entry)
     with open_text(file) as stream:
         for row in csv.DictReader(stream):
-            if intent := row["category"]:  # a copy of the file has three rows without
+            if intent := row["category"]:  # some rows of a copy of the file have none
                 found.ask(row["text"], [place_of[intent]], group=intent)
     return found
 
 
 def read_acid(directory: Path, *, seed: int) -> KnowledgeSet:
-    """Read what customers typed to an insurer, each answered by its intent's entry.
+    """Read customers' questions to an insurer, each answered by its intent's entry.
 
-    Where the entries of two intents answer the same questions, both count as answers. One
-    word alone is left out, as is an intent with questions of many kinds.
+    If the entries of two intents answer the same questions, both count as answers.
+    Single words are left out, as are intents with questions of many kinds.
     """
     found = KnowledgeSet("acid", "none stated")
     rows = read_json_lines(_ACID)
@@ -97,10 +97,10 @@ def read_acid(directory: Path, *, seed: int) -> KnowledgeSet:
 
 
 def read_hint3(directory: Path) -> list[KnowledgeSet]:
-    """Read customers' queries to three support desks, each answered by its intent's entry.
+    """Read customers' queries to three support desks, each with its intent's entry.
 
-    What the desks had no answer to is answered by none; one word alone is left out. What
-    people ask a mattress shop nothing is fitted on.
+    Queries that the desks could not answer have no answer; single words are left out.
+    The desk of the mattress shop is held out from fitting.
     """
     entries = read_json_lines(_HINT3)
     return [_hint3_desk(directory, desk, entries) for desk in _HINT3_DESKS]
@@ -131,7 +131,7 @@ def _hint3_desk(
 
 
 def read_covid_faq(file: Path) -> KnowledgeSet:
-    """Read the CDC's answers about COVID-19, with what people ask instead of the question."""
+    """Read the CDC's answers about COVID-19, with people's wordings of questions."""
     found = KnowledgeSet("covid_faq", "Apache-2.0")
     place_of: dict[str, int] = {}
     for row in read_json(file):
@@ -145,9 +145,10 @@ def read_covid_faq(file: Path) -> KnowledgeSet:
 
 
 def read_stack_faq(file: Path) -> tuple[KnowledgeSet, KnowledgeSet]:
-    """Read threads about web applications, each with what people ask instead of its title.
+    """Read threads about web applications, with people's wordings of their titles.
 
-    Every second thread is a knowledge base of its own, which nothing is fitted on.
+    Every second thread belongs to a separate knowledge base, which is held out from
+    fitting.
     """
     fitted, held_out = (
         KnowledgeSet(name, "CC BY-SA") for name in ("stack_faq", HELD_OUT_FAQ)

@@ -1,7 +1,8 @@
-"""What of an entry answers a question: its row, item or sentence, and the entry without it.
+"""Splitting an entry into the part that answers a question and the entry without it.
 
-A list or a table that has everything but what is asked looks like an answer, and is none.
-What a verifier learns from is that the same entry answers with the line and not without.
+A list or table that has everything except what is asked looks like an answer, but is
+not. The verifier learns that the same entry answers with the line and does not without
+it.
 """
 
 from collections.abc import Sequence
@@ -14,19 +15,20 @@ from kb.text.words import Span
 
 from .knowledge_sets import whole_words
 
-_MIN_PARTS: Final = 3  # of two, what is left is seldom taken for an answer
+_MIN_PARTS: Final = 3  # of two parts, the one left is seldom taken for an answer
 _ENDS: Final = " .,;:"
-_MARKS: Final = " \t-*\u2022|0123456789.)("  # of an item or a row, before and after it
+_MARKS: Final = " \t-*\u2022|0123456789.)("  # markers before and after an item or a row
 
 
 @dataclass(frozen=True, slots=True)
 class TakenApart:
-    """An entry's parts as they are read alone, and its text without those that answer.
+    """An entry's parts as read on their own, and its text without those that answer.
 
     Attributes:
-        answering: At least one.
-        rest: Empty where so few parts are there that nothing is left to be taken for an
-            answer.
+        answering: The parts that answer; at least one.
+        others: The other parts.
+        rest: The text without the answering parts; empty if there are too few parts to
+            leave anything like an answer.
     """
 
     answering: tuple[str, ...]
@@ -35,10 +37,10 @@ class TakenApart:
 
 
 def take_apart(text: str, words: str) -> TakenApart | None:
-    """Take a text apart by the parts that hold these words, or lie in them.
+    """Split a text into the parts that overlap these words and the others.
 
-    None where no part does, or all do: of a row's cells one alone would answer, and which
-    one is not known.
+    Returns None if no part does, or all do: only one cell of a row would be the answer,
+    and it is unknown which.
     """
     parts = parts_of(text)
     places = _places(text, words)
@@ -57,7 +59,7 @@ def take_apart(text: str, words: str) -> TakenApart | None:
 
 
 def most_alike(question: str, parts: Sequence[str]) -> list[str]:
-    """Return parts in the order of how many of the question's words they have."""
+    """Sort parts by how many of the question's words they contain, most first."""
     wanted = set(terms(question).words)
     return sorted(parts, key=lambda each: -len(wanted & set(terms(each).words)))
 
@@ -78,10 +80,10 @@ def _without(text: str, parts: Sequence[Part]) -> str:
         end = text.find("\n", part.span.end)
         end = len(text) if end < 0 else end + 1
         beside = text[start : part.span.start] + text[part.span.end : end]
-        if beside.strip(_MARKS + "\n"):  # a sentence among others of its line
+        if beside.strip(_MARKS + "\n"):  # a sentence among others on its line
             start, end = part.span.start, part.span.end
         before, after = text[:start].rstrip(" "), text[end:].lstrip(" ")
-        # Of a cell its bars stay, so that the others keep their headings.
+        # Removing a cell keeps its bars, so that the other cells keep their headings.
         is_within = before and before[-1] != "\n" and after and after[0] != "\n"
         text = f"{before}{' ' if is_within else ''}{after}"
     return "\n".join(line for line in text.splitlines() if line.strip()).strip()

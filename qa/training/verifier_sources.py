@@ -1,4 +1,4 @@
-"""Public questions about texts, of which a sentence answers: what a verifier is fitted on."""
+"""Public question sets in which a sentence is the answer, for fitting a verifier."""
 
 import random
 import zipfile
@@ -20,7 +20,7 @@ from .knowledge_sets import (
 
 _CR_MEMBER: Final = "rationales/word_att_gold_train.tsv"
 _CR_REASONS: Final = "causes/reason_gold_train.tsv"
-# Questions with one answer: the first is the entry's own, the others are asked of it.
+# Questions per answer: the first becomes the entry's own, the others are asked of it.
 _PARAPHRASES: Final = 3
 _PARAGRAPH_WORDS: Final = 100
 
@@ -28,7 +28,7 @@ _PARAGRAPH_WORDS: Final = 100
 def read_squad(
     file: Path, *, name: str, licence: str, articles: Sequence[str] = ()
 ) -> KnowledgeSet:
-    """Read SQuAD's layout; a marked answer's sentence answers, by its words."""
+    """Read a file in SQuAD's format; the sentence with the marked answer answers."""
     found = KnowledgeSet(name, licence)
     for article in read_json(file)["data"]:
         if articles and article["title"] not in articles:
@@ -44,9 +44,9 @@ def read_squad(
 
 
 def in_paragraphs(known: KnowledgeSet, *, seed: int) -> KnowledgeSet:
-    """Return the same questions beside entries of two to five neighbouring sentences.
+    """Return the same questions over entries of one to five neighbouring sentences.
 
-    What people import is seldom one sentence an entry.
+    Imported entries are seldom single sentences.
     """
     found = KnowledgeSet(f"{known.name}_paragraphs", known.licence)
     chance = random.Random(f"{seed} {known.name}")  # noqa: S311  # nothing secret
@@ -92,8 +92,8 @@ def read_squad_train(
 ) -> KnowledgeSet:
     """Read parts of SQuAD's training set as one knowledge base.
 
-    The questions that SQuAD2-CR marks as unanswerable come without a paragraph: what is
-    retrieved for them among the others' sentences looks like an answer and is none.
+    The questions that SQuAD2-CR marks as unanswerable come without a paragraph: the
+    sentences retrieved for them from other paragraphs look like an answer, but are not.
     """
     found = KnowledgeSet("squad_train", "CC BY-SA 4.0")
     for row in read_json(contexts):
@@ -124,7 +124,7 @@ def _member(archive: zipfile.ZipFile, name: str) -> list[str]:
 
 
 def _joined(text: str) -> str:
-    """Undo the source's spaces before punctuation: a sign that nobody would type."""
+    """Remove the source's spaces before punctuation, which nobody would type."""
     for mark in (",", ".", ";", ":", "!", "?", "%", ")", "'s", "n't", "'"):
         text = text.replace(f" {mark}", mark)
     return text.replace("( ", "(")
@@ -145,8 +145,8 @@ def read_selqa(file: Path) -> KnowledgeSet:
 def read_natural_questions(qed: Path, clapnq: Sequence[Path]) -> KnowledgeSet:
     """Read questions typed into a search engine, answered by sentences of a paragraph.
 
-    QED marks the sentence of a question; CLAPNQ one or more, or says that the paragraph
-    that the search engine's best page has does not answer.
+    QED marks one sentence per question; CLAPNQ marks one or more, or none if the
+    paragraph from the search engine's best page does not answer.
     """
     found = KnowledgeSet("natural_questions", "CC BY-SA 3.0")
     for row in read_json_lines(qed):
@@ -180,8 +180,8 @@ def read_qamr(
 ) -> tuple[KnowledgeSet, KnowledgeSet]:
     """Read QAMR as facts, and as question-and-answer entries with their paraphrases.
 
-    Two questions that mark the same words of a sentence ask the same; others about that
-    sentence are entries beside them.
+    Questions that mark the same words of a sentence are paraphrases; other questions
+    about that sentence become separate entries.
     """
     facts = KnowledgeSet("qamr_facts", "MIT")
     pairs = KnowledgeSet("qamr_pairs", "MIT")

@@ -206,7 +206,7 @@ def test_a_threshold_is_for_the_steering_that_it_was_measured_with(form):
         ({"kind": "boundary"}, "nothing to train on"),
         (
             {"kind": "reranker", "questions": [{"question": "q"}]},
-            "no labelled question",
+            "not a labelled question",
         ),
         ({"kind": "directions", "knowledge_base": "none"}, "no knowledge base 'none'"),
     ],
