@@ -316,7 +316,7 @@ def test_gaps_are_proposed_for_each_night_where_that_is_wanted(settings, caplog)
     assert gaps.propose_due() == 0
     settings.ENRICH_GAPS_FOR = "nobody"
     assert gaps.propose_due() == 0
-    assert "no audience 'nobody'" in caplog.text
+    assert "the audience 'nobody', which does not exist" in caplog.text
     settings.ENRICH_GAPS_FOR = make_audience().slug
 
     assert gaps.propose_due() == 1

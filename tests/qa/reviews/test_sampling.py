@@ -199,7 +199,7 @@ def test_a_review_goes_to_the_tag_that_has_an_expert():
         ({"seed": -1}, "seed"),
         ({"hours": 200.0, "minutes_a_review": 0.25}, "at most 5000"),
         ({"since": timezone.now() + timedelta(days=1)}, "before it begins"),
-        ({"until": timezone.now() + timedelta(days=1)}, "to come"),
+        ({"until": timezone.now() + timedelta(days=1)}, "in the future"),
     ],
 )
 def test_an_order_that_can_not_be_drawn_is_refused(fields, match):

@@ -234,8 +234,8 @@ def test_of_a_refusal_it_is_said_whether_it_was_a_false_one(expert):
     ("said", "match"),
     [
         ({"correctness": None}, "correctness is missing"),
-        ({"truthfulness": 3}, "truthfulness 3 is none of"),
-        ({"should_be_answered": True}, "of refusals alone"),
+        ({"truthfulness": 3}, "truthfulness 3 is not one of"),
+        ({"should_be_answered": True}, "only to refusals"),
         ({"evidence_used": (0,)}, "Evidence 0 does not belong to this answer"),
         ({"ideal_answer": "x" * 8001}, "8001 characters"),
         ({"note": "\x00"}, "NUL"),
