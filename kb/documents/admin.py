@@ -58,17 +58,17 @@ class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
         fields = ["heading", "parent", "position"]
 
     def _post_clean(self) -> None:
-        """Leave the instance as it was read; the service rebuilds the tree."""
+        """Keep the instance unchanged; the service rebuilds the tree."""
 
 
 class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as above
     tree: tuple[SectionNode, ...] = ()
 
     def get_queryset(self) -> QuerySet[Section]:
-        """Return the sections as one reads them: each before those below it."""
+        """Return the sections in reading order, each before its subsections."""
         if not hasattr(self, "_in_order"):
             rows = in_reading_order(list(super().get_queryset()))
-            # Django counts, indexes and walks it, and does nothing else with it.
+            # A list will do: Django only counts, indexes and iterates over it.
             self._in_order = cast("QuerySet[Section]", rows)
         return self._in_order
 
@@ -91,7 +91,7 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
             check_tree(self.tree)
 
     def validate_unique(self) -> None:
-        """Positions are renumbered: two of one value are no mistake."""
+        """Skip the check: positions are renumbered, so duplicates are allowed."""
 
 
 def _grow(
@@ -241,7 +241,7 @@ class RolesHereInline(KnowledgeRoleInline):
 
 
 class ArchivedFilter(admin.SimpleListFilter):
-    """Lists what is in use, or what is archived."""
+    """Filters for knowledge bases in use (the default) or archived."""
 
     title = "state"
     parameter_name = "archived"
@@ -281,7 +281,7 @@ class KnowledgeBaseAdmin(BaseAdmin):
     ]
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
-        """Offer no "Show all", which would show what is in use."""
+        """Hide the "Show all" link, which would only list knowledge bases in use."""
         found = super().get_changelist_instance(request)
         found.full_result_count = found.result_count
         return found
@@ -300,8 +300,8 @@ class KnowledgeBaseAdmin(BaseAdmin):
 
     @action(description="Archive", icon="archive", permissions=["archive"])
     @confirmed(
-        "Archive this knowledge base? Until it is unarchived it is only read, neither asked "
-        "nor changed."
+        "Archive this knowledge base? Until it is unarchived, it is "
+        "read-only: it can neither be asked nor changed."
     )
     def archive_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         base = archive_knowledge_base(knowledge_base_id=int(object_id))
@@ -310,7 +310,7 @@ class KnowledgeBaseAdmin(BaseAdmin):
         return redirect("admin:kb_knowledgebase_change", object_id)
 
     @action(description="Unarchive", icon="unarchive", permissions=["archive"])
-    @confirmed("Let this knowledge base be asked and written again, as it was before?")
+    @confirmed("Unarchive this knowledge base? It can then be asked and changed again.")
     def unarchive_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         base = unarchive_knowledge_base(knowledge_base_id=int(object_id))
         self.message_user(request, f"{base} is in use again.", messages.SUCCESS)
@@ -328,9 +328,10 @@ class KnowledgeBaseAdmin(BaseAdmin):
             ensure_audience()
         if "language" in form.changed_data and not reads(obj.language):
             said = (
-                "The bundled models read English: in another language questions find "
-                "little by meaning, and most are refused. Have who runs this installation "
-                "switch to an embedding model that reads it (manage.py switch_embedder)."
+                "The bundled models read English: in another language, search by "
+                "meaning finds little and most questions are refused. Ask your "
+                "administrator to switch to an embedding model that reads it "
+                "(manage.py switch_embedder)."
             )
             self.message_user(request, said, messages.WARNING)
         if change and "review_interval_days" in form.changed_data:

@@ -15,7 +15,7 @@ from kb.interface import api
 
 
 class SectionSerializer(serializers.Serializer[documents.SectionNode]):
-    """A heading with what is below it, in order."""
+    """A heading with its subsections, in order."""
 
     id = serializers.IntegerField()
     heading = serializers.CharField()
@@ -27,7 +27,7 @@ class SectionSerializer(serializers.Serializer[documents.SectionNode]):
 
 
 class SectionNodeSerializer(rest.StrictSerializer):
-    """A heading to be written; with the `id` of a section it is, or without for a new one."""
+    """A heading to write, with the `id` of its section, or without for a new one."""
 
     id = rest.StrictIntegerField(required=False, min_value=1)
     heading = rest.StrictCharField(max_length=documents.HEADING_LIMIT)
@@ -38,8 +38,8 @@ class SectionNodeSerializer(rest.StrictSerializer):
         return fields
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        # A change may leave fields of a document out, and the library then lets every
-        # nested field be left out too.
+        # In a partial update, the library makes the fields of nested serializers
+        # optional too.
         if "heading" not in attrs:
             heading = self.fields["heading"]
             raise serializers.ValidationError(
@@ -74,16 +74,16 @@ class DocumentDetailSerializer(DocumentSerializer):
 
 
 class DocumentChangesSerializer(api.KnowledgeSerializer):
-    """What to change; what is left out stays. `sections` is the whole tree."""
+    """The fields to change; the others stay. `sections` is the whole tree."""
 
     entries_follow = rest.StrictBooleanField(
         required=False,
-        help_text="Whether entries of the audience that it had get the new one too.",
+        help_text="Whether entries of the previous audience get the new one too.",
     )
     sections = SectionNodeSerializer(
         many=True,
         required=False,
-        help_text="The whole tree: sections it does not name go, their entries stay.",
+        help_text="The whole tree: sections not in it are deleted, their entries stay.",
     )
 
     class Meta:
@@ -102,9 +102,9 @@ class DocumentChangesSerializer(api.KnowledgeSerializer):
 
 
 class NewDocumentSerializer(DocumentChangesSerializer):
-    """A document to be written."""
+    """A new document."""
 
-    entries_follow = None  # type: ignore[assignment]  # there are none yet
+    entries_follow = None  # type: ignore[assignment]  # a new document has no entries
     knowledge_base = api.KnowledgeBaseField(
         required=False, help_text="By default the only one there is."
     )
@@ -117,7 +117,7 @@ class NewDocumentSerializer(DocumentChangesSerializer):
 
 
 def _check_count(tree: object) -> None:
-    """Refuse a tree of too many sections before any of them is looked at."""
+    """Raise for a tree of too many sections before any of them is validated."""
     count, level = 0, [tree]
     while level:
         nodes = [node for each in level if isinstance(each, list) for node in each]
@@ -126,7 +126,7 @@ def _check_count(tree: object) -> None:
             raise serializers.ValidationError(
                 {
                     "sections": [
-                        f"sections are more than {documents.SECTIONS_LIMIT}; split the "
+                        f"more than {documents.SECTIONS_LIMIT} sections; split the "
                         "document."
                     ]
                 }
@@ -145,7 +145,7 @@ def _node(parsed: dict[str, Any]) -> documents.SectionNode:
 class DocumentFilter(rest.StrictFilterSet):
     knowledge_base = api.KnowledgeBaseFilter()
     audience = api.AudienceFilter()
-    source = rest.SlugFilter(label="Its source, as an import names it.")
+    source = rest.SlugFilter(label="Its source, as given to an import.")
     q = api.WordsFilter(
         field_name="title",
         lookup_expr="icontains",
@@ -175,7 +175,7 @@ class DocumentViewSet(rest.RowViewSet[Document]):
         responses={201: DocumentDetailSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Make a document with the tree of its sections."""
+        """Create a document with its tree of sections."""
         body = self.validated(NewDocumentSerializer)
         made = documents.create_document(author=caller(request), **body)
         return Response(
@@ -184,7 +184,7 @@ class DocumentViewSet(rest.RowViewSet[Document]):
 
     @extend_schema(summary="Read a document", responses=DocumentDetailSerializer)
     def retrieve(self, request: Request, document_id: int) -> Response:
-        """Return a document with the tree of its sections."""
+        """Return a document with its tree of sections."""
         return Response(DocumentDetailSerializer(self.get_object()).data)
 
     @extend_schema(
@@ -193,7 +193,7 @@ class DocumentViewSet(rest.RowViewSet[Document]):
         responses=DocumentDetailSerializer,
     )
     def partial_update(self, request: Request, document_id: int) -> Response:
-        """Change what is given; entries keep their audience unless `entries_follow`."""
+        """Change given fields; entries keep their audience unless `entries_follow`."""
         self.get_object()
         changes = self.validated(DocumentChangesSerializer)
         documents.edit_document(

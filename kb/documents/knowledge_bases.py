@@ -28,7 +28,7 @@ class KnowledgeBaseChanges(TypedDict, total=False):
 def create_knowledge_base(
     *, slug: str, **given: Unpack[KnowledgeBaseChanges]
 ) -> KnowledgeBase:
-    """Make an empty knowledge base; what is not given is as in the admin's form."""
+    """Create an empty knowledge base; omitted fields get the model's defaults."""
     base = _changed(KnowledgeBase(slug=clean_slug(slug)), given)
     try:
         with transaction.atomic():
@@ -45,7 +45,7 @@ def create_knowledge_base(
 def edit_knowledge_base(
     *, knowledge_base_id: int, **changes: Unpack[KnowledgeBaseChanges]
 ) -> KnowledgeBase:
-    """Change a knowledge base; a new interval of reviews reaches its entries by a job."""
+    """Change a knowledge base; a job applies a new review interval to its entries."""
     base = _locked(knowledge_base_id)
     had = base.review_interval_days
     _changed(base, changes).save()
@@ -55,16 +55,16 @@ def edit_knowledge_base(
 
 
 def archive_knowledge_base(*, knowledge_base_id: int) -> KnowledgeBase:
-    """Let a knowledge base only be read; what is archived stays as it is.
+    """Make a knowledge base read-only, without changing its content.
 
-    It is not asked, takes no knowledge, and nothing of it waits for anybody. Who did it is
-    in the audit.
+    It answers no questions, takes no new knowledge, and nothing in it waits for a
+    person. The audit log records who archived it.
     """
     return _archived(knowledge_base_id, timezone.now())
 
 
 def unarchive_knowledge_base(*, knowledge_base_id: int) -> KnowledgeBase:
-    """Let a knowledge base be as it was before it was archived."""
+    """Undo `archive_knowledge_base`."""
     return _archived(knowledge_base_id, None)
 
 

@@ -1,4 +1,4 @@
-"""Knowledge bases over REST."""
+"""REST API of knowledge bases."""
 
 from drf_spectacular.utils import extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import serializers, status
@@ -29,9 +29,9 @@ _REVIEW = [
 
 
 class KnowledgeBaseSerializer(rest.ShownSerializer[KnowledgeBase]):
-    """A knowledge base with its rules, and what the caller may do in it."""
+    """A knowledge base with its settings and the caller's role in it."""
 
-    is_default = serializers.BooleanField(help_text="Asked where none is named.")
+    is_default = serializers.BooleanField(help_text="Asked if a request names none.")
     role = serializers.SerializerMethodField(
         help_text="The caller's highest role in it: agent asks, curator writes."
     )
@@ -49,7 +49,7 @@ class KnowledgeBaseSerializer(rest.ShownSerializer[KnowledgeBase]):
 
 
 class KnowledgeBaseChangesSerializer(rest.StrictModelSerializer):
-    """What to change; what is left out stays."""
+    """The fields to change; the others stay."""
 
     class Meta:
         model = KnowledgeBase
@@ -57,10 +57,10 @@ class KnowledgeBaseChangesSerializer(rest.StrictModelSerializer):
 
 
 class NewKnowledgeBaseSerializer(KnowledgeBaseChangesSerializer):
-    """A knowledge base to be made."""
+    """A new knowledge base."""
 
     slug = rest.StrictCharField(
-        max_length=SLUG_LIMIT, help_text="Names it in addresses; never changes."
+        max_length=SLUG_LIMIT, help_text="Identifies it in URLs; never changes."
     )
 
     class Meta(KnowledgeBaseChangesSerializer.Meta):
@@ -69,7 +69,7 @@ class NewKnowledgeBaseSerializer(KnowledgeBaseChangesSerializer):
 
 class KnowledgeBaseListFilter(rest.StrictFilterSet):
     archived = rest.IsSetFilter(
-        "archived_at", label="true: those that are archived; by default those in use."
+        "archived_at", label="true: only archived ones; by default those in use."
     )
 
 
@@ -78,7 +78,7 @@ class KnowledgeBaseListFilter(rest.StrictFilterSet):
     retrieve=extend_schema(summary="Read a knowledge base"),
 )
 class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
-    """The knowledge bases that the caller may ask, or if archived only read, by slug."""
+    """Knowledge bases that the caller may ask, by slug; archived ones are read-only."""
 
     permission_classes = [api.AgentReadsAdminWrites]
     serializer_class = KnowledgeBaseSerializer
@@ -100,7 +100,7 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
         responses={201: KnowledgeBaseSerializer, 409: "The slug is taken."},
     )
     def create(self, request: Request) -> Response:
-        """Make an empty knowledge base, which is asked by its slug."""
+        """Create an empty knowledge base, which questions name by its slug."""
         made = create_knowledge_base(**self.validated(NewKnowledgeBaseSerializer))
         shown = self.get_queryset().get(pk=made.pk)
         return self.row_response(shown, status.HTTP_201_CREATED)
@@ -109,7 +109,7 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
         summary="Change a knowledge base", request=KnowledgeBaseChangesSerializer
     )
     def partial_update(self, request: Request, slug: str) -> Response:
-        """Change what is given; entries are due by a new interval after a job."""
+        """Change given fields; a job applies a new review interval to the entries."""
         edit_knowledge_base(
             knowledge_base_id=self.get_object().pk,
             **self.validated(KnowledgeBaseChangesSerializer),
@@ -119,13 +119,13 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
     @extend_schema(summary="Archive a knowledge base", request=None)
     @action(detail=True, methods=["post"])
     def archive(self, request: Request, slug: str) -> Response:
-        """Let it only be read: neither asked nor written, with nothing to be done for it."""
+        """Make it read-only: it is neither asked nor changed and needs no work."""
         archive_knowledge_base(knowledge_base_id=self.get_object().pk)
         return self.row_response()
 
     @extend_schema(summary="Bring a knowledge base back from the archive", request=None)
     @action(detail=True, methods=["post"])
     def unarchive(self, request: Request, slug: str) -> Response:
-        """Let it be as it was before it was archived."""
+        """Undo archiving."""
         unarchive_knowledge_base(knowledge_base_id=self.get_object().pk)
         return self.row_response()

@@ -15,30 +15,30 @@ from kb.audiences.models import Audience
 from kb.exceptions import KnowledgeBaseArchivedError
 
 MAX_REVIEW_INTERVAL = 3_650  # days; the longest interval between two reviews, ten years
-NO_DEFAULT = "none"  # the setting by which one of several knowledge bases must be named
+NO_DEFAULT = "none"  # setting: among several knowledge bases, one must be named
 REVIEW_INTERVAL_LIMITS = (MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL))
 
 
 class KnowledgeBaseQuerySet(models.QuerySet["KnowledgeBase"]):
     def of_role(self, user: AnyUser, least: Role) -> Self:
-        """Return those in which a user has a role or one above it."""
+        """Return the knowledge bases in which a user has at least the role `least`."""
         return self.filter(where_role(user, least, "pk"))
 
     def in_use(self) -> Self:
-        """Leave out what is archived: it is only read."""
+        """Exclude archived knowledge bases, which are read-only."""
         return self.filter(archived_at=None)
 
     def archived(self) -> Self:
         return self.exclude(archived_at=None)
 
     def with_default(self) -> Self:
-        """Say as `is_default` which one is asked where none is named."""
+        """Annotate `is_default`: whether it is asked when a question names none."""
         asked = KnowledgeBase.objects.asked_by_default().values("pk")[:1]
         default = Coalesce(Exact(F("pk"), Subquery(asked)), Value(False))
         return self.annotate(is_default=default)
 
     def asked_by_default(self) -> Self:
-        """Return the one that is asked where none is named, first; or none."""
+        """Return those in use, the default one first; empty if there is no default."""
         by, rows = settings.DEFAULT_KNOWLEDGE_BASE, self.in_use()
         if by == NO_DEFAULT:
             others = KnowledgeBase.objects.in_use().exclude(pk=OuterRef("pk"))
@@ -102,29 +102,29 @@ class KnowledgeBase(models.Model):
         return self.name
 
     def check_in_use(self) -> None:
-        """Raise `KnowledgeBaseArchivedError` where it is archived."""
+        """Raise `KnowledgeBaseArchivedError` if it is archived."""
         if self.archived_at is not None:
             raise KnowledgeBaseArchivedError(
-                f"The knowledge base {self.name} is archived and only read; unarchive it "
-                "first, which an admin does, or take another one."
+                f"The knowledge base {self.name} is archived and read-only; have an "
+                "admin unarchive it first, or use another one."
             )
 
 
 def of_base_in_use(path: str = "knowledge_base") -> Q:
-    """Return the condition that a row is of a knowledge base that is in use.
+    """Return the condition that a row belongs to a knowledge base in use.
 
     Args:
-        path: From the row to its knowledge base, as in a lookup.
+        path: Lookup path from the row to its knowledge base.
     """
-    # By the few that are archived: those in use would be joined, and what an index
-    # orders be sorted again.
+    # Excludes the few archived ones: a join with those in use would lose the order of
+    # an index, and sort again.
     return ~Q(**{f"{path}__in": KnowledgeBase.objects.archived()})
 
 
 def check_writable(
     user: User | None, knowledge_base_id: int, least: Role = Role.CURATOR
 ) -> None:
-    """Raise for knowledge that is written outside of a user's reach, or is archived."""
+    """Raise if the user may not write to the knowledge base, or if it is archived."""
     refuse_elsewhere(user, knowledge_base_id, least)
     KnowledgeBase.objects.get(pk=knowledge_base_id).check_in_use()
 

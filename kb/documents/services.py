@@ -1,4 +1,4 @@
-"""Writing documents with their tree of sections: each function is one transaction."""
+"""Writing documents with their sections: each function is one transaction."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ HEADING_LIMIT = 300
 SECTIONS_LIMIT = 2000
 DEPTH_LIMIT = 8
 
-# Positions are moved out of the way by this much while a tree is rebuilt, for no two
-# siblings may have one position at any moment.
+# Added to the old positions while a tree is rebuilt, since siblings' positions must be
+# unique at every moment.
 _ASIDE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SectionNode:
-    """A heading with what is below it; `id` is that of an existing section."""
+    """A heading with its subsections; `id` is that of an existing section, if any."""
 
     heading: str
     children: tuple["SectionNode", ...] = ()
@@ -74,13 +74,14 @@ def edit_document(
 ) -> Document:
     """Change a document.
 
-    `sections` is the whole tree: nodes with an id stay (renamed, moved), nodes without
-    one are new, sections that it does not name go, and their entries stay with the
-    document alone. `author` is named in the history of entries that change with it.
+    `sections` is the whole tree: nodes with an id are kept (renamed, moved), nodes
+    without one are new, and sections not in it are deleted; their entries stay in the
+    document, without a section. `author` is recorded in the history of entries that
+    change with it.
 
     Args:
-        entries_follow: Whether entries of the audience that the document had get its new
-            one too, except retired ones.
+        entries_follow: Whether entries of the document's previous audience get its
+            new one too, except retired ones.
     """
     document = Document.objects.select_for_update().filter(pk=document_id).first()
     if document is None:
@@ -124,7 +125,7 @@ def section_tree(sections: Sequence[Section]) -> tuple[SectionNode, ...]:
 
 
 def in_reading_order(sections: Sequence[Section]) -> list[Section]:
-    """Return one document's sections, each before those below it, without a query."""
+    """Return one document's sections, each before its subsections, without a query."""
     rows = {section.pk: section for section in sections}
 
     def walk(nodes: Sequence[SectionNode]) -> Iterator[Section]:
@@ -163,9 +164,9 @@ def _write_tree(
         section.position = place.position
         section.save()
         written.append(section)
-    # Last, when what stays no longer hangs below what goes.
+    # Last, when no kept section is below a deleted one any more.
     gone = document.sections.exclude(pk__in=[section.pk for section in written])
-    # Entries that the author may not see stand in them too.
+    # Deleted sections may hold entries that the author may not see.
     with unrestricted("sections that go"):
         _take_entries_out(gone, author=author)
         gone.delete()
@@ -204,7 +205,7 @@ def _places(nodes: Sequence[SectionNode]) -> list[_Place]:
         if len(places) == SECTIONS_LIMIT:
             raise InvalidKnowledgeError(
                 "sections",
-                f"sections are more than {SECTIONS_LIMIT}; split the document.",
+                f"more than {SECTIONS_LIMIT} sections; split the document.",
             )
         places.append(place)
     return places
@@ -232,5 +233,5 @@ def _check_ids(
             )
     if len(set(named)) != len(named):
         raise InvalidKnowledgeError(
-            "sections", "A section is named twice; each may stand in one place."
+            "sections", "A section is named twice; each may appear only once."
         )

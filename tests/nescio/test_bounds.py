@@ -206,5 +206,5 @@ def test_a_tree_of_sections_is_bounded_before_it_is_looked_at(client, tree):
     )
 
     assert error["detail"] == {
-        "sections": ["sections are more than 2000; split the document."]
+        "sections": ["more than 2000 sections; split the document."]
     }

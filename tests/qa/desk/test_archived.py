@@ -71,7 +71,7 @@ def test_what_is_archived_is_not_offered_and_says_why_it_is_not_asked(archive):
     assert f'value="{home.slug}"' in shown
     assert 'value="cards"' not in shown
     assert refused.status_code == 409
-    assert "Cards is archived and only read; unarchive it first" in (
+    assert "Cards is archived and read-only; have an admin unarchive" in (
         refused.content.decode()
     )
 
