@@ -1,6 +1,6 @@
-"""Text made safe: what people write (NFC, trimmed, bounded), and cells for spreadsheets.
+"""Cleaning of text that people write (NFC, trimmed, bounded) and of spreadsheet cells.
 
-And the digests that tell one text from another.
+Also the digests that identify texts.
 """
 
 import csv
@@ -16,13 +16,13 @@ TEXT_LIMIT = 8000  # of an entry's text; all in characters
 QUESTION_LIMIT = 1000
 TITLE_LIMIT = 300
 SOURCE_LIMIT = 500
-KEY_LIMIT = 200  # of what another system calls an entry
-WORDING_LIMIT = 500  # of a question in other words; more is none, and fits in no index
+KEY_LIMIT = 200  # of an entry's key in another system
+WORDING_LIMIT = 500  # of another wording of a question; longer ones fit in no index
 MAX_WORDINGS = 30  # of an entry; each has a vector
 
-_SLUG = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?")  # what slugify leaves
-# C0 and C1 control characters but tab and line feed, and halves of surrogate pairs:
-# PostgreSQL refuses the first and the last of them, prompts and pages should.
+_SLUG = re.compile(r"(?!.*--)[a-z0-9](?:[a-z0-9_-]*[a-z0-9])?")  # as slugify makes them
+# C0 and C1 control characters except tab and line feed, and lone surrogates:
+# PostgreSQL refuses NUL and surrogates, prompts and pages should refuse the rest.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -30,9 +30,9 @@ def clean_text(value: str, *, field: str, limit: int, required: bool = True) -> 
     """Return `value` in Unicode NFC, trimmed, with line ends as line feeds.
 
     Raises:
-        InvalidKnowledgeError: It is empty, too long or holds what is no text.
+        InvalidKnowledgeError: It is empty, too long or contains what is not text.
     """
-    # Bounded first: what follows costs time in proportion to the length.
+    # Checked first: the rest takes time in proportion to the length.
     if len(value) > 4 * limit:
         raise _too_long(field, len(value), limit)
     cleaned = re.sub(r"\r\n?", "\n", value)
@@ -41,10 +41,10 @@ def clean_text(value: str, *, field: str, limit: int, required: bool = True) -> 
         raise InvalidKnowledgeError(
             field,
             f"{field} holds U+{ord(found[0]):04X} at position {found.start()}, "
-            "which is no text; take it out.",
+            "which is not text; remove it.",
         )
     cleaned = unicodedata.normalize("NFC", cleaned).strip()
-    # Spaces of no width are no text either.
+    # Zero-width spaces are not text either.
     if required and not any(c.isprintable() and not c.isspace() for c in cleaned):
         raise InvalidKnowledgeError(field, f"{field} is empty; write something.")
     if len(cleaned) > limit:
@@ -67,14 +67,14 @@ def clean_slug(value: str) -> str:
     if len(value) > SLUG_LIMIT or not _SLUG.fullmatch(value):
         raise InvalidKnowledgeError(
             "slug",
-            f"slug {value[:80]!r} is none; use up to {SLUG_LIMIT} lower-case letters, "
-            "digits and hyphens.",
+            f"slug {value[:80]!r} is not valid; use up to {SLUG_LIMIT} lower-case "
+            "letters, digits and hyphens.",
         )
     return value
 
 
 def clean_said(name: str, value: str) -> str:
-    """Return an entry's question or text as it may be kept."""
+    """Return an entry's question or text, cleaned."""
     if name == "question":
         return clean_line(value, field=name, limit=QUESTION_LIMIT, required=False)
     return clean_text(value, field=name, limit=TEXT_LIMIT)
@@ -86,8 +86,8 @@ def _too_long(field: str, length: int, limit: int) -> InvalidKnowledgeError:
     )
 
 
-# Blanks before the sign do not hold every spreadsheet off; the wide forms of the signs
-# are folded into the plain ones by some.
+# Blanks before the sign do not protect in every spreadsheet; some treat the wide forms
+# of the signs as the plain ones.
 _FORMULA = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 
 
@@ -107,20 +107,20 @@ def csv_lines(rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def inert(text: str) -> str:
-    """Return the cell to write for `text`: with an apostrophe before a formula."""
+    """Return the cell for `text`, with an apostrophe before a formula."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
 def original(cell: str) -> str:
-    """Return the text that `inert` made the cell of; another cell comes back as it is."""
+    """Return the text that `inert` made the cell of; other cells are unchanged."""
     return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
 
 
 def digest_of(*parts: str) -> str:
-    """Return 64 hex digits that tell these parts from all others."""
+    """Return 64 hex digits that identify these parts."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
 def digest_of_key(own_key: str) -> str:
-    """Return what an entry is known by that its source has given a key."""
+    """Return the digest of the key that an entry has in its source."""
     return digest_of("id", own_key)

@@ -1,4 +1,4 @@
-"""Prose split into facts that can be understood alone."""
+"""Splits prose into facts that can be understood alone."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -8,9 +8,9 @@ from sentencex import segment
 from .vocabulary import IMPERATIVES, STOP_WORDS
 
 PIECE_CHARACTERS = 400
-"""A paragraph up to so long is one fact: about sixty words."""
+"""Maximum characters of a paragraph that stays one fact: about sixty words."""
 
-_MAX_CHARACTERS = 1_200  # where all sentences lean; a longer one stays whole
+_MAX_CHARACTERS = 1_200  # of sentences joined; a longer one stays whole
 _UNKNOWN_LANGUAGE = "en"  # its rules are the library's fallback for most languages
 _SHORT_CHARACTERS = 25
 _SHORT_WORDS = 6
@@ -25,7 +25,7 @@ _LEADING = (
     r"instead of|apart from|because of|all|any|both|each|either|neither|none|most|many|"
     r"some|few|one|two|only|even|also|and|but|or)"
 )
-# A sentence that begins so points at the one before it: "If that doesn't settle it".
+# A sentence that begins so refers to the one before it: "If that doesn't settle it".
 _LEANING = re.compile(
     rf"(?:(?:{_LEADING} (?:of )?){{0,2}}{_POINTING}|there|then|else|however|therefore|"
     r"hence|thus|otherwise|also|but|and|or|nor|so|if so|if not|if (?:necessary|needed)|"
@@ -41,7 +41,7 @@ _LEANING = re.compile(
     r"zum beispiel|bitte)\b",
     re.IGNORECASE,
 )
-# "The catalogue shows these with the code NB", "says so": what is meant stands before.
+# Refers to the sentence before: "The catalogue shows these with the code", "says so".
 _OBJECT = re.compile(
     r"\b(?:as well|too)[.!]*$|\b(?:says?|said|does|do|did|done|doing|think|thinks) so\b"
     r"|\b(?:these|those|this|them)(?=[.,;:]|$| (?:with|without|under|in|on|at|by|for|from|to|"
@@ -56,8 +56,8 @@ _TELLING = re.compile(
 def split_into_facts(text: str, language: str) -> Iterator[str]:
     """Yield the facts of a paragraph: all of it, or pieces of about `PIECE_CHARACTERS`.
 
-    It is never cut before a sentence that leans on the one before it: such a sentence
-    means nothing alone, or something else.
+    It is never cut before a sentence that depends on the one before it: alone, such a
+    sentence means nothing, or something else.
     """
     piece = ""
     for unit in _units(sentences_of(text, language)):
@@ -71,7 +71,7 @@ def split_into_facts(text: str, language: str) -> Iterator[str]:
 
 
 def _units(sentences: Sequence[str]) -> Iterator[str]:
-    """Yield each sentence with those that lean on it."""
+    """Yield each sentence with those that depend on it."""
     unit = ""
     for sentence in sentences:
         joins = leans(sentence) or _is_short(unit)
@@ -86,10 +86,10 @@ def _units(sentences: Sequence[str]) -> Iterator[str]:
 
 
 def leans(sentence: str) -> bool:
-    """Tell whether a sentence needs the one before it.
+    """Return whether a sentence needs the one before it.
 
-    It points back by a pronoun or a connective, tells the reader to do something without
-    saying with what, or is too short to say anything.
+    It refers back by a pronoun or a connective, is an instruction without its object,
+    or is too short to be understood alone.
     """
     return bool(
         _is_short(sentence)
@@ -105,7 +105,7 @@ def _is_short(text: str) -> bool:
 
 
 def _is_imperative(sentence: str) -> bool:
-    """Tell "Book at least six weeks ahead" from "Book loans are free"."""
+    """Recognize "Book at least six weeks ahead", but not "Book loans are free"."""
     first, second, *_ = [*sentence.lower().split(), "", ""]
     follows = second.strip(",.;:")
     return first in IMPERATIVES and (follows in STOP_WORDS or follows[:1].isdecimal())

@@ -1,10 +1,10 @@
-"""A text's paragraphs, lists and tables, and what of them stands by itself.
+"""A text's paragraphs, lists and tables, and the parts that can be read alone.
 
-Only the shape of lines counts, as imports write and people type them: two neighbours or
-more that begin with the same bullet, or with numbers that go on, are a list, below whose
-items others stand that are indented further; such with ` | ` between their cells are a
-table, whose first row holds its headings if a rule stands below it, or if it looks unlike
-the rows below.
+Only the shape of lines counts, as imports write and people type them. Two or more
+neighbouring lines with the same bullet, or with consecutive numbers, are a list; items
+indented further are below them. Such lines with ` | ` between their cells are a table,
+whose first row holds its headings if a rule is below it, or if it looks unlike the rows
+below.
 """
 
 import re
@@ -22,9 +22,9 @@ _NUMBER: Final = re.compile(r"[ \t]*(\d{1,3})[.)][ \t]+(?=\S)")
 _BETWEEN_CELLS: Final = re.compile(r"(?<!\S)\|(?!\S)")
 _DIGIT: Final = re.compile(r"\d")
 _SAID: Final = re.compile(r"[^\W\d_]+")
-_LEAD: Final = 200  # characters of what introduces an item, which is read with each
+_LEAD: Final = 200  # characters of an introduction that is read with each item
 _DEEPEST: Final = 40  # characters of an indent
-_RULE: Final = re.compile(r"(?=.*-)(?=.*\|)[|: \t-]+")  # below a typed table's headings
+_RULE: Final = re.compile(r"(?=.*-)(?=.*\|)[|: \t-]+")  # below typed headings
 
 
 class Kind(StrEnum):
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A line of a list, and the lists that stand below it."""
+    """A line of a list, and the lists below it."""
 
     line: Span
     below: tuple["Listed", ...] = ()
@@ -50,13 +50,13 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sentence, an item, a row, or a cell of a wide row that is a table's only one.
+    """A sentence, an item, a row, or a cell of the only row of a wide table.
 
     Attributes:
         span: Where it is in the text, without an item's bullet or number.
-        read: What it says by itself: a row with its columns' headings, a cell with its
-            row's first one, an item with the one that it stands below, all with the line
-            that introduces them.
+        read: Its text as read alone: a row with its column headings, a cell with the
+            row's first cell, an item with the one above it, all with the line that
+            introduces them.
     """
 
     span: Span
@@ -64,9 +64,9 @@ class Part:
 
 
 def blocks_of(text: str) -> Iterator[tuple[Kind, Sequence[Span]]]:
-    """Yield the lines of each paragraph, list and table; a table's without its rule.
+    """Yield the lines of each paragraph, list and table, without a table's rule.
 
-    Lines between lists and tables are one paragraph, the empty ones among them.
+    All lines between lists and tables are one paragraph, including empty ones.
     """
     said = text.split("\n")
     starts = accumulate((len(line) + 1 for line in said), initial=0)
@@ -95,13 +95,13 @@ def blocks_of(text: str) -> Iterator[tuple[Kind, Sequence[Span]]]:
 
 
 def items_of(text: str, lines: Sequence[Span]) -> tuple[Item, ...]:
-    """Return the items of a list, each with what is below it."""
+    """Return the items of a list, each with the lists below it."""
     found, _ = _listed([line.within(text) for line in lines], lines, 0)
     return found.items
 
 
 def item_span(text: str, line: Span) -> Span:
-    """Return an item without its bullet or number."""
+    """Return the span of an item without its bullet or number."""
     said = line.within(text)
     mark = _BULLET.match(said) or _NUMBER.match(said)
     return Span(line.start + (mark.end() if mark else 0), line.end)
@@ -113,7 +113,7 @@ def number_of(line: str) -> int | None:
 
 
 def cell_spans(text: str, line: Span) -> list[Span]:
-    """Return what stands between the bars of a row, with the spaces around it."""
+    """Return the spans between the bars of a row, including the spaces around."""
     said = line.within(text)
     start = line.start + len(said) - len(said.lstrip())
     end = max(start, line.start + len(said.rstrip()))
@@ -125,7 +125,7 @@ def cell_spans(text: str, line: Span) -> list[Span]:
 
 
 def parts_of(text: str) -> tuple[Part, ...]:
-    """Return what of a text stands by itself; headings of a table and what leads don't."""
+    """Return the parts that can be read alone: no table headings, no lead lines."""
     found: list[Part] = []
     for kind, lines in blocks_of(text):
         lead = ""
@@ -137,7 +137,7 @@ def parts_of(text: str) -> tuple[Part, ...]:
 
 
 def written_out(text: str) -> str:
-    """Return a text with each cell of its tables behind its column's heading."""
+    """Return a text with each table cell after its column's heading."""
     blocks = [*blocks_of(text)]
     if all(kind is not Kind.TABLE for kind, _ in blocks):
         return text
@@ -150,7 +150,7 @@ def written_out(text: str) -> str:
 
 
 def is_row(text: str) -> bool:
-    """Tell whether a text is one row of a table below its headings and a rule.
+    """Return whether a text is one row of a table, below its headings and a rule.
 
     A short line that ends with a colon may introduce it.
     """
@@ -167,7 +167,7 @@ def is_row(text: str) -> bool:
 
 
 def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:
-    """Return what begins with the line at this place, and how many lines it takes."""
+    """Return the kind of block that begins at a line, and its number of lines."""
     if _is_item(lines[at]):
         found, end = _listed(lines, (), at)
         if end - at > 1:
@@ -181,17 +181,17 @@ def _shape(lines: Sequence[str], at: int) -> tuple[Kind, int]:
         )
         if any(not _RULE.fullmatch(line) for line in lines[at + 1 : at + count]):
             return Kind.TABLE, count
-        return Kind.TEXT, count  # rules, which are not looked at once more each
+        return Kind.TEXT, count  # of rules, skipped so that each is read only once
     return Kind.TEXT, 1
 
 
 def _listed(
     said: Sequence[str], lines: Sequence[Span], at: int, above: int = -1
 ) -> tuple[Listed, int]:
-    """Return the list that begins with a line, and where it ends; without `lines` its kind.
+    """Return the list that begins at a line, and its end; without `lines` its kind.
 
-    It goes on with the same bullet or the next number, whatever is below its items, as
-    long as it is indented further than the item above it.
+    It continues with the same bullet or the next number, after any lists below its
+    items, as long as it is indented further than the item above it.
     """
     bullet, number = _bullet_of(said[at]), number_of(said[at])
     indent = _indent(said[at])
@@ -247,7 +247,7 @@ def _parts(text: str, kind: Kind, lines: Sequence[Span]) -> Iterator[Part]:
 
 
 def _items(text: str, items: Sequence[Item]) -> Iterator[Part]:
-    """Yield the items, each that is below another with it; what only leads has no part."""
+    """Yield the items, each with those above it, without ones that only introduce."""
     for item in items:
         span = item_span(text, item.line)
         said = span.within(text).strip()
@@ -260,7 +260,7 @@ def _items(text: str, items: Sequence[Item]) -> Iterator[Part]:
 
 
 def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
-    """Yield the rows, each cell behind its column's heading; a row of headings is none."""
+    """Yield the rows below any headings, with the headings before the cells."""
     rows = [_cells(text, line) for line in lines]
     headings: list[str] = []
     if _is_headed(text, lines, rows):
@@ -274,11 +274,11 @@ def _rows(text: str, lines: Sequence[Span]) -> Iterator[Part]:
         yield Part(line, " ".join(f"{each}." for each in said if each))
 
 
-_MIN_CELLS = 4  # beside the first, of a row that says too much to be read as one
+_MIN_CELLS = 4  # besides the first, of a row that is too long to be read as one
 
 
 def _row_cells(text: str, lines: Sequence[Span]) -> Iterator[Part]:
-    """Yield the cells of a table's only row, each behind the row's first one."""
+    """Yield the cells of a table's only row, each after the row's first one."""
     first, *others = _cells(text, lines[-1])
     headings = _cells(text, lines[0])[1:] if len(lines) > 1 else []
     spans = cell_spans(text, lines[-1])[1:]
@@ -293,11 +293,11 @@ def _cells(text: str, line: Span) -> list[str]:
 
 
 def has_headings(text: str, lines: Sequence[Span]) -> bool:
-    """Tell whether a table's first row holds headings.
+    """Return whether a table's first row holds headings.
 
-    It does where a rule was typed below it. Else not if a cell of it says the like of one
-    below: "full price" over "half price", "40 mg" over "5 mg"; nor in the first column,
-    if both hold a number.
+    It does if a rule is below it. Otherwise it does not if a cell resembles one below:
+    "full price" over "half price", "40 mg" over "5 mg"; nor, in the first column, if
+    both contain a number.
     """
     return _is_headed(text, lines, [_cells(text, line) for line in lines])
 

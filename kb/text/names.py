@@ -1,7 +1,7 @@
 """Which of several things of a kind a text is about: "Gold card", "Platinum card".
 
-English alone: a name is what is capitalized inside a sentence, which in German every
-noun is. Deliberately literal, like `kb.text.terms`.
+English only: a name is a word capitalized inside a sentence, which in German every noun
+is. Deliberately literal, like `kb.text.terms`.
 """
 
 import re
@@ -16,7 +16,7 @@ from .terms import stem
 from .vocabulary import MONTHS, STOP_WORDS, WEEKDAYS
 
 _WORD: Final = re.compile(r"[^\W\d_][\w'\u2019-]*")
-# Behind it a sentence, an item or a cell begins.
+# After these, a sentence, an item or a cell begins.
 _ENDS: Final = re.compile(r"[.!?:;\n\u201c\"(|\u2022]\s*$")
 _OWNERS: Final = re.compile(r"['\u2019]s$|['\u2019-]+$")
 _MIN_NAME: Final = 3  # letters
@@ -29,11 +29,11 @@ class _Word:
     text: str
     stem: str
     is_capitalized: bool  # and not only because a sentence begins with it
-    is_behind: bool  # directly behind the word before it
+    is_behind: bool  # directly after the word before it
 
     @property
     def may_be_name(self) -> bool:
-        """Whether it has a capital letter and is no abbreviation, day, month or "I'm"."""
+        """Whether it is capitalized and no abbreviation, day, month or "I'm"."""
         return (
             len(self.text) >= _MIN_NAME
             and self.text[0].isupper()
@@ -45,11 +45,11 @@ class _Word:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names that texts give things of a kind, all as stems.
+    """The names that texts give to things of a kind, all as stems.
 
     Attributes:
         of: {kind: names directly before it}: {"card": {"gold", "platinum"}}.
-        brands: Names that stand before such a name: "Tarn" of "Tarn Gold card".
+        brands: Names before such a name: "Tarn" of "Tarn Gold card".
     """
 
     of: Mapping[str, frozenset[str]]
@@ -67,9 +67,9 @@ class Names:
         )
 
     def asked_for(self, question: str) -> Mapping[str, frozenset[str]]:
-        """Return of each kind the names that a question names.
+        """Return the names in a question, by kind.
 
-        Those that are known here, and others that are capitalized before the kind.
+        These are the names known here, and other words capitalized before the kind.
         """
         words = _words(question)
         said = frozenset(word.stem for word in words)
@@ -90,11 +90,11 @@ class Names:
 def is_of_another(
     asked: Mapping[str, frozenset[str]], text: str, place: str = ""
 ) -> bool:
-    """Tell whether a text names other things of a kind alone than those asked for.
+    """Return whether a text names only other things of a kind than those asked for.
 
     Args:
         asked: What `Names.asked_for` returns.
-        place: Where the text stands; what is said there is said of it.
+        place: Where the text is, such as its headings; names there count too.
     """
     if not asked:
         return False
@@ -109,13 +109,13 @@ def is_of_another(
 def asked_by_name(
     question: str, texts: Iterable[str], *, is_word: Callable[[str], bool]
 ) -> frozenset[str]:
-    """Return the stems of a question's names that texts write as names alone.
+    """Return the stems of names in a question that texts use only as names.
 
-    With a capital letter everywhere: "harrow" of "the deputy at Harrow Lane". What only
-    begins the question is one if it is no word.
+    They are capitalized everywhere: "harrow" of "the deputy at Harrow Lane". The first
+    word of the question counts only if it is not a common word.
 
     Args:
-        is_word: Tells of a word in small letters whether it exists.
+        is_word: Returns whether a lower-case word exists.
     """
     words = {
         word.stem
@@ -141,7 +141,7 @@ def stems_in(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)  # entries are read for one question after another
 def _named(text: str) -> frozenset[tuple[str, str | None]]:
-    """Return pairs of a name and its kind; of a brand, which stands before one, None."""
+    """Return pairs of a name and its kind, or of a brand before a name and None."""
     return frozenset(
         (one.stem, None if two.is_capitalized else two.stem)
         for one, two in _side_by_side(_words(text))
@@ -170,7 +170,7 @@ def _words(text: str) -> tuple[_Word, ...]:
 
 
 def _side_by_side(words: Iterable[_Word]) -> Iterator[tuple[_Word, _Word]]:
-    """Yield neighbours of which the second is a name or what a name can stand before."""
+    """Yield neighbouring words, of which the second may be a name or a kind."""
     return (
         (one, two)
         for one, two in pairwise(words)

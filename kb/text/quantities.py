@@ -1,7 +1,7 @@
-"""The quantities of a sentence: amounts with their units, moments, what is counted.
+"""The quantities of a sentence: amounts with their units, points in time, counts.
 
-Two quantities can be compared where they are of one dimension: money of one currency,
-percent, durations, frequencies, masses, clock times, days, weekdays, or numbers of the
+Two quantities can be compared if they have the same dimension: money of one currency,
+percent, durations, frequencies, masses, clock times, days, weekdays, or counts of the
 same thing.
 """
 
@@ -13,9 +13,9 @@ from . import vocabulary
 from .terms import canonical_number
 from .words import Span, Word, starts_with_digit
 
-_SAME: Final = 0.04  # of the larger: 30 days are one month, 4 weeks are not
+_SAME: Final = 0.04  # of the larger value: 30 days are one month, 4 weeks are not
 _BY_DAYS: Final = frozenset({"duration", "frequency"})
-_MAX_DIGITS: Final = 16  # what a longer one counts, nobody compares
+_MAX_DIGITS: Final = 16  # longer numbers are not compared
 _NOON: Final = {"noon": 720.0, "midday": 720.0, "mittag": 720.0}
 _HALVES: Final = {
     "am": 0, "a.m": 0, "morning": 0, "pm": 12, "p.m": 12, "afternoon": 12, "evening": 12,
@@ -32,9 +32,9 @@ class Quantity:
             a day), "clock" (minutes since midnight), "weekday" (0 is Monday), "date",
             "ordinal", "count".
         value: In the dimension's common unit. A date is year * 10,000 + month * 100 +
-            day, with 0 for what is not said.
-        counted: Stem of what a count counts, "" elsewhere.
-        words: Positions of the words that say it.
+            day, with 0 for missing parts.
+        counted: Stem of what is counted, "" for other dimensions.
+        words: Positions of its words.
     """
 
     dimension: str
@@ -44,7 +44,7 @@ class Quantity:
     words: tuple[int, ...]
 
     def agrees(self, other: "Quantity") -> bool:
-        """Tell whether both say the same, of one dimension."""
+        """Return whether both are equal, given the same dimension."""
         if self.dimension == "date":
             return _same_date(int(self.value), int(other.value))
         largest = max(abs(self.value), abs(other.value))
@@ -68,7 +68,7 @@ def find_quantities(words: Sequence[Word]) -> list[Quantity]:
 
 
 def parse_number(said: str) -> float | None:
-    """Return the number that a token writes: "1,000.50", "1.000,50" and "ten" alike."""
+    """Return the number in a token: "1,000.50", "1.000,50" and "ten" alike."""
     if said in vocabulary.NUMBER_WORDS:
         return vocabulary.NUMBER_WORDS[said]
     if (
@@ -187,9 +187,9 @@ def _hours(said: str) -> tuple[str, str]:
 
 
 def _half(words: Sequence[Word], at: int) -> tuple[int | None, int]:
-    """Return 0 before noon and 12 after it, as is said of a time, and the last word's place.
+    """Return 0 for a time before noon or 12 after it, and the last word's position.
 
-    Of "9 to 5 pm" both times are read by what stands behind the second.
+    In "9 to 5 pm", the words after the second time decide both.
     """
     after = _word_at(words, at + 1)
     if after in _HALVES:
@@ -246,7 +246,7 @@ def _frequency(words: Sequence[Word], at: int) -> Quantity | None:
 
 
 def _days(said: str) -> float | None:
-    """Return the length of a unit of time, of "day" and of "daily"."""
+    """Return the length in days of a unit of time, "day" or "daily"."""
     dimension, days = vocabulary.UNITS.get(said, ("", 0.0))
     return days if dimension == "duration" else vocabulary.PERIODS.get(said)
 

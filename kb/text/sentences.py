@@ -1,4 +1,4 @@
-"""One sentence read for comparing: quantities, denials, poles of axes, what it is about."""
+"""A sentence read for comparison: quantities, denials, poles of axes, content."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ _EMPTY: Final = vocabulary.STOP_WORDS.union(
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What of a sentence is compared.
+    """The parts of a sentence that are compared.
 
     Attributes:
-        words: All of them in order.
-        content: Positions of the words that carry matter: no quantities, stop words,
-            denials, or words of an axis.
+        words: All words, in order.
+        content: Positions of the content words: no quantities, stop words, denials or
+            words of an axis.
         denials: Positions of negations and denying words; an odd number denies.
-        poles: By axis, 1 or -1 as the sentence says it (a negation turned it), and where.
-        front: Positions of a fronted phrase that says when or for whom it holds.
+        poles: By axis, 1 or -1 after any negation, and the position of the word.
+        front: Positions of a leading phrase that says when or for whom it holds.
     """
 
     words: tuple[Word, ...]
@@ -79,7 +79,7 @@ def read_sentence(
 
 def _denies(words: Sequence[Word], at: int) -> bool:
     said = words[at].said
-    if said in {"no", "nein"}:  # "no. 5" and a lead are none
+    if said in {"no", "nein"}:  # alone, it is an answer that denies nothing
         return at > 0 or len(words) > 1
     return (
         said in vocabulary.NEGATIONS
@@ -106,8 +106,8 @@ def _is_content(words: Sequence[Word], at: int) -> bool:
 def _poles(words: Sequence[Word], denials: Sequence[int]) -> dict[str, tuple[int, int]]:
     """Return which pole of each axis the sentence takes.
 
-    A negation turns the word that follows it within four words, or comes right before
-    or after ("need not").
+    A negation reverses a word up to four words after it, or directly before it
+    ("need not").
     """
     turning = [at for at in denials if words[at].said in vocabulary.NEGATIONS]
     found: dict[str, tuple[int, int]] = {}

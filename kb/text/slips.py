@@ -1,17 +1,17 @@
-"""Slips of the pen: words that are one letter off others."""
+"""Typing errors: words that differ from others by one letter."""
 
 import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-_LENGTH: Final = 6  # shorter words are one letter from too many others
+_LENGTH: Final = 6  # shorter words differ by one letter from too many others
 _WORD: Final = re.compile(rf"[^\W\d_]{{{_LENGTH},}}")
 
 
 def is_slip(one: str, other: str) -> bool:
-    """Tell whether two words differ by one letter changed, lost, added or swapped.
+    """Return whether two words differ by one letter changed, lost, added or swapped.
 
-    First letters must agree, so that a prefix that turns the meaning is no slip.
+    The first letters must agree: a prefix that reverses the meaning is not a slip.
     """
     if min(len(one), len(other)) < _LENGTH or one[0] != other[0]:
         return False
@@ -32,16 +32,16 @@ def is_slip(one: str, other: str) -> bool:
 
 
 def respelt(text: str, by: Iterable[str], *, is_word: Callable[[str], bool]) -> str:
-    """Return a text with each slip spelt as the one word of other texts that it is near.
+    """Return a text with each slip replaced by the only similar word of other texts.
 
-    Words that exist stay: an employer is no slip of an employee.
+    Existing words stay: "employer" is not a slip for "employee".
 
     Args:
-        by: The texts whose words are taken for right.
-        is_word: Tells of a word in small letters whether it exists.
+        by: The texts whose words are taken as correct.
+        is_word: Returns whether a lower-case word exists.
     """
     if all(is_word(word.lower()) for word in _WORD.findall(text)):
-        return text  # as mostly: nothing else is read
+        return text  # the usual case, in which `by` is not read
     known = {found.lower() for other in by for found in _WORD.findall(other)}
 
     def right(match: re.Match[str]) -> str:

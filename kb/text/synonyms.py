@@ -1,4 +1,4 @@
-"""A question in the words that the entries use."""
+"""Rewrites a question in the words that the entries use."""
 
 import re
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ _HISSING: Final = ("s", "x", "z", "ch", "sh")
 
 
 def reworded(text: str, means: Mapping[str, str], *, language: str) -> str:
-    """Return a text with each word that has a synonym written as that synonym.
+    """Return a text with each word that has a synonym replaced by it.
 
-    Whole words in any case, several in a row too, the longest first; in English also their
-    plurals, which stay plurals. What a synonym says already stays: with "card" for "reader's
-    card", "my reader's card" does. Where a word in other letters is one of every text, it
-    counts as written alone: "IT", not "it".
+    Matches whole words or phrases in any case, the longest first; in English also their
+    plurals, which stay plurals. A phrase that has the synonym already stays: with
+    "card" for "reader's card", "my reader's card" does. A word that is a stop word in
+    lower case only counts as it was given: "IT", not "it".
 
     Args:
-        means: {word as it was given: what it means}.
+        means: {word as it was given: its synonym}.
     """
     if not means:
         return text
@@ -38,7 +38,7 @@ def reworded(text: str, means: Mapping[str, str], *, language: str) -> str:
     return pattern.sub(as_meant, text)
 
 
-@lru_cache(maxsize=64)  # those of a knowledge base are read with each question
+@lru_cache(maxsize=64)  # the synonyms of a knowledge base are read with each question
 def _reading(
     pairs: tuple[tuple[str, str], ...], *, has_plurals: bool
 ) -> tuple[re.Pattern[str], Mapping[str, tuple[str, str]]]:

@@ -1,6 +1,6 @@
-"""What a text says in comparable terms (numbers, negation, content words), and whether it ages.
+"""Comparable terms of a text (numbers, negation, content words), and checks on them.
 
-English and German. Deliberately literal: two texts agree when they use the same words,
+English and German. Deliberately literal: two texts agree if they use the same words,
 never because their words are related.
 """
 
@@ -21,7 +21,7 @@ _CITATION_MARK = re.compile(r"\[\d{1,2}(?:\s*,\s*\d{1,2})*\]")
 _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b")
 _MAY = re.compile(r"(?<=\d) (?:of )?may\b|\bmay(?= \d)")
 _GROUPED_BY_SPACE = re.compile(r"(?<=\d)[\u00a0\u202f\u2009 ](?=\d{3}(?!\d))")
-_CLEARLY: Final = 2  # of two words one may be a name
+_CLEARLY: Final = 2  # more words than another language; one could be a name
 _Beginnings = tuple[str, ...]
 
 
@@ -31,21 +31,21 @@ class Terms:
 
     words: tuple[str, ...]  # stems of content words in order, months and units included
     numbers: frozenset[str]  # canonical: "1,000.50" and "1.000,50" are "1000.5"
-    units: frozenset[str]  # stems of units behind numbers, and currencies before
-    directions: frozenset[str]  # words whose opposite would turn the meaning
+    units: frozenset[str]  # stems of units after numbers, of currencies before
+    directions: frozenset[str]  # words whose opposite would reverse the meaning
     is_negated: bool
 
 
 def is_reversed(question: str, text: str) -> bool:
-    """Tell whether a text speaks of the opposite alone of what a question asks for."""
+    """Return whether a text mentions only the opposite of what a question asks for."""
     ends = _ends_asked_for(question)
     read = _tokens(text) if ends else []
     return any(_has_alone(read, other, one) for one, other in ends)
 
 
-@lru_cache(maxsize=64)  # one question is held against every text that was found
+@lru_cache(maxsize=64)  # one question is compared with every text found
 def _ends_asked_for(question: str) -> tuple[tuple[_Beginnings, _Beginnings], ...]:
-    """Return each end of `REVERSALS` that is there alone, with its opposite."""
+    """Return each side of `REVERSALS` that a question has alone, with its opposite."""
     read = _tokens(question)
     return tuple(
         (one, other)
@@ -66,7 +66,7 @@ def _has(words: Sequence[str], beginnings: _Beginnings) -> bool:
 
 
 def terms(text: str) -> Terms:
-    """Read the terms of `text`; citation marks and list numbers say nothing."""
+    """Return the terms of `text`, ignoring citation marks and list numbers."""
     words: list[str] = []
     numbers: set[str] = set()
     directions: set[str] = set()
@@ -96,7 +96,7 @@ def same_numbers_and_denial(one: str, other: str) -> bool:
 
 
 def question_kind(question: str) -> str:
-    """Return what a question asks for, such as "place"; "" where its words do not say."""
+    """Return what a question asks for, such as "place"; "" if its words do not say."""
     words = re.findall(r"\w+", question.lower())
     phrases = (*map(" ".join, pairwise(words)), *words)
     kinds = (
@@ -109,7 +109,7 @@ def question_kind(question: str) -> str:
 
 
 def canonical_number(written: str) -> str:
-    """Return one spelling of a number whatever separators it was written with.
+    """Return one spelling of a number, whatever its separators.
 
     A single separator before exactly three digits groups thousands in both languages.
     """
@@ -127,9 +127,9 @@ def canonical_number(written: str) -> str:
 
 
 def stem(word: str) -> str:
-    """Cut the commonest English and German endings; a stem is for comparing only.
+    """Cut the most common English and German endings; stems are only for comparison.
 
-    The spellings of a month and of a unit of measure have one stem.
+    All spellings of a month, or of a unit of measure, have the same stem.
     """
     if word in vocabulary.MONTHS:
         return f"month{vocabulary.MONTHS[word]:.0f}"
@@ -144,7 +144,7 @@ def _cut_endings(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("e") else word
 
 
-# The first ending that fits is replaced; "ss" and "eed" stand for themselves.
+# The first ending that fits is replaced; "ss" and "eed" stay.
 _PLURALS = (
     ("ies", "y"),
     ("sses", "ss"),
@@ -175,7 +175,7 @@ def _cut(word: str, endings: tuple[tuple[str, str], ...]) -> str:
 
 
 _MONTH_STEMS = frozenset(map(stem, vocabulary.MONTHS))
-# Of the words for units those that mean nothing else: no "times", "m" or "h".
+# Only words for units that mean nothing else: not "times", "m" or "h".
 _UNIT_STEMS = {
     _cut_endings(word): name
     for word, name in vocabulary.UNIT_NAMES.items()
@@ -193,7 +193,7 @@ def _units(tokens: Sequence[str]) -> Iterator[str]:
 
 
 def written_number(token: str) -> str:
-    """Return the number that a token writes, "" for none; "one" and "half" are words."""
+    """Return the number in a token, or ""; "one" and "half" count as words."""
     if token[0].isdecimal():
         return canonical_number(token)
     value = vocabulary.NUMBER_WORDS.get(token, 1.0)
@@ -210,7 +210,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _parts(token: str) -> list[str]:
-    """Split a date and a time into their numbers, and take an "'s" off a word."""
+    """Split dates and times into their numbers, and remove "'s" from words."""
     if not token[0].isdecimal():
         return [part for part in token.removesuffix("'s").split("'") if part]
     parts = re.split("[-:]", token.rstrip("."))
@@ -224,7 +224,7 @@ def _parts(token: str) -> list[str]:
 
 
 def _without_list_numbers(text: str) -> str:
-    """Take out "1." and "2." at line starts; "30." where no 29 went before is a fact."""
+    """Remove "1." and "2." at line starts; "30." without a 29 before it is a fact."""
     expected = 1
 
     def replacement(mark: re.Match[str]) -> str:
@@ -246,7 +246,7 @@ _PATTERNS: Final = {
 
 
 def language_of(text: str) -> str | None:
-    """Return "en" or "de" where a text has clearly more small words of one, else None."""
+    """Return "en" or "de" if a text clearly has more stop words of it, else None."""
     words = set(re.findall(r"[^\W\d_]+", text.casefold()))
     counts = {
         language: len(words & small)
@@ -257,6 +257,6 @@ def language_of(text: str) -> str | None:
 
 
 def asks_about_now(question: str, language: str = "en") -> bool:
-    """Tell whether the answer depends on the date of the question."""
+    """Return whether the answer depends on the date of the question."""
     plain = " ".join(question.replace("\u2019", "'").split())
     return _PATTERNS.get(language, _PATTERNS["en"]).search(plain) is not None

@@ -1,6 +1,6 @@
-"""Which year, or which of several in a row, a text is about: "in 1974", "a second card", "A5".
+"""Which year, or which of a series, a text is about: "in 1974", "a second card", "A5".
 
-English, but for the years. Deliberately literal, like `kb.text.terms`.
+English only, except for years. Deliberately literal, like `kb.text.terms`.
 """
 
 import re
@@ -16,7 +16,7 @@ from .vocabulary import STOP_WORDS
 _YEAR: Final = re.compile(
     r"(?<![\d.,:/+-])(?:19|20)\d\d(?![\d.,:/%]*\d)(?! (?:euro|dollar|pound)s?\b)"
 )
-# A year is one of several of which the text says all.
+# Words with which a year is one of several that the text applies to.
 _SPANS: Final = re.compile(
     r"\b(?:since|from|until|till|before|after|between|each|every|any|ab|seit|bis|vor|nach"
     r"|zwischen|jede[rsmn]?)\b|\d\s*[\u2013\u2014-]\s*(?:19|20)\d\d",
@@ -34,14 +34,14 @@ _ORDINALS: Final[Mapping[str, int]] = {
 _CODE: Final = re.compile(
     r"\b(?!(?:eur|usd|gbp|chf|rs|pre|mid|post)-?\d)([a-z]{1,3})-?(\d{1,3})\b"
 )
-# A text that names limits or a range of codes speaks of those between them too.
+# A text with a limit or a range of codes applies to those between them too.
 _CODES: Final = re.compile(
     rf"\b(?:up to|until|from|between|than|above|over|under|below|least|most|bis|ab)\s+"
     rf"{_CODE.pattern}|{_CODE.pattern}\s*(?:[\u2013\u2014+-]|\.\.\.|\u2026|(?:to|through|bis)\b"
     r"|(?:and|or)\s+(?:above|below|over|under|up|upwards|higher|lower)\b|upwards\b)"
 )
 _WORD: Final = re.compile(r"\d+(?:st|nd|rd|th)\b|[^\W\d_][\w'-]*")
-# What is said of one is said of the others too.
+# Words with which a statement about one applies to the others too.
 _OTHERS: Final = frozenset({
     "all", "another", "any", "both", "each", "every", "following", "further", "additional",
     "later", "more", "other", "others", "subsequent",
@@ -49,7 +49,7 @@ _OTHERS: Final = frozenset({
 
 
 def is_of_another_turn(question: str, text: str) -> bool:
-    """Tell whether a text is about other years, or other ones in a row, than a question."""
+    """Return whether a text is about other years or items than those in a question."""
     if _is_of_other_years(question, text):
         return True
     turns = _turns(question)
@@ -74,14 +74,14 @@ def _years(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)  # entries are read for one question after another
 def _turns(text: str) -> Mapping[str, frozenset[int]]:
-    """Return by the stem of what stands behind them the places in a row, by letters codes."""
+    """Return places in a series by the stem of the next word, and codes by letters."""
     found: defaultdict[str, set[int]] = defaultdict(set)
     text = text.lower()
     for one, two in pairwise(_WORD.findall(text)):
         number = _ORDINALS.get(one) or (int(one[:-2]) if one[0].isdigit() else 0)
         if number and two[0].isalpha() and two not in STOP_WORDS:
             found[stem(two)].add(number)
-    if not _CODES.search(text):  # of a range the text says all
+    if not _CODES.search(text):  # a range applies to all its codes
         for letters, code in _CODE.findall(text):
             found[f"{letters}-"].add(int(code))
     return {kind: frozenset(numbers) for kind, numbers in found.items()}

@@ -1,8 +1,8 @@
-"""The words of English and German that texts are compared by, from `vocabulary.toml`.
+"""The English and German words by which texts are compared, from `vocabulary.toml`.
 
-Every word list is there; what compares questions with evidence (`terms`), what finds
-conflicts (`sentences`, `quantities`), what cuts paragraphs (`facts`) and what checks
-proposals read the same ones.
+All word lists are there: the comparison of questions with evidence (`terms`), the
+search for conflicts (`sentences`, `quantities`), the cutting of paragraphs (`facts`)
+and the checks of proposals read the same ones.
 """
 
 import tomllib
@@ -31,7 +31,7 @@ STOP_WORDS_BY_LANGUAGE: dict[str, frozenset[str]] = {
 STOP_WORDS = frozenset().union(*STOP_WORDS_BY_LANGUAGE.values())
 IMPERATIVES = _words("imperatives")
 DISTRIBUTIVES = _words("distributives")
-FILLERS = _words("fillers")  # further words of every text, which name nothing
+FILLERS = _words("fillers")  # common words that name nothing
 NEGATIONS = _words("negations")
 LEADS: dict[str, int] = _LISTS["leads"]
 AXES: dict[str, tuple[frozenset[str], frozenset[str]]] = {
@@ -113,7 +113,7 @@ UNITS = {
     for dimension, scale, words in _UNITS
     for word in words.split()
 }
-"""Dimension and scale to its common unit, by the word: durations in days."""
+"""Dimension and scale to its common unit, by word; durations are in days."""
 UNIT_NAMES = {
     word: words.split()[0] for _, _, words in _UNITS for word in words.split()
 }

@@ -1,4 +1,4 @@
-"""A text as words and sentences with their places.
+"""Splits a text into words and sentences, with their positions.
 
 References:
     The stemmers are Porter's Snowball (snowballstem.org).
@@ -20,8 +20,8 @@ _STEMMERS: Final = {
     "de": snowballstemmer.stemmer("german"),
 }
 _lock = threading.Lock()
-# ISO dates, dates with dots, clock times and numbers with their separators in one piece,
-# words with hyphens and apostrophes, and the signs that are units.
+# ISO dates, dates with dots, clock times and numbers with their separators are single
+# tokens, as are words with hyphens and apostrophes, and signs that are units.
 _TOKEN: Final = re.compile(
     r"\d{4}-\d{2}-\d{2}|\d{1,2}\.\d{1,2}\.(?:\d{4}|\d{2})?(?!\d)|\d{1,2}:\d{2}"
     r"|\d+(?:[.,\u00a0\u202f]\d+)*|[^\W\d_]+(?:[-'\u2019][^\W\d_]+)*|[%€$£µ]"
@@ -33,7 +33,7 @@ _DENIED_VERB: Final = re.compile(r"^(\w+)n't$")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters start to end (0-based, end excluded) of a statement's text."""
+    """Characters start to end (0-based, end excluded) of a text."""
 
     start: int
     end: int
@@ -47,7 +47,7 @@ class Word:
     said: str  # lower case
     stem: str
     span: Span
-    is_name: bool  # written with a capital where no sentence begins
+    is_name: bool  # capitalized, but not as the first word
 
     @property
     def is_number(self) -> bool:
@@ -55,14 +55,14 @@ class Word:
 
 
 def starts_with_digit(said: str) -> bool:
-    """Tell whether a token is a number's; a raised 2 is none."""
+    """Return whether a token is a number; a superscript 2 is not."""
     return said[0].isdecimal()
 
 
 def tokens(
     text: str, start: int = 0, stop: int | None = None
 ) -> Iterator[tuple[str, Span]]:
-    """Yield the tokens of a text in lower case; "don't" is "do" and "not"."""
+    """Yield the tokens of a text in lower case; "don't" becomes "do" and "not"."""
     for match in _TOKEN.finditer(text, start, len(text) if stop is None else stop):
         said = match[0].lower().replace("\u2019", "'")
         span = Span(match.start(), match.end())
@@ -73,12 +73,12 @@ def tokens(
 
 
 def sentence_spans(text: str, *, clauses: bool = False) -> list[Span]:
-    """Return the sentences of a text, a line's end among their ends.
+    """Return the sentences of a text; the end of a line ends a sentence.
 
-    The dot of an abbreviation, or of a day before its month, ends none.
+    The dot of an abbreviation, or of a day before its month, does not.
 
     Args:
-        clauses: Whether a semicolon ends one too.
+        clauses: Whether a semicolon ends a sentence too.
     """
     found: list[Span] = []
     start = 0
@@ -113,7 +113,7 @@ def read_words(text: str, language: str = "en", span: Span | None = None) -> lis
 
 
 def _joined(words: Sequence[Word]) -> list[Word]:
-    """Take "has to", "free of charge" and "no one" for one word each."""
+    """Merge phrases such as "has to" and "free of charge" into one word each."""
     joined: list[Word] = []
     at = 0
     while at < len(words):
@@ -163,13 +163,13 @@ _PHRASES: Final = {
 
 @lru_cache(maxsize=20_000)
 def stem(word: str, language: str = "en") -> str:
-    """Return the stem of a lower-case word; as it is in a language without a stemmer.
+    """Return the stem of a lower-case word; unchanged in a language without a stemmer.
 
-    It is the same for related words ("replace", "replacement"), which finds more of the
-    labelled contradictions; where two texts must say the same, `terms.stem` is used.
+    Related words ("replace", "replacement") have the same stem, which finds more of the
+    labelled contradictions; where two texts must agree, `terms.stem` is used.
     """
     stemmer = _STEMMERS.get(language)
     if stemmer is None or word in NEGATIONS or word in LEADS:
         return word
-    with _lock:  # a stemmer keeps the word that it works on
+    with _lock:  # a stemmer stores the word that it works on
         return str(stemmer.stemWord(word))
