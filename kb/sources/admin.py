@@ -1,4 +1,4 @@
-"""Followed sources: whom a source is for, how it is read, and what the last check found."""
+"""Followed sources: their audiences, how they are read, and their last check."""
 
 from typing import Any
 
@@ -53,10 +53,10 @@ _MEANINGS = {
 
 
 def parse_rules(text: str, *, by: User) -> list[Rule]:
-    """Return what lines of the form "group = audience" say.
+    """Parse lines of the form "group = audience".
 
     Raises:
-        InvalidKnowledgeError: A line is none, or there is no such audience to see.
+        InvalidKnowledgeError: A line is malformed, or `by` may not see its audience.
     """
     audiences = {each.slug: each for each in Audience.objects.visible_to(by)}
     rules = []
@@ -68,8 +68,8 @@ def parse_rules(text: str, *, by: User) -> list[Rule]:
         if not equals or audience is None:
             raise InvalidKnowledgeError(
                 "rules",
-                f"Line {number}, {line.strip()[:100]!r}, is no “group = audience” with one "
-                "of your audiences.",
+                f"Line {number}, {line.strip()[:100]!r}, is not “group = audience” "
+                "with one of your audiences.",
             )
         rules.append(Rule(group.strip(), audience))
     return rules
@@ -92,7 +92,7 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         required=False,
         label="Who may see it",
         widget=UnfoldAdminSelectWidget,
-        help_text="Everything in it; or say it for each part below.",
+        help_text="For all of it; or choose it for each part below.",
     )
     rules = forms.CharField(
         required=False,
@@ -110,7 +110,7 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
             "is_active",
         )  # fmt: skip
         help_texts = {
-            # A script shows that of the chosen kind alone.
+            # A script shows only the line of the chosen kind.
             "address": format_html(
                 "<ul>{}</ul>",
                 format_html_join(
@@ -122,11 +122,11 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
                     ),
                 ),
             ),
-            "credential": "Where the source asks for one: the name of the environment "
+            "credential": "If the source needs one: the name of the environment "
             f"variable that an operator set, {services.CREDENTIAL_PREFIX}...",
         }
 
-    request: HttpRequest  # of the class that is made for each
+    request: HttpRequest  # set on the class that is made for each
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -179,7 +179,7 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         if bool(audience) == bool(rules):
             raise InvalidKnowledgeError(
                 "audience",
-                "Say who may see it: all of it for one audience, or each part by a line.",
+                "Choose who may see it: one audience, or a line for each part.",
             )
         return Following(
             name=values["name"],
@@ -233,7 +233,7 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
         **options: Any,
     ) -> Any:
         made = super().get_form(request, obj, change, **options)
-        # What stays is no field.
+        # The kind cannot be changed.
         fields = {"kind": None} if obj and "kind" in made.base_fields else {}
         return type(made.__name__, (made,), {"request": request, **fields})
 
@@ -266,7 +266,7 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
             lambda: (
                 "It is followed, and is being read for the first time."
                 if obj.is_active
-                else "It is kept, and is read once you choose Check now."
+                else "It is saved, and is read once you choose Check now."
             ),
         )
 

@@ -38,7 +38,7 @@ from kb.sources.services import (
 
 
 class RuleSerializer(serializers.ModelSerializer[FollowRule]):
-    """Who sees the documents of a group."""
+    """Which audience sees the documents of a group."""
 
     audience = serializers.SlugRelatedField[Any](slug_field="slug", read_only=True)
 
@@ -48,7 +48,7 @@ class RuleSerializer(serializers.ModelSerializer[FollowRule]):
 
 
 class LeftOutSerializer(rest.ShownSerializer[FollowedDocument]):
-    """A document of which something was not imported, and why."""
+    """A document that was not imported, or not completely, with the reason."""
 
     class Meta:
         model = FollowedDocument
@@ -59,7 +59,7 @@ _MAX_LEFT_OUT = 50
 
 
 class FollowedSourceSerializer(ReferringSerializer):
-    """A followed source, and what its last check did."""
+    """A followed source with the result of its last check."""
 
     rules = RuleSerializer(many=True, read_only=True)
     job = serializers.UUIDField(
@@ -87,7 +87,7 @@ class FollowedSourceSerializer(ReferringSerializer):
 
 
 class NewRuleSerializer(rest.StrictSerializer):
-    """Who is to see the documents of a group."""
+    """Which audience is to see the documents of a group."""
 
     group = rest.StrictCharField(
         max_length=services.GROUP_LIMIT,
@@ -99,14 +99,14 @@ class NewRuleSerializer(rest.StrictSerializer):
 
 
 class RulesField(rest.StrictListField):
-    """Who is to see which documents: `Rule` of each."""
+    """Which audiences are to see which documents: a list of `Rule`."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
             child=NewRuleSerializer(),
             min_length=1,
             max_length=services.MAX_RULES,
-            help_text="The first that fits decides; what none fits is not imported.",
+            help_text="The first match decides; without one, nothing is imported.",
             **options,
         )
 
@@ -115,7 +115,7 @@ class RulesField(rest.StrictListField):
 
 
 class FollowedSourceChangesSerializer(rest.StrictSerializer):
-    """What to change of how a source is followed; what is left out stays."""
+    """The settings to change; the others stay."""
 
     name = rest.StrictCharField(max_length=services.NAME_LIMIT, required=False)
     address = rest.StrictCharField(max_length=services.ADDRESS_LIMIT, required=False)
@@ -130,12 +130,12 @@ class FollowedSourceChangesSerializer(rest.StrictSerializer):
         help_text="The name of the environment variable that holds it.",
     )
     is_active = rest.StrictBooleanField(
-        required=False, help_text="Whether on schedule."
+        required=False, help_text="Whether it is read on schedule."
     )
 
 
 class NewFollowedSourceSerializer(InBaseSerializer, FollowedSourceChangesSerializer):
-    """A source to be followed, by default on schedule every 24 hours."""
+    """A source to follow, by default on schedule every 24 hours."""
 
     name = rest.StrictCharField(max_length=services.NAME_LIMIT)
     kind = serializers.ChoiceField(choices=sorted(KINDS))
@@ -151,7 +151,7 @@ class CheckSerializer(rest.StrictSerializer):
 
     accept_loss = rest.StrictBooleanField(
         default=False,
-        help_text="Propose what is missing for retirement, although it is most.",
+        help_text="Propose what is missing for retirement, even if that is most of it.",
     )
 
 
@@ -190,7 +190,7 @@ class FollowedSourceViewSet(RetrieveModelMixin, rest.RowViewSet[FollowedSource])
         responses={201: FollowedSourceSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Follow a source from now on; it is read at once."""
+        """Follow a source from now on; if it is active, it is read at once."""
         values = self.validated(NewFollowedSourceSerializer)
         source = follow_source(Following(**values), by=caller(request))
         self.kwargs["source_id"] = source.pk
@@ -202,9 +202,9 @@ class FollowedSourceViewSet(RetrieveModelMixin, rest.RowViewSet[FollowedSource])
         responses=FollowedSourceSerializer,
     )
     def partial_update(self, request: Request, source_id: int) -> Response:
-        """Change what is given, on behalf of the caller from now on.
+        """Change the given settings; from now on it is read on behalf of the caller.
 
-        Documents that get another audience take their entries along with the next check.
+        Documents that get another audience take their entries along at the next check.
         """
         changes = self.validated(FollowedSourceChangesSerializer)
         amend_source(source_id, by=caller(request), **changes)
@@ -212,7 +212,7 @@ class FollowedSourceViewSet(RetrieveModelMixin, rest.RowViewSet[FollowedSource])
 
     @extend_schema(summary="Unfollow a source", responses={204: None})
     def destroy(self, request: Request, source_id: int) -> Response:
-        """Read a source no more; its documents and entries stay."""
+        """Stop following a source; its documents and entries stay."""
         unfollow_source(source_id, by=caller(request))
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -223,7 +223,7 @@ class FollowedSourceViewSet(RetrieveModelMixin, rest.RowViewSet[FollowedSource])
     )
     @action(detail=True, methods=["post"])
     def check(self, request: Request, source_id: int) -> Response:
-        """Let a worker read a source; a second request returns the same job."""
+        """Queue a check of a source, or return the job that exists."""
         given = self.validated(CheckSerializer)
         check_now(source_id, by=caller(request), **given)
         return self.row_response(status=status.HTTP_202_ACCEPTED)

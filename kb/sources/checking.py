@@ -1,7 +1,7 @@
-"""One check of a followed source, as a job: list, import what changed, propose the rest.
+"""One check of a followed source, as a job: list, import changes, propose retirement.
 
-What was imported is kept with its marker in one step, and imports go on where they were
-broken off; so a check that is begun again does nothing twice, and one that fails leaves
+Each imported document is stored with its marker in one transaction, and interrupted
+imports are resumed; so a repeated check does nothing twice, and one that fails leaves
 what was there before.
 """
 
@@ -40,7 +40,7 @@ COUNTS = (
     "listed", "new", "changed", "unchanged", "moved", "gone", "unnamed", "failed",
     "entries_created", "entries_changed", "proposed",
 )  # fmt: skip
-# What is said of one document, while the check goes on with the next.
+# Errors of one document, after which the check continues with the next.
 _OF_A_DOCUMENT = (InvalidKnowledgeError, ConflictError, NotFoundError, OSError)
 _ENTRY_COUNTS = {
     "entries_created": "created",
@@ -50,7 +50,7 @@ _ENTRY_COUNTS = {
 
 
 def follow_in_background(run: JobRun) -> dict[str, object]:
-    """Check the source that the parameter `source` names: jobs of the kind "kb.follow"."""
+    """Check the source that the parameter `source` names; for jobs of "kb.follow"."""
     key = run.parameters.get("source")
     source = (
         FollowedSource.objects.select_related("knowledge_base", "owner")
@@ -63,7 +63,7 @@ def follow_in_background(run: JobRun) -> dict[str, object]:
     try:
         return _Check(run, source).result()
     except (JobInterruptedError, JobCancelledError, LeaseLostError):
-        raise  # it says nothing of the source
+        raise  # not a fault of the source
     except (NescioError, OSError) as error:
         if not (isinstance(error, RETRYABLE) and _is_tried_again(run)):
             FollowedSource.objects.filter(pk=source.pk).update(error=str(error))
@@ -121,7 +121,7 @@ class _Check:
         count: int,
         total: int,
     ) -> None:
-        """Import a document that may have changed; what can't be read is said of it."""
+        """Import a document that may have changed; store an error on its row."""
         row = known or FollowedDocument(source=self._source, key=listed.key)
         changes: dict[str, int] = {}
         imported: Import | None = None
@@ -154,7 +154,7 @@ class _Check:
             imported.file.delete(save=False)
 
     def _move(self, row: FollowedDocument, audience: Audience) -> bool:
-        """Let a document whose rule changed have its new audience, with its entries."""
+        """Give a document whose rule changed its new audience, with its entries."""
         document = row.document
         if document is None or document.audience_id == audience.pk:
             return False
@@ -174,7 +174,7 @@ class _Check:
         content: Content,
         audience: Audience,
     ) -> Import:
-        # What is known of a document goes before the source's name, which may change.
+        # A known document keeps its name, since the followed source may be renamed.
         known = followed.document
         with transaction.atomic():
             source = known.source if known else self._new_name(listed.key)
@@ -198,9 +198,9 @@ class _Check:
         return run_import(row.pk, apply=True, writing=writing, check=self._run.check)
 
     def _new_name(self, key: str) -> str:
-        """Return what a new document is called: as none of another source is.
+        """Return a name for a new document that no other followed source uses.
 
-        Other checks of the knowledge base wait until the import that has it is there.
+        Other checks of the knowledge base wait until the import with it is stored.
         """
         source = self._source
         bases = KnowledgeBase.objects.select_for_update(no_key=True)
@@ -209,7 +209,7 @@ class _Check:
         followed = FollowedDocument.objects.filter(
             document__knowledge_base=source.knowledge_base_id, document__source=name
         )
-        # What another check is about to bring is known by its import alone.
+        # A name that another check is about to use is only known by its import.
         coming = Import.objects.filter(
             knowledge_base=source.knowledge_base_id, source=name, followed__isnull=False
         ).exclude(followed=source)
@@ -251,7 +251,7 @@ class _Check:
                 checked_at=timezone.now(), counts=counts, note=note, error=""
             )
             step.advance(cursor={"counts": counts})
-        for left in source.imports.all():  # of a check that was killed
+        for left in source.imports.all():  # left by a check that was killed
             left.file.delete(save=False)
             left.delete()
 
@@ -276,22 +276,22 @@ def _fit_owner(source: FollowedSource, rules: Sequence[FollowRule]) -> User:
     if owner is None or not has_role_in(owner, Role.CURATOR, source.knowledge_base_id):
         raise InvalidKnowledgeError(
             "owner",
-            f"Who follows {source} is gone, or is no curator any more; another curator "
-            "saves the source again to take it over.",
+            f"The owner of {source} is gone or no longer a curator; another curator "
+            "can save the source again to take it over.",
         )
     mine = set(Audience.objects.ids_visible_to(owner))
     for rule in rules:
         if rule.audience_id not in mine:
             raise InvalidKnowledgeError(
                 "owner",
-                f"{owner} belongs to the audience {rule.audience} no longer; another "
-                "curator saves the source again to take it over.",
+                f"{owner} no longer belongs to the audience {rule.audience}; another "
+                "curator can save the source again to take it over.",
             )
     return owner
 
 
 def audience_for(groups: Sequence[str], rules: Sequence[FollowRule]) -> Audience | None:
-    """Return who sees a document of these groups, by the first rule that fits."""
+    """Return the audience of a document in these groups, by the first matching rule."""
     named = [each.strip("/ ").casefold() for each in groups]
     for rule in rules:
         wanted = rule.group.strip("/ ").casefold()
@@ -331,7 +331,7 @@ def _changes(imported: Import, *, is_new: bool) -> dict[str, int]:
 
 
 def _unread(imported: Import) -> str:
-    """Return what of a document could not be read."""
+    """Return a note on what of a document could not be read, or ""."""
     bad: list[dict[str, Any]] = imported.bad_rows
     if not imported.counts["read"]:
         return "Nothing to import was found in it."

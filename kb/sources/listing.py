@@ -1,4 +1,4 @@
-"""What a source lists, by its keys, and what is known of that from earlier checks."""
+"""What a source lists, by key, and what earlier checks know of it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,13 +23,13 @@ class Listing:
             self.misnamed += 1
             return
         first = self.documents.setdefault(found.key, found)
-        # A list may well name the same document twice.
+        # A list may name the same document twice.
         if (first.title, first.marker) != (found.title, found.marker):
             self.same_key += 1
 
     @property
     def note(self) -> str:
-        """What is said of the documents that were left out."""
+        """A note on the documents that were left out."""
         notes = []
         if self.misnamed:
             notes.append(
@@ -59,11 +59,11 @@ def read_list(found: Iterator[Listed], bounds: Bounds) -> Listing:
 
 
 def known_documents(source: FollowedSource) -> dict[str, FollowedDocument]:
-    """Return a source's documents by their keys, which are changed to the current ones."""
+    """Return a source's documents by their current keys, updating outdated ones."""
     known: dict[str, FollowedDocument] = {}
     kept = FollowedDocument.State.KEPT
     rows = source.documents.order_by(F("changed_at").asc(nulls_first=True))
-    # Of several rows that come to have one key, the last goes on.
+    # If several rows get the same key, the last one counts.
     for row in sorted(
         rows,
         key=lambda row: (
@@ -80,7 +80,7 @@ def known_documents(source: FollowedSource) -> dict[str, FollowedDocument]:
 
 @transaction.atomic
 def _change_key(row: FollowedDocument, key: str) -> None:
-    # Who has the key by now is gone or was never read: it is kept otherwise.
+    # A row that has the key already is gone or was never read, or it would have won.
     FollowedDocument.objects.filter(source=row.source_id, key=key).delete()
     row.key = key
     row.save(update_fields=["key"])

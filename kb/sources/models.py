@@ -16,7 +16,7 @@ MAX_HOURS = 24 * 90
 
 class FollowedSourceQuerySet(models.QuerySet["FollowedSource"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those all of whose audiences the user belongs to, where their roles count."""
+        """Sources whose audiences all include the user, where their roles apply."""
         hidden = FollowRule.objects.filter(
             audience__in=Audience.objects.hidden_from(user)
         )
@@ -26,16 +26,16 @@ class FollowedSourceQuerySet(models.QuerySet["FollowedSource"]):
         return rows.filter(where_not_elsewhere(user))
 
     def due(self, now: datetime) -> Self:
-        """Those whose time to be read has come."""
+        """Sources that are due to be read."""
         waiting = Q(next_check_at__isnull=True) | Q(next_check_at__lte=now)
         return self.filter(waiting, of_base_in_use(), is_active=True)
 
 
 class FollowedSource(models.Model):
-    """Where knowledge is written elsewhere, and how it is read from there again.
+    """A place where knowledge is maintained elsewhere, and how it is read again.
 
-    Seen by who belongs to all audiences of its rules. `kb.sources.checking` reads it, on
-    behalf of its owner: the curator who followed or changed it last.
+    Visible to users who belong to all audiences of its rules. `kb.sources.checking`
+    reads it on behalf of its owner: the curator who followed or last changed it.
     """
 
     name = models.CharField(max_length=100)
@@ -74,7 +74,7 @@ class FollowedSource(models.Model):
 
 
 class FollowRule(models.Model):
-    """Which audience gets the documents of a group; the first rule that fits decides.
+    """Which audience gets the documents of a group; the first match decides.
 
     A group is a folder, a space, a section or a label; an empty one is everything.
     """
@@ -106,20 +106,20 @@ class FollowedDocumentQuerySet(models.QuerySet["FollowedDocument"]):
         return self.filter(state=FollowedDocument.State.KEPT)
 
     def left_out(self) -> Self:
-        """Those of which something could not be read or was not imported, and why."""
+        """Those of which something could not be read or was not imported."""
         return self.exclude(error="", note="")
 
     def visible_to(self, user: AnyUser) -> Self:
         """Of sources that the user may see, those of no audience hidden from them.
 
-        A rule may have given a document to an audience that the source has no more.
+        A rule may have given a document to an audience that the source no longer has.
         """
         hidden = Audience.objects.hidden_from(user).values("pk")
         return self.exclude(audience__in=hidden).exclude(document__audience__in=hidden)
 
 
 class FollowedDocument(models.Model):
-    """What a source listed, as it was when it was read last."""
+    """A document that a source listed, as of the last time it was read."""
 
     class State(models.TextChoices):
         KEPT = "kept", "imported"

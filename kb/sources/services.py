@@ -1,4 +1,4 @@
-"""Following, changing and unfollowing sources, and asking for a check."""
+"""Following, changing and unfollowing sources, and requesting a check."""
 
 import re
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _CREDENTIAL = re.compile(rf"{CREDENTIAL_PREFIX}[A-Z0-9_]{{1,60}}")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Who sees the documents of a group; an empty one, or `*`, is everything."""
+    """Which audience sees the documents of a group; empty or `*` is everything."""
 
     group: str
     audience: Audience
@@ -43,13 +43,13 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Following:
-    """What a curator says of a source."""
+    """A curator's settings for a source."""
 
     name: str
     kind: str
     address: str
     knowledge_base: KnowledgeBase
-    rules: Sequence[Rule]  # the first that fits decides; what none fits is not imported
+    rules: Sequence[Rule]  # the first match decides; documents without one stay out
     every_hours: int = 24
     credential: str = ""  # the name of an environment variable
     is_active: bool = True
@@ -58,32 +58,32 @@ class Following:
 def check_following(
     said: Following, *, by: User, source_id: int | None = None
 ) -> Following:
-    """Return it cleaned; reads nothing of the source, which may be there already.
+    """Return the settings cleaned; reads nothing of the source, new or existing.
 
     Raises:
-        InvalidKnowledgeError: Something of it may not be; its `field` says what.
+        InvalidKnowledgeError: A setting is invalid; `field` names it.
         RoleElsewhereError: The roles of `by` are in other knowledge bases.
     """
     check_writable(by, said.knowledge_base.pk)
     address = clean_line(said.address, field="address", limit=ADDRESS_LIMIT)
-    # What is followed may be switched off although its address may not be followed by now.
+    # A source can be switched off even if its address may no longer be followed.
     same = FollowedSource.objects.filter(kind=said.kind, address=address)
     if source_id is None or not same.filter(pk=source_id).exists():
         find_kind(said.kind).check_address(address)
     if not 1 <= said.every_hours <= MAX_HOURS:
         raise InvalidKnowledgeError(
             "every_hours",
-            f"every_hours {said.every_hours} is not in 1 to {MAX_HOURS}; give one in it.",
+            f"every_hours is {said.every_hours}; it must be from 1 to {MAX_HOURS}.",
         )
     if said.credential and not _CREDENTIAL.fullmatch(said.credential):
         raise InvalidKnowledgeError(
             "credential",
-            f"{said.credential[:100]!r} is no name of a credential: an operator sets an "
-            f"environment variable {CREDENTIAL_PREFIX}..., in capitals, and its name is "
-            "given here, never the credential itself.",
+            f"{said.credential[:100]!r} is not the name of a credential: an operator "
+            f"sets an environment variable {CREDENTIAL_PREFIX}..., in capitals, and its "
+            "name is given here, never the credential itself.",
         )
     name = clean_line(said.name, field="name", limit=NAME_LIMIT)
-    # Its documents are called by it. One that `by` may not see is not spoken of.
+    # Its documents are named after it. A source that `by` may not see is not mentioned.
     others = FollowedSource.objects.visible_to(by).exclude(pk=source_id or 0)
     if others.filter(knowledge_base=said.knowledge_base, name=name).exists():
         raise InvalidKnowledgeError(
@@ -106,7 +106,7 @@ def _rules(rules: Sequence[Rule], by: User) -> tuple[Rule, ...]:
     if not 1 <= len(rules) <= MAX_RULES:
         raise InvalidKnowledgeError(
             "rules",
-            f"There are {len(rules)} rules and may be 1 to {MAX_RULES}; say who may see "
+            f"There are {len(rules)} rules; give 1 to {MAX_RULES} that say who may see "
             "its documents.",
         )
     mine = set(Audience.objects.ids_visible_to(by))
@@ -123,7 +123,7 @@ def _group(said: str) -> str:
 
 @transaction.atomic
 def follow_source(said: Following, *, by: User) -> FollowedSource:
-    """Follow a source from now on; it is read at once where it is read on schedule."""
+    """Follow a source from now on; it is read at once if it is read on schedule."""
     said = check_following(said, by=by)
     source = FollowedSource(kind=said.kind, knowledge_base=said.knowledge_base)
     source = _write(source, said, by)
@@ -134,10 +134,10 @@ def follow_source(said: Following, *, by: User) -> FollowedSource:
 
 @transaction.atomic
 def change_source(source_id: int, said: Following, *, by: User) -> FollowedSource:
-    """Change how a source is followed, on behalf of `by` from now on.
+    """Change how a source is followed, from now on on behalf of `by`.
 
-    Its kind and its knowledge base stay. Documents that get another audience take their
-    entries along with the next check.
+    Its kind and its knowledge base cannot change. Documents that get another audience
+    take their entries along at the next check.
     """
     return _change(_locked(source_id, by), said, by)
 
@@ -146,14 +146,14 @@ def _change(source: FollowedSource, said: Following, by: User) -> FollowedSource
     said = check_following(said, by=by, source_id=source.pk)
     if (said.kind, said.knowledge_base) != (source.kind, source.knowledge_base):
         raise InvalidKnowledgeError(
-            "kind", "The kind and the knowledge base stay; follow another source."
+            "kind", "The kind and knowledge base cannot change; follow another source."
         )
     return _write(source, said, by)
 
 
 @transaction.atomic
 def amend_source(source_id: int, *, by: User, **changes: object) -> FollowedSource:
-    """Change what is given of how a source is followed, and leave the rest."""
+    """Change only the given settings of a followed source."""
     source = _locked(source_id, by)
     as_it_is = Following(
         name=source.name,
@@ -175,7 +175,7 @@ def _write(source: FollowedSource, said: Following, by: User) -> FollowedSource:
     source.name, source.address = said.name, said.address
     source.credential, source.every_hours = said.credential, said.every_hours
     source.is_active, source.owner = said.is_active, by
-    source.next_check_at = None  # at the next round
+    source.next_check_at = None  # read at the next round
     source.save()
     before = list(source.rules.values_list("group", "audience"))
     if before != [(rule.group, rule.audience.pk) for rule in said.rules]:
@@ -201,13 +201,13 @@ def _locked(source_id: int, by: User) -> FollowedSource:
 
 @transaction.atomic
 def check_now(source_id: int, *, by: User, accept_loss: bool = False) -> Job:
-    """Let a worker read a source; a second request returns the same job.
+    """Queue a check of a source, or return the job that exists.
 
     Args:
-        accept_loss: Whether to propose retirement although most is gone.
+        accept_loss: Whether to propose retirement even if most is gone.
 
     Raises:
-        ConflictError: A check runs that does not accept a loss.
+        ConflictError: A check that does not accept a loss is running.
     """
     job = _enqueue(_locked(source_id, by), by, accept_loss=accept_loss)
     if accept_loss and job.parameters["accept_loss"] is not True:
@@ -215,7 +215,7 @@ def check_now(source_id: int, *, by: User, accept_loss: bool = False) -> Job:
         queued = Job.objects.filter(pk=job.pk, state=Job.State.QUEUED)
         if not queued.update(parameters=job.parameters):
             raise ConflictError(
-                "A check of this source is running, which proposes nothing where most is "
+                "A check of this source is running, which proposes nothing if most is "
                 "gone; ask again when it is done."
             )
     return job
@@ -236,7 +236,7 @@ def _enqueue(source: FollowedSource, by: User | None, *, accept_loss: bool) -> J
 
 @transaction.atomic
 def check_due() -> int:
-    """Let workers read what is due by its schedule; return how many sources."""
+    """Queue checks of all sources that are due, and return their number."""
     rows = FollowedSource.objects.due(timezone.now()).select_related("owner")
     due = list(rows.select_for_update(of=("self",), skip_locked=True, no_key=True))
     for source in due:
@@ -245,7 +245,7 @@ def check_due() -> int:
 
 
 def unfollow_source(source_id: int, *, by: User) -> None:
-    """Follow a source no longer; its documents and entries stay."""
+    """Stop following a source; its documents and entries stay."""
     with transaction.atomic():
         source = _locked(source_id, by)
         for left in source.imports.all():
@@ -254,7 +254,7 @@ def unfollow_source(source_id: int, *, by: User) -> None:
 
 
 def credential_of(source: FollowedSource) -> str:
-    """Return the credential that the environment holds.
+    """Return the source's credential from the environment.
 
     Raises:
         InvalidKnowledgeError: The variable is not set where the worker runs.

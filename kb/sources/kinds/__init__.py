@@ -1,8 +1,8 @@
-"""The kinds of sources that can be followed; a further one stands in `_ALL`.
+"""The kinds of sources that can be followed; a new one is added to `_ALL`.
 
-A kind lists all documents that there are, cheaply, and reads one only when it is asked to:
-one list says what is new, what may have changed and what is gone. It holds no state of its
-own, writes nothing and knows no entry.
+A kind lists all existing documents, cheaply, and reads one only on request: the list
+alone shows what is new, what may have changed and what is gone. A kind keeps no state,
+writes nothing and knows no entries.
 """
 
 from collections.abc import Mapping
@@ -34,5 +34,5 @@ def find_kind(name: str) -> Kind:
 
 
 def current_key(kind: str, key: str) -> str:
-    """Return how a kind calls a document that it may have called otherwise before."""
+    """Return a document's current key, given one that may be from an older version."""
     return article_address(key) if kind == Zendesk.name else key

@@ -1,7 +1,8 @@
-"""Exports that were unpacked below a directory that the operator names.
+"""Unpacked exports below a directory that the operator allows.
 
-Confluence: a space exported as HTML (a page a file, `index.html` names the space) or as XML
-(`entities.xml`). Zendesk: what its help centre's API answers for articles, as JSON files.
+Confluence: a space exported as HTML (one file per page, `index.html` names the space)
+or as XML (`entities.xml`). Zendesk: responses of the help centre's API for articles, as
+JSON files.
 """
 
 import hashlib
@@ -26,7 +27,7 @@ from .web import child_text
 _ENTITIES = "entities.xml"
 _MAIN = "main-content"
 _CDATA = re.compile(r"<ac:plain-text-(link-)?body>\s*<!\[CDATA\[")
-# An export writes "]] >", for it has a body in a CDATA of its own.
+# An export writes "]] >", since the body is inside a CDATA section itself.
 _CDATA_END = re.compile(r"\]\] ?>\s*</ac:plain-text-(?:link-)?body>")
 _CDATA_GOES_ON = re.compile(r"\]\] ?><!\[CDATA\[")
 _TITLE_IN_ADDRESS = re.compile(r"(/articles/[0-9]+)-.*", re.DOTALL)
@@ -70,7 +71,7 @@ def _html_pages(root: Path, bounds: Bounds) -> Iterator[Listed]:
             # A page that is renamed keeps its number: "Title_12345.html".
             key=f"{path.parent.as_posix()}/{path.stem.rpartition('_')[2]}",
             marker=f"{found.st_mtime_ns} {found.st_size}",
-            # The folder, which an export calls by the space's key.
+            # The folder, which an export names after the space's key.
             groups=(path.parent.name or root.name,),
             read=lambda known, path=path: _html_page(root, path, bounds),  # type: ignore[misc]  # its default
         )
@@ -96,7 +97,7 @@ def _parsed(content: bytes) -> html.HtmlElement:
 
 
 def _markup(element: html.HtmlElement) -> str:
-    """Return an element as HTML, without what only macros and scripts read."""
+    """Return an element as HTML, without parts that only macros and scripts read."""
     for each in list(element.iter("ac:parameter", "script", "style")):
         each.drop_tree()
     return str(etree.tostring(element, encoding="unicode", method="html"))
@@ -112,7 +113,7 @@ def _content(title: str, body: str) -> Content:
 
 @dataclass(slots=True)
 class _Space:
-    """What an XML export says of a space's pages, by their numbers."""
+    """The pages, spaces and labels of an XML export, by their ids."""
 
     titles: dict[str, str] = field(default_factory=dict)
     spaces: dict[str, str] = field(default_factory=dict)
@@ -126,11 +127,11 @@ class _Space:
     restricted: set[str] = field(default_factory=set)
 
     def groups(self, page: str) -> tuple[str, ...]:
-        """Return a page's space and labels, and whether not everybody may see it."""
+        """Return a page's space and labels, and `RESTRICTED` if not all may see it."""
         labels = [self.labels.get(each, "") for each in self.labelled[page]]
         found = [self.keys.get(self.spaces.get(page, ""), ""), *labels]
         seen: set[str] = set()
-        while page and page not in seen:  # restrictions hold for what is below, too
+        while page and page not in seen:  # restrictions also apply to the pages below
             if page in self.restricted:
                 return (*filter(None, found), RESTRICTED)
             seen.add(page)
@@ -155,7 +156,7 @@ def _entities(root: Path, bounds: Bounds) -> Iterator[Listed]:
 
 
 def _with_code(body: str) -> str:
-    """Write as HTML what a body holds as CDATA, which a parser of HTML does not know."""
+    """Write CDATA in a body as HTML, since an HTML parser does not read CDATA."""
     *parts, rest = _CDATA_END.split(body)
     written = []
     for part in parts:
@@ -183,7 +184,9 @@ def _read_entities(content: bytes) -> _Space:
             _take_row(space, row)
             row.clear()
     except etree.LxmlError as error:
-        raise SourceError("address", f"{_ENTITIES} is no XML: {error}.") from error
+        raise SourceError(
+            "address", f"{_ENTITIES} is not valid XML: {error}."
+        ) from error
     if rows.root.getroottree().docinfo.doctype:
         raise SourceError(
             "address", f"{_ENTITIES} declares a document type, which is not read."
@@ -284,12 +287,12 @@ def _answer(root: Path, path: PurePosixPath, bounds: Bounds) -> _Answer:
     except (ValueError, RecursionError) as error:
         said = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error
         raise SourceError(
-            "address", f"{path} is no answer of Zendesk's API: {said}."
+            "address", f"{path} is not a response of Zendesk's API: {said}."
         ) from error
 
 
 def article_address(address: str) -> str:
-    """Return an article's address without its title, which leads there as well."""
+    """Return an article's address without its title, which leads to the same page."""
     return _TITLE_IN_ADDRESS.sub(r"\1", address)
 
 

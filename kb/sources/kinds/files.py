@@ -1,4 +1,4 @@
-"""Folders of files, below the directories that the operator names."""
+"""Folders of files, below the directories that the operator allows."""
 
 import os
 import stat
@@ -16,7 +16,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 def allowed_path(address: str) -> Path:
     """Return an address as a path below a directory of `NESCIO_SOURCE_DIRECTORIES`.
 
-    Links are followed first, so that none leads out of it.
+    Links are resolved first, so that none leads out of it.
     """
     roots = [Path(each).resolve() for each in settings.SOURCE_DIRECTORIES]
     if not roots:
@@ -28,7 +28,7 @@ def allowed_path(address: str) -> Path:
     try:
         path = Path(address).resolve()
     except (OSError, ValueError, RuntimeError) as error:
-        raise SourceError("address", f"{address!r} is no path: {error}.") from error
+        raise SourceError("address", f"{address!r} is not a path: {error}.") from error
     if not Path(address).is_absolute() or not any(
         path.is_relative_to(root) for root in roots
     ):
@@ -46,13 +46,13 @@ def allowed_folder(address: str) -> Path:
     path = allowed_path(address)
     if not path.is_dir():
         raise SourceError(
-            "address", f"{address!r} is no folder; name the one it is in."
+            "address", f"{address!r} is not a folder; name the one it is in."
         )
     return path
 
 
 def files_below(root: Path, bounds: Bounds) -> Iterator[PurePosixPath]:
-    """Yield the regular files below a folder; what is hidden or a link is left out."""
+    """Yield the regular files below a folder, without links and hidden files."""
     for here, below, names in os.walk(root, onerror=_fail):
         bounds.seconds_left()
         below[:] = sorted(each for each in below if not each.startswith("."))
@@ -72,9 +72,9 @@ def _fail(error: OSError) -> None:
 def read_file(
     root: Path, path: PurePosixPath, bounds: Bounds, *, is_document: bool = True
 ) -> bytes:
-    """Return a file's bytes, if it is below `root` by now, too.
+    """Return a file's bytes, checking again that it is below `root`.
 
-    What is no document, but holds many, may be as large as what a DOCX unpacks to.
+    A file that holds many documents may have the size of an unpacked DOCX.
     """
     limit = bounds.document_bytes if is_document else bounds.unpacked_bytes
     full = root / path
@@ -83,7 +83,7 @@ def read_file(
             raise SourceError("file", f"{path} leads out of its folder.")
         with os.fdopen(os.open(full, _FLAGS), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise SourceError("file", f"{path} is no file any more.")
+                raise SourceError("file", f"{path} is no longer a file.")
             content = file.read(limit + 1)
     except OSError as error:
         raise SourceError("file", f"It cannot be read: {error.strerror}.") from error
@@ -101,7 +101,7 @@ def read_file(
 
 
 def check_size(size: int, bounds: Bounds) -> None:
-    """Refuse a document that is too large, and count what was read."""
+    """Raise if a document is too large; otherwise count it as read."""
     if size > bounds.document_bytes:
         raise SourceError(
             "file",

@@ -1,7 +1,7 @@
-"""Git repositories: the files of one branch, without history, checkout or code of theirs.
+"""Git repositories: the files of one branch, without history or running their code.
 
 The bare clone has no work tree, so that no link, filter, hook or submodule of the
-repository does anything here; files are read as objects.
+repository takes effect; files are read as objects.
 """
 
 import os
@@ -49,10 +49,10 @@ class Git:
 
 
 def _address(text: str) -> tuple[str, str]:
-    """Return the repository and the branch, which is empty for its default."""
+    """Return the repository and the branch, empty for the default branch."""
     address, _, branch = text.partition("#")
     if branch.startswith("-"):
-        raise SourceError("address", f"{branch!r} is no name of a branch.")
+        raise SourceError("address", f"{branch!r} is not the name of a branch.")
     if "://" in address:
         allowed_url(address)
         return address, branch
@@ -107,7 +107,7 @@ def _listed(
 
 
 def _environment(configured: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment with no configuration and no secret but what it is given."""
+    """Return an environment with no configuration or secrets except those given."""
     configured = {
         "core.hooksPath": "/dev/null",
         "credential.helper": "",
@@ -143,7 +143,7 @@ def _run(
     inside: bool = False,
     configured: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    """Return what git prints; it ends with the time, the bytes or the job."""
+    """Return git's output; it is killed at a limit or when the job is cancelled."""
     git = shutil.which("git")
     if git is None:
         raise SourceError("kind", "git is not installed on this machine.")
@@ -179,10 +179,10 @@ def _run(
 
 
 def _end(process: subprocess.Popen[bytes], alive: int) -> None:
-    """Kill git with the processes that it started, and return when none of them writes.
+    """Kill git and the processes that it started; return when none of them writes.
 
-    All of them hold the other end of the pipe `alive`, which ends with the last of them:
-    `git index-pack` would write on into a folder that is being deleted.
+    All of them hold the other end of the pipe `alive`, which closes with the last one:
+    `git index-pack` would go on writing into a folder that is being deleted.
     """
     with suppress(ProcessLookupError, PermissionError):  # all ended, or are zombies
         os.killpg(process.pid, signal.SIGKILL)
@@ -194,6 +194,6 @@ def _end(process: subprocess.Popen[bytes], alive: int) -> None:
 def _size(folder: Path) -> int:
     total = 0
     for each in folder.rglob("*pack*"):
-        with suppress(FileNotFoundError):  # git renames them meanwhile
+        with suppress(FileNotFoundError):  # git renames them in the meantime
             total += each.lstat().st_size
     return total

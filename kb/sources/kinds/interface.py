@@ -1,4 +1,4 @@
-"""What a kind of source is given and gives; see docs/how-to/follow-a-source.md."""
+"""The interface of a kind of source; see docs/how-to/follow-a-source.md."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -24,27 +24,27 @@ _SUFFIX_BY_TYPE = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
-# Documents that name others themselves can't be known to be gone.
+# Not files with several documents of their own, which could not be known to be gone.
 _READ = tuple(each for each in SUFFIXES if each not in (".json", ".jsonl", ".ndjson"))
 RESTRICTED = "restricted"
-"""The group of what not every reader of its source may see: no rule but one by this name
-gives it to anybody."""
+"""The group of documents that not every reader of their source may see: only a rule
+with this name gives them to an audience."""
 
 
 class SourceError(InvalidKnowledgeError):
-    """A source, or one document of it, cannot be read as it is."""
+    """A source, or one document of it, that cannot be read as it is."""
 
     code = "followed_source"
 
 
 class SourceBoundsError(NescioError):
-    """A source needs more time or room than one check may take."""
+    """A source that needs more time or space than one check may use."""
 
     code = "followed_source_bounds"
 
 
 class Bounds:
-    """What one check may take: bytes, time, documents; `check` ends a cancelled one."""
+    """The limits of one check: bytes, time, documents; `check` ends a cancelled one."""
 
     def __init__(self, check: Callable[[], None] = lambda: None) -> None:
         self.check = check
@@ -55,7 +55,7 @@ class Bounds:
         self._ends: float = time.monotonic() + settings.SOURCE_MAX_SECONDS
 
     def seconds_left(self) -> float:
-        """Raise where no time is left, or the check was cancelled."""
+        """Return the time left; raise if there is none or the check was cancelled."""
         self.check()
         left = self._ends - time.monotonic()
         if left <= 0:
@@ -72,7 +72,7 @@ class Bounds:
         self.bytes_left -= count
 
     def check_room(self, count: int) -> None:
-        """Raise where so many bytes are more than may be read by now."""
+        """Raise if reading this many bytes would exceed the limit."""
         if count > self.bytes_left:
             raise SourceBoundsError(
                 f"The source holds more than {settings.SOURCE_MAX_MIB} MiB; follow a part "
@@ -82,18 +82,18 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to read, with what, and how much."""
+    """Where to read, with which credential and within which limits."""
 
     address: str
-    credential: str = ""  # the value, of the environment
+    credential: str = ""  # the value, from the environment
     bounds: Bounds = field(default_factory=Bounds)
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """A document's bytes; the ending of `name` says their format.
+    """A document's bytes; the ending of `name` gives their format.
 
-    `known` is handed back with the next reading, to tell whether it has changed.
+    `known` is passed to the next reading, to detect whether the document has changed.
     """
 
     content: bytes
@@ -103,12 +103,12 @@ class Content:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A document that is there.
+    """A document that exists in the source.
 
-    `key` tells it from the others, always the same way. `marker` changes whenever its
-    content does; empty where only reading tells. `groups` are what rules name: folders
-    from the root, a space, a section, labels. `read` takes what the last reading knew and
-    returns None where nothing has changed since.
+    `key` identifies it and stays the same. `marker` changes whenever its content does;
+    empty if only reading can tell. `groups` are what rules refer to: folders from the
+    root, a space, a section, labels. `read` takes the `known` of the last reading and
+    returns None if nothing has changed since.
     """
 
     key: str
@@ -123,37 +123,37 @@ class Kind(Protocol):
 
     @property
     def name(self) -> str:
-        """What rows call it."""
+        """The name stored in rows."""
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The name shown to people."""
 
     @property
     def address_help(self) -> str:
-        """What is given as its address, with an example."""
+        """What to enter as the address, with an example."""
 
     @property
     def lists_all(self) -> bool:
-        """Whether what it does not list is gone; a feed lists only the latest."""
+        """Whether documents not listed are gone; a feed lists only the latest."""
 
     def check_address(self, address: str) -> None:
-        """Raise `SourceError` where the address may not be followed; reads nothing."""
+        """Raise `SourceError` if the address may not be followed; reads nothing."""
 
     def open(self, place: Place) -> AbstractContextManager[Iterator[Listed]]:
-        """Open the source for one check: yield its documents, which are read within."""
+        """Open the source for one check; its documents can be read only within."""
 
 
 def is_read(name: str) -> bool:
-    """Return whether a file's ending is one that is imported."""
+    """Return whether a file with this ending is imported."""
     return PurePosixPath(name).suffix.lower() in _READ
 
 
 def suffix_of(media_type: str) -> str:
-    """Return the ending of a file of a media type, as HTTP names it.
+    """Return the file name ending of a media type, as HTTP gives it.
 
     Raises:
-        SourceError: It is none that is imported.
+        SourceError: The type is not imported.
     """
     plain = media_type.partition(";")[0].strip().lower()
     suffix = _SUFFIX_BY_TYPE.get(plain)
@@ -165,5 +165,5 @@ def suffix_of(media_type: str) -> str:
 
 
 def folders(path: PurePosixPath) -> tuple[str, ...]:
-    """Return the group of a file: the folder it is in."""
+    """Return the group of a file: its folder."""
     return (path.parent.as_posix(),) if path.parent.parts else ("/",)

@@ -1,4 +1,4 @@
-"""Pages that a sitemap or a feed names, on its own host."""
+"""Pages that a sitemap or a feed lists, on its own host."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ _MAX_SITEMAPS = 100
 
 
 def page(address: str, place: Place, known: Mapping[str, str]) -> Content | None:
-    """Return a page unless its server or its bytes say that it is as it was."""
+    """Return a page, or None if its server or its bytes show that it is unchanged."""
     got = fetch(address, place, known=known)
     if got is None:
         return None
@@ -34,19 +34,19 @@ def page(address: str, place: Place, known: Mapping[str, str]) -> Content | None
 
 
 def _as_utf8(content: bytes, media_type: str) -> bytes:
-    """Return a text in UTF-8 where its server says that it is in something else."""
+    """Return a text in UTF-8 if its server declares another encoding."""
     _, _, charset = media_type.lower().partition("charset=")
     charset = charset.partition(";")[0].strip(" \"'")
     if not charset or not media_type.lower().startswith("text/"):
         return content
     try:
         return content.decode(charset).encode()
-    except (LookupError, ValueError):  # no text's encoding, or not this one's
-        return content  # its bytes say more than its server does
+    except (LookupError, ValueError):  # not a text encoding, or not this text's
+        return content  # its own bytes are better evidence
 
 
 def check_same_host(address: str, place: Place) -> None:
-    """Refuse what a list names on another host: that one was not to be followed."""
+    """Raise for an address on another host than its list, which is not followed."""
     if urlsplit(address).netloc != urlsplit(place.address).netloc:
         raise SourceError("address", f"{address} is on another host than its list.")
 
@@ -75,7 +75,7 @@ class Sitemap:
             root = _root(left.pop(0), place)
             kind = local_name(root)
             if kind not in ("urlset", "sitemapindex"):
-                raise SourceError("address", f"It is no sitemap, but {kind!r}.")
+                raise SourceError("address", f"It is not a sitemap but {kind!r}.")
             for each in root:
                 address = urldefrag(child_text(each, "loc")).url
                 if not address:
@@ -100,14 +100,14 @@ class Feed:
     def open(self, place: Place) -> Iterator[Iterator[Listed]]:
         root = _root(place.address, place)
         if local_name(root) not in ("rss", "feed", "RDF"):
-            raise SourceError("address", f"It is no feed, but {local_name(root)!r}.")
+            raise SourceError("address", f"It is not a feed but {local_name(root)!r}.")
         items = (each for each in root.iter() if local_name(each) in ("item", "entry"))
         yield (listed for each in items if (listed := _item(each, place)))
 
 
 def _root(address: str, place: Place) -> etree._Element:
     got = fetch(address, place)
-    assert got is not None  # noqa: S101  # nothing was known of it
+    assert got is not None  # noqa: S101  # only None for something `known`
     return parse_xml(got.content)
 
 
@@ -134,16 +134,16 @@ def _page(
 
 
 def _marker(changed: str) -> str:
-    """Return when a page changed, if it says the time: a day may see a second edit.
+    """Return when a page changed, if that has a time: a day may see a second edit.
 
-    A day alone is often written as its midnight.
+    A date alone is often written as its midnight.
     """
     _, _, time = changed.partition("T")
     return changed if time and not time.startswith("00:00") else ""
 
 
 def _item(item: etree._Element, place: Place) -> Listed | None:
-    """Return a feed's item: what it says itself, else the page that it names."""
+    """Return a feed's item: its own content, or else the page that it links to."""
     link = child_text(item, "link") or next(
         (
             each.get("href", "")
@@ -164,7 +164,7 @@ def _item(item: etree._Element, place: Place) -> Listed | None:
     whole = _markup(item)
     if not whole:
         return (
-            # When it was published says nothing of later edits.
+            # The time of publication does not change with later edits.
             _page(
                 address, child_text(item, "updated"), place, title=title, groups=groups
             )
@@ -183,7 +183,7 @@ def _item(item: etree._Element, place: Place) -> Listed | None:
 
 
 def _own_key(item: etree._Element) -> str:
-    """Return a key of an item that has neither an id nor a link."""
+    """Return a key for an item without an id or a link."""
     published = child_text(item, "pubDate", "date", "published")
     said = f"{child_text(item, 'title')}\0{published}".strip("\0") or _markup(item)
     return hashlib.sha256(said.encode()).hexdigest()
@@ -202,5 +202,5 @@ def _markup(item: etree._Element) -> str:
 
 
 def _is_media(element: etree._Element) -> bool:
-    """Tell whether an element of a feed names a picture or a film, as `media:content` does."""
+    """Return whether an element refers to an image or video (`media:content`)."""
     return str(etree.QName(element).namespace) == "http://search.yahoo.com/mrss/"

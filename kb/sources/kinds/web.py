@@ -1,4 +1,4 @@
-"""Requests to hosts that the operator allows, and XML that they answer."""
+"""Requests to hosts that the operator allows, and parsing of XML responses."""
 
 import base64
 import http.client
@@ -27,13 +27,15 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 def allowed_url(address: str) -> SplitResult:
-    """Return the parts of an address on a host of `NESCIO_SOURCE_HOSTS`."""
+    """Return the parts of an address, whose host must be in `NESCIO_SOURCE_HOSTS`."""
     schemes = ("https", "http") if settings.SOURCE_ALLOW_PRIVATE else ("https",)
     try:
         url = urlsplit(address)
         host, _port = url.hostname, url.port
     except ValueError as error:
-        raise SourceError("address", f"{address!r} is no address: {error}.") from error
+        raise SourceError(
+            "address", f"{address!r} is not a valid address: {error}."
+        ) from error
     if url.scheme not in schemes or not host:
         raise SourceError(
             "address",
@@ -54,7 +56,8 @@ def allowed_url(address: str) -> SplitResult:
         )
     if not address.isascii() or any(each.isspace() for each in address):
         raise SourceError(
-            "address", f"{address!r} holds characters that no address may; encode them."
+            "address",
+            f"{address!r} contains characters that are not allowed; encode them.",
         )
     if not settings.SOURCE_ALLOW_PRIVATE:
         try:
@@ -65,7 +68,7 @@ def allowed_url(address: str) -> SplitResult:
 
 
 def checked_host(url: SplitResult) -> str:
-    """Return an IP address of an allowed host, which is public unless others may be."""
+    """Return an IP address of an allowed host; private only if that is allowed."""
     try:
         return checked_address(
             url, allow_private=settings.SOURCE_ALLOW_PRIVATE, setting=_SETTING
@@ -75,7 +78,7 @@ def checked_host(url: SplitResult) -> str:
 
 
 def basic(credential: str) -> str:
-    """Return what authorizes a request by `user:password` or a token."""
+    """Return the Authorization header for `user:password` or a token."""
     pair = credential if ":" in credential else f"git:{credential}"
     return f"Basic {base64.b64encode(pair.encode()).decode()}"
 
@@ -90,10 +93,10 @@ class _Response:
 def fetch(
     address: str, place: Place, *, known: Mapping[str, str] | None = None
 ) -> _Response | None:
-    """Get an address, and None where it is as it was `known`; stays on its host.
+    """Get an address, or None if it is as it was `known`; never leaves its host.
 
     Raises:
-        SourceError: It may not be read, is too large, or answers otherwise than 200.
+        SourceError: It may not be read, is too large, or does not answer with 200.
     """
     asked = address
     for _ in range(_MAX_REDIRECTS + 1):
@@ -143,7 +146,7 @@ def _get(url: SplitResult, place: Place, known: Mapping[str, str]) -> _Response:
     except (OSError, http.client.HTTPException) as error:
         said = str(error) or type(error).__name__
         raise SourceError("address", f"{url.geturl()}: {said}") from error
-    if connection.was_cut:  # what came until then may look complete
+    if connection.was_cut:  # the part received may look complete
         raise SourceError(
             "address", f"{url.geturl()} took longer than {seconds:.0f} s."
         )
@@ -153,7 +156,7 @@ def _get(url: SplitResult, place: Place, known: Mapping[str, str]) -> _Response:
             f"{url.geturl()} has more than {settings.IMPORT_MAX_MIB} MiB; raise "
             "NESCIO_IMPORT_MAX_MIB.",
         )
-    if response.length:  # bytes are due: no error of a read with a limit
+    if response.length:  # bytes are missing, which a limited read does not report
         raise SourceError("address", f"{url.geturl()} ended early.")
     bounds.take(len(content))
     named = {name.lower(): value for name, value in response.getheaders()}
@@ -161,14 +164,14 @@ def _get(url: SplitResult, place: Place, known: Mapping[str, str]) -> _Response:
 
 
 def parse_xml(content: bytes) -> etree._Element:
-    """Return the root of an XML document that declares no entities and fetches nothing."""
+    """Return the root of an XML document; refuses entities and fetches nothing."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False
     )
     try:
         root = etree.parse(io.BytesIO(content), parser).getroot()
     except etree.LxmlError as error:
-        raise SourceError("address", f"It is no XML: {error}.") from error
+        raise SourceError("address", f"It is not valid XML: {error}.") from error
     if root.getroottree().docinfo.doctype:
         raise SourceError("address", "It declares a document type, which is not read.")
     return root
@@ -179,7 +182,7 @@ def local_name(element: etree._Element) -> str:
 
 
 def child_text(element: etree._Element, *names: str) -> str:
-    """Return the text of the first child by one of these names; empty without it."""
+    """Return the text of the first filled child with one of these names, or ""."""
     for name in names:
         for each in element:
             if local_name(each) == name and (text := "".join(each.itertext()).strip()):

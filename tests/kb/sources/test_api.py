@@ -211,8 +211,8 @@ def test_a_mapping_is_given_by_lines_and_shown_again(curator, folder):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"audience": ""}, "Say who may see it"),
-        ({"rules": "* = everyone"}, "Say who may see it"),
+        ({"audience": ""}, "Choose who may see it"),
+        ({"rules": "* = everyone"}, "Choose who may see it"),
         ({"audience": "", "rules": "prices"}, "Line 1, &#x27;prices&#x27;"),
         ({"audience": "", "rules": "prices = staff"}, "with one of your audiences"),
         ({"credential": "HOME"}, "never the credential itself"),

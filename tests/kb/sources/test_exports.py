@@ -267,7 +267,7 @@ def test_articles_keyed_by_their_titles_before_are_known_by_their_numbers(direct
     ("kind", "name", "content", "said"),
     [
         ("confluence", "other.txt", "x", "neither entities.xml nor index.html"),
-        ("confluence", "entities.xml", "<a>", "no XML"),
+        ("confluence", "entities.xml", "<a>", "not valid XML"),
         (
             "confluence",
             "entities.xml",
@@ -275,9 +275,19 @@ def test_articles_keyed_by_their_titles_before_are_known_by_their_numbers(direct
             "document type",
         ),
         ("zendesk", "page.txt", "x", "There is no JSON"),
-        ("zendesk", "page.json", "[" * 100_000, "no answer of Zendesk"),
-        ("zendesk", "page.json", '{"articles": [{"id": "x"}]}', "no answer of Zendesk"),
-        ("zendesk", "page.json", '{"error": "RecordNotFound"}', "no answer of Zendesk"),
+        ("zendesk", "page.json", "[" * 100_000, "not a response of Zendesk"),
+        (
+            "zendesk",
+            "page.json",
+            '{"articles": [{"id": "x"}]}',
+            "not a response of Zendesk",
+        ),
+        (
+            "zendesk",
+            "page.json",
+            '{"error": "RecordNotFound"}',
+            "not a response of Zendesk",
+        ),
     ],
 )
 def test_what_is_no_export_fails(directory, kind, name, content, said):

@@ -248,7 +248,7 @@ def test_a_document_that_can_not_be_read_is_named_and_the_rest_goes_on(folder):
     assert counted["failed"] == 1
     assert (counted["new"], counted["listed"]) == (3, 4)
     broken = source.documents.get(key="broken.pdf")
-    assert (broken.state, "no PDF by its content" in broken.error) == ("failed", True)
+    assert (broken.state, "is not PDF" in broken.error) == ("failed", True)
 
 
 def test_a_file_that_is_too_large_is_left_out(folder, settings):
@@ -281,7 +281,7 @@ def test_a_source_with_too_many_documents_or_bytes_is_not_read(folder, settings)
         ("{root}/link", "not below"),
         ("relative", "not below"),
         ("{root}/missing", "no "),
-        ("{root}/cards.md", "no folder"),
+        ("{root}/cards.md", "not a folder"),
     ],
 )
 def test_a_folder_outside_of_what_the_operator_names_is_refused(folder, address, said):
@@ -347,7 +347,7 @@ def test_a_check_of_an_owner_who_is_no_curator_fails_with_the_remedy(folder):
     source = follow("folder", folder, by=curator)
     curator.groups.clear()
 
-    assert "saves the source again" in failed(source, InvalidKnowledgeError)
+    assert "save the source again" in failed(source, InvalidKnowledgeError)
 
 
 def test_a_source_is_due_by_its_schedule_and_enqueued_once(folder):

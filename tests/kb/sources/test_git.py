@@ -86,7 +86,7 @@ def test_a_branch_is_named_behind_the_address(repository):
     assert check(follow("git", f"{repository.folder}#draft"))["listed"] == 3
     missing = follow("git", f"{repository.folder}#none", name="Missing")
     assert "none" in failed(missing, InvalidKnowledgeError)
-    with pytest.raises(InvalidKnowledgeError, match="no name of a branch"):
+    with pytest.raises(InvalidKnowledgeError, match="not the name of a branch"):
         follow("git", f"{repository.folder}#--upload-pack=x", name="Hostile")
 
 

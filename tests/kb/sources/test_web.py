@@ -229,9 +229,9 @@ def test_a_source_that_answers_no_more_fails_and_leaves_what_there_is(site):
     ("body", "said"),
     [
         (ENTITIES, "document type"),
-        ("<html></html>", "no sitemap, but 'html'"),
-        ("no xml", "no XML"),
-        ("<a>" * 100_000, "no XML"),
+        ("<html></html>", "not a sitemap but 'html'"),
+        ("no xml", "not valid XML"),
+        ("<a>" * 100_000, "not valid XML"),
     ],
 )
 def test_a_hostile_sitemap_is_refused(site, body, said):
@@ -258,7 +258,7 @@ def test_a_page_that_is_too_large_is_left_out(site, settings):
         ("https://user:secret@localhost/", "name or a password"),
         ("ftp://localhost/", "must begin with"),
         ("https://localhost/a b", "encode them"),
-        ("https://[::1/", "no address"),
+        ("https://[::1/", "not a valid address"),
     ],
 )
 def test_an_address_that_may_not_be_read_is_refused(site, settings, address, said):
