@@ -44,7 +44,7 @@ class _FilesInput(UnfoldAdminFileFieldWidget):  # type: ignore[misc]  # unfold s
 
 
 class _FilesField(forms.FileField):
-    """One or more files, each cleaned as one is."""
+    """One or more files, each cleaned like a single one."""
 
     widget = _FilesInput(attrs={"accept": ",".join(SUFFIXES)})
 
@@ -63,26 +63,26 @@ class ImportForm(StyledForm):
     title = forms.CharField(
         required=False,
         max_length=TITLE_LIMIT,
-        help_text="Of the document, for a single file; empty takes its own.",
+        help_text="The document's title, for a single file; if empty, the file's own.",
     )
     source = forms.CharField(
         required=False,
         max_length=SOURCE_LIMIT,
-        help_text="Names the document for later versions, for a single file; empty "
-        "takes the file's name.",
+        help_text="Identifies the document for later versions, for a single file; if "
+        "empty, the file's name.",
     )
     product_line = forms.ModelChoiceField(
         Tag.objects.product_lines(),
         required=False,
         empty_label="none",
-        help_text="Of new entries; their questions go to its experts for review.",
+        help_text="Given to new entries; their questions go to its experts for review.",
     )
     line_of_business = forms.ModelChoiceField(
         Tag.objects.lines_of_business(), required=False, empty_label="none"
     )
     verify = forms.BooleanField(
         required=False,
-        help_text="You verify all that it says; otherwise it goes to review.",
+        help_text="You verify all of its entries; otherwise they go to review.",
     )
 
     def __init__(
@@ -123,21 +123,21 @@ class ImportForm(StyledForm):
 
 
 class PlannedInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
-    """All that a planned import would do; who sees the import sees this."""
+    """What a planned import would change, shown to all who may see the import."""
 
     model = PlannedEntry
     verbose_name_plural = "what it would do"
     fields = readonly_fields = ("action", "said", "place")
     extra = 0
     can_delete = False
-    hide_title = True  # which would say each a second time
+    hide_title = True  # it would only repeat each row's name
     per_page = 50
     has_add_permission = has_change_permission = nobody
 
     def has_view_permission(
         self, request: HttpRequest, obj: Import | None = None
     ) -> bool:
-        return True  # who is shown the import may see it: the page has checked that
+        return True  # the page has checked that the user may see the import
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PlannedEntry]:
         return PlannedEntry.objects.visible_to(request.user)
@@ -194,7 +194,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
         return self.has_bring_permission(request) and waits
 
     def useless_actions(self, key: int) -> Collection[str]:
-        # Who applies one all the same is answered by the service, which says the remedy.
+        # If someone applies one nevertheless, the service's error names the remedy.
         row = Import.objects.filter(pk=key).first()
         return ["apply"] if row and row.is_unreadable else []
 
@@ -238,7 +238,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
             else:
                 if len(rows) == 1:
                     return redirect("admin:kb_import_change", rows[0].pk)
-                said = f"{len(rows)} files are checked. Apply them here, or open one to see all of it."
+                said = f"{len(rows)} files are being checked. Apply them here, or open one to see all."
                 self.message_user(request, said)
                 return redirect("admin:kb_import_changelist")
         template, form_id = "admin/kb/import/upload.html", "import-form"
@@ -273,7 +273,7 @@ class ImportAdmin(InBaseAdmin, WorkedOnAdmin):
 
 @transaction.atomic
 def _begun(uploads: Iterable[Upload], *, by: User) -> list[Import]:
-    """Begin to check all of the files, or none."""
+    """Start checking all of the files, or none of them."""
     rows: list[Import] = []
     for upload in uploads:
         try:
@@ -288,13 +288,13 @@ def _begun(uploads: Iterable[Upload], *, by: User) -> list[Import]:
 
 
 def _counted(row: Import) -> list[tuple[str, int]]:
-    """Return what was counted, in one order; only what was read may be none."""
+    """Return the counts in a fixed order, without zeros except for `read`."""
     known = {name: row.counts.get(name, 0) for name in COUNTS}
     return [(name, n) for name, n in known.items() if n or name == "read"]
 
 
 def _examples(row: Import) -> dict[str, list[Example]]:
-    """Return the examples of what is not listed below, one by one."""
+    """Return the examples of the actions that are not listed in full below."""
     listed = {*WRITTEN, Action.RETIRED} if row.planned.exists() else set()
     examples = row.seen_examples.items()
     return {name: some for name, some in examples if name not in listed}

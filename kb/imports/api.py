@@ -30,13 +30,13 @@ from kb.text.cleaning import SOURCE_LIMIT, TITLE_LIMIT
 
 
 class ExampleSerializer(serializers.Serializer[dict[str, str]]):
-    """One of the facts that were counted."""
+    """An example of the facts counted under an action."""
 
     text = serializers.CharField()
     place = serializers.CharField(required=False)
     question = serializers.CharField(required=False)
     before = serializers.CharField(
-        required=False, help_text="What the entry says now, where it is to be changed."
+        required=False, help_text="The entry's current text, if it would be changed."
     )
 
 
@@ -56,7 +56,7 @@ class _InOrder(NewestFirstPagination):
 
 
 class BadRowSerializer(serializers.Serializer[dict[str, str]]):
-    """What could not be read, and why."""
+    """A row that could not be read, with the reason."""
 
     place = serializers.CharField(help_text="Such as line 7.")
     reason = serializers.CharField()
@@ -72,7 +72,7 @@ class ImportSerializer(ReferringSerializer):
         help_text="The job that plans or applies it: progress, cancel, retry.",
     )
     verify = serializers.SerializerMethodField(
-        help_text="Whether what it says is verified by who imports it."
+        help_text="Whether the importing user verifies its entries."
     )
     counts = serializers.DictField(
         child=serializers.IntegerField(),
@@ -84,8 +84,8 @@ class ImportSerializer(ReferringSerializer):
     notes = serializers.ListField(
         child=serializers.CharField(),
         read_only=True,
-        help_text="What is said of the file as a whole: columns that are not read, why "
-        "nothing was retired, what becomes of entries that people edited.",
+        help_text="Notes on the file as a whole: columns that are not read, why "
+        "nothing was retired, what happens to entries that people edited.",
     )
 
     class Meta:
@@ -108,14 +108,14 @@ class ImportSerializer(ReferringSerializer):
 
     @cached_property
     def _examples(self) -> dict[int, dict[str, list[Example]]]:
-        """Those of all rows that are shown: one look at the entries serves them."""
-        shown: Any = self.root.instance  # the list's, or its own
+        """The examples of all rows shown, from one query for their entries."""
+        shown: Any = self.root.instance  # a list of rows, or a single one
         rows = [shown] if isinstance(shown, Import) else shown
         return examples_for(rows, self.context["request"].user)
 
 
 class NewImportSerializer(InBaseSerializer):
-    """A file to be imported, as a form with a file."""
+    """A file to import, sent as multipart form data."""
 
     file = serializers.FileField(max_length=200)
     audience = AudienceField(help_text="Who may see its entries.")
@@ -126,7 +126,7 @@ class NewImportSerializer(InBaseSerializer):
         max_length=SOURCE_LIMIT,
         required=False,
         default="",
-        help_text="Names the document for later versions; by default the file's name.",
+        help_text="Identifies the document for later versions; by default its name.",
     )
     title = serializers.CharField(max_length=TITLE_LIMIT, required=False, default="")
     product_line = TagField(Tag.Facet.PRODUCT_LINE, default=None, allow_null=True)
@@ -134,7 +134,7 @@ class NewImportSerializer(InBaseSerializer):
         Tag.Facet.LINE_OF_BUSINESS, default=None, allow_null=True
     )
     verify = serializers.BooleanField(
-        default=False, help_text="You verify all that it says."
+        default=False, help_text="You verify all of its entries."
     )
     dry_run = serializers.BooleanField(
         default=False, help_text="Only plan it; it may be applied afterwards."
@@ -171,8 +171,8 @@ class ImportViewSet(RetrieveModelMixin, RowViewSet[Import]):
     def create(self, request: Request) -> Response:
         """Import a file in the background, or only plan it (`dry_run`).
 
-        A file whose source was imported before is a new version of it: only what
-        changed is changed. The job tells how far it is.
+        A file whose source was imported before is a new version of that document: only
+        the differences are written. The job shows the progress.
         """
         values = self.validated(NewImportSerializer)
         applies = not values.pop("dry_run")
@@ -202,10 +202,9 @@ class ImportViewSet(RetrieveModelMixin, RowViewSet[Import]):
         pagination_class=_InOrder,
     )
     def entries(self, request: Request, import_id: int) -> Response:
-        """List every entry that it would make, change, restore or retire, in full.
+        """List every entry that it would create, change, restore or retire, in full.
 
-        Empty once the import is applied: what came of it is in the entries. Without
-        entries that you may not see any more.
+        Empty once the import is applied. Leaves out entries that you may no longer see.
         """
         rows = self.get_object().planned.visible_to(request.user)
         page = self.paginate_queryset(rows)  # type: ignore[arg-type]  # planned entries here

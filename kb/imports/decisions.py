@@ -1,4 +1,4 @@
-"""What an import does about each fact, and how that is counted."""
+"""What an import does with each fact, and how the outcomes are counted."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from kb.imports.readers import BadRow, Fact
 
 
 class Action(StrEnum):
-    """What comes of a fact; also the names of the counts."""
+    """The outcome of a fact; also the names of the counts."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -40,7 +40,7 @@ class Source:
     name: str
     title: str
     headings: tuple[tuple[str, ...], ...] | None  # every path; None for a table
-    pairs: Mapping[str, int]  # entries whose fact was reworded, by the new key
+    pairs: Mapping[str, int]  # ids of entries whose fact was reworded, by the new key
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +54,12 @@ class Piece:
 
 
 Seen = dict[tuple[str, str], str]
-"""The digest of what was met before, by the document's source and the fact's key, and by
-its source and the digest itself."""
+"""Digests of facts read before, by the document's source and the fact's key, and by its
+source and the digest itself."""
 
 
 def visible_audiences(user: User | None) -> frozenset[int] | None:
-    """Return the audiences whose entries may be touched; None for all."""
+    """Return the ids of audiences whose entries the user may change; None for all."""
     if user is None or user.is_superuser:
         return None
     return frozenset(Audience.objects.ids_visible_to(user))
@@ -85,7 +85,7 @@ def known_entries(
     documents: Mapping[str, Document],
     audiences: frozenset[int] | None,
 ) -> dict[tuple[str, str], Entry]:
-    """Return the entries that facts are about, by the document's source and the fact's key."""
+    """Return the facts' existing entries, by document source and fact key."""
     names = {document.pk: name for name, document in documents.items()}
     paired = {
         entry: (each.source.name, each.fact.key)
@@ -108,7 +108,7 @@ def known_entries(
         for entry in found
     }
     if audiences is not None:
-        # By its words nobody learns of an entry that they may not see.
+        # Matching by words must not reveal an entry that the user may not see.
         rows = rows.filter(audience__in=audiences)
     return _saying_the_same(batch, rows, names, known) | known
 
@@ -119,10 +119,10 @@ def _saying_the_same(
     names: Mapping[int, str],
     known: Mapping[tuple[str, str], Entry],
 ) -> dict[tuple[str, str], Entry]:
-    """Return entries by the facts without an id that say word for word the same.
+    """Return entries with the same words as facts without an id.
 
-    They were written or edited here, so their key is none of the facts'; as an exported
-    table brings them.
+    They were written or edited in Nescio, so none of the facts has their key; this is
+    the case when an exported table is imported.
     """
     of_row = [each for each in batch if each.source.headings is None]
     keys = {
@@ -147,10 +147,10 @@ def decide(
     seen: Seen,
     audiences: frozenset[int] | None,
 ) -> tuple[list[Piece], list[BadRow]]:
-    """Return the facts with what is to be done about each, and those that cannot be kept.
+    """Return the facts with the action for each, and the rows that must be refused.
 
     Args:
-        seen: What the file held before; what the batch holds is added.
+        seen: Facts earlier in the file; those of the batch are added.
     """
     decided: list[Piece] = []
     bad: list[BadRow] = []
@@ -165,7 +165,7 @@ def decide(
             seen[at] = seen[each.source.name, fact.digest] = fact.digest
             entry = known.get(at)
             if entry and audiences is not None and entry.audience_id not in audiences:
-                # What who imports may not see is left alone.
+                # Entries that the importing user may not see are left alone.
                 decided.append(replace(each, action=Action.UNCHANGED))
             else:
                 action = _action(fact, entry)
@@ -177,16 +177,16 @@ def decide(
             bad.append(
                 BadRow(
                     fact.place,
-                    f"Its {what} is above already with another text; keep one of them.",
+                    f"Its {what} appears above with another text; keep one of them.",
                 )
             )
     return decided, bad
 
 
 def _is_asked_below(fact: Fact) -> bool:
-    """Tell whether its headings tell a question from others that are worded alike.
+    """Return whether only its headings distinguish a question from others worded alike.
 
-    With the same answer under several of them it is one.
+    Repeated with the same answer under several headings, it is one entry.
     """
     return bool(fact.question and fact.headings and not fact.id)
 
@@ -198,7 +198,7 @@ def _action(fact: Fact, entry: Entry | None) -> Action:
         return Action.UNCHANGED
     if entry.state != Entry.State.RETIRED:
         return Action.UNCHANGED if _says(entry, fact) else Action.CHANGED
-    # What a curator retired stays retired whatever its source says.
+    # What a curator retired stays retired, even if it is still in its source.
     was_gone = entry.source_key and not entry.source_digest
     return Action.RESTORED if was_gone else Action.UNCHANGED
 
@@ -209,14 +209,14 @@ def _says(entry: Entry, fact: Fact) -> bool:
     return said == (fact.question, fact.text, {*fact.wordings})
 
 
-_MIN_IN_COMMON = 3  # systems bring single facts, each as a document of its own
+_MIN_IN_COMMON = 3  # some systems export each fact as a document of its own
 
 
 def found_elsewhere(of: Import, title: str) -> Iterator[str]:
-    """Yield what says that a new document may be another version of one that stands.
+    """Yield a note if a new document may be another version of an existing one.
 
-    Called at an import's end, while what it brought is known; a file with several
-    documents names them itself.
+    Called at the end of an import, while its keys are still stored. A file with several
+    documents names their sources itself, so it is not checked.
     """
     brought = of.keys.all()
     sources = set(brought.values_list("source", flat=True).distinct()[:2])
@@ -255,7 +255,7 @@ MAX_BAD_ROWS = 100
 _EXAMPLE_CHARACTERS = 300
 
 Example = dict[str, Any]
-"""Texts of one fact, and the id of the entry that it quotes or is to change."""
+"""Texts of one fact, and the id of its existing entry, if any."""
 
 COUNTS = ("read", *(action.value for action in Action))
 
@@ -267,7 +267,7 @@ def add(
     decided: Sequence[Piece] = (),
     bad: Sequence[BadRow] = (),
 ) -> None:
-    """Count decided facts and bad rows into the import's row, with examples."""
+    """Add decided facts and bad rows to the import's counts and examples."""
     counts: dict[str, int] = {**dict.fromkeys(COUNTS, 0), **to.counts}
     counts["read"] += read
     counts[Action.BAD] += len(bad)
@@ -287,23 +287,23 @@ def add(
 
 
 def edit_notes(overwritten: int, kept: int) -> list[str]:
-    """Say what becomes of entries that people edited since they were last imported."""
+    """Return notes on entries that people edited since they were last imported."""
     notes = []
     if overwritten:
         notes.append(
-            f"Changed, although edited by people: {overwritten}. The file's words take the "
-            "place of theirs, which the entries' histories keep."
+            f"Changed, although edited by people: {overwritten}. The file's words "
+            "replace theirs, which the entries' histories keep."
         )
     if kept:
         notes.append(
-            f"Unchanged and edited by people: {kept}. These stay as they are, for the "
-            "file says what it said before."
+            f"Unchanged and edited by people: {kept}. These stay as they are, because "
+            "their text in the file is the same as before."
         )
     return notes
 
 
 def add_retired(to: Import, number: int, some: Mapping[int, str]) -> None:
-    """Count entries that are retired, with the texts of some, by their ids."""
+    """Count retired entries and add the texts of some, by entry id, to the examples."""
     counts: dict[str, int] = to.counts
     to.counts = {**counts, Action.RETIRED: counts[Action.RETIRED] + number}
     kept = to.examples.get(Action.RETIRED, [])
@@ -318,7 +318,7 @@ def add_retired(to: Import, number: int, some: Mapping[int, str]) -> None:
 def planned(
     of: Import, decided: Sequence[Piece], edited: Collection[int]
 ) -> list[PlannedEntry]:
-    """Return what would be written, all of each."""
+    """Return the entries that would be written, in full."""
     return [
         PlannedEntry(
             import_run=of,
@@ -362,7 +362,7 @@ def examples_for(
 ) -> dict[int, dict[str, list[Example]]]:
     """Return the examples of imports by their ids, without texts of entries hidden now.
 
-    What the file says is its reader's; what an entry said is seen with the entry.
+    The importer may see the file's texts; an entry's own text only if they may see it.
     """
     all_of_them = (
         each for row in rows for some in row.examples.values() for each in some

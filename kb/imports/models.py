@@ -22,9 +22,10 @@ def import_storage() -> Storage:
 
 class ImportQuerySet(models.QuerySet["Import"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """The user's own imports, a superuser's all; no document of a followed source.
+        """The user's own imports, or all for a superuser; none of a followed source.
 
-        None of a knowledge base in which they have no role any more. Their examples quote entries that who imported them could see.
+        None of a knowledge base in which the user has no role any more: examples quote
+        entries that the importer could see at the time.
         """
         rows = self.filter(
             audience__in=Audience.objects.visible_to(user), followed=None
@@ -35,10 +36,10 @@ class ImportQuerySet(models.QuerySet["Import"]):
 
 
 class Import(models.Model):
-    """A file of knowledge, how it is to be read, and how far it was.
+    """A file of knowledge with the settings and the progress of its import.
 
     Counts, cursor and the entries of a batch are written in one transaction, so that
-    a run that continues after a kill does nothing twice.
+    a run resumed after a kill does nothing twice.
     """
 
     class State(models.TextChoices):
@@ -113,7 +114,7 @@ class Import(models.Model):
 
     objects = ImportQuerySet.as_manager()
 
-    seen_examples: dict[str, list[dict[str, Any]]]  # of `decisions.examples_for`
+    seen_examples: dict[str, list[dict[str, Any]]]  # from `decisions.examples_for`
 
     class Meta:
         ordering = ["-created_at", "-pk"]
@@ -123,19 +124,19 @@ class Import(models.Model):
 
     @property
     def is_unreadable(self) -> bool:
-        """Whether it is planned and none of its rows is any good: nothing would come of it."""
+        """Whether it is planned and all of its rows are bad: it would do nothing."""
         is_planned = self.state == self.State.PLANNED
         return is_planned and self.counts.get("read") == self.counts.get("bad", 0)
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether its document was imported, or what it would change was, since its plan.
+        """Whether an import or edit since its plan has changed what it would change.
 
-        Applied, it would do something else than the plan says.
+        Applying it would then do something else than the plan shows.
         """
         if self.state != self.State.PLANNED:
             return False
-        if self.planned_at is None:  # by a version that did not note when
+        if self.planned_at is None:  # planned by a version that did not record the time
             return True
         imports = Import.objects.filter(
             knowledge_base=self.knowledge_base_id,
@@ -150,10 +151,10 @@ class Import(models.Model):
 
 
 class ImportedKey(models.Model):
-    """A fact that an import came by, kept until the import ends.
+    """A fact read by an import, kept until the import ends.
 
-    Shows what is twice in the file and what is no longer in it, without holding a
-    file's facts in memory.
+    Reveals repeated facts and facts that are no longer in the file, without holding all
+    of a file's facts in memory.
     """
 
     import_run = models.ForeignKey(
@@ -174,21 +175,21 @@ class ImportedKey(models.Model):
         return f"{self.source} {self.key[:12]}"
 
 
-# By the database, too: who deletes one may not see all that is planned with it.
+# The database deletes them too: who deletes an import may not see all of its plan.
 _GOES_WITH_IT: dict[str, Any] = {"on_delete": models.CASCADE, "db_constraint": False}
 
 
 class PlannedEntryQuerySet(models.QuerySet["PlannedEntry"]):
     def visible_to(self, user: AnyUser) -> Self:
-        """Those of entries that the user may see now: they say what these say."""
+        """Those without an entry, or with one that the user may see: they quote it."""
         return self.filter(Q(entry=None) | Q(entry__in=Entry.objects.visible_to(user)))
 
 
 class PlannedEntry(models.Model):
     """What a planned import would do to one entry, kept until it is applied.
 
-    Shows a person all of it; `Import.examples` are the first few of each kind. A policy
-    of the database shows it with the entry alone.
+    Shows all of it; `Import.examples` holds the first few of each kind. A database
+    policy shows it only to users who may see the entry.
     """
 
     import_run = models.ForeignKey(Import, related_name="planned", **_GOES_WITH_IT)

@@ -1,4 +1,4 @@
-"""A file taken apart: its facts, with their document and the entries they reword."""
+"""Splits a file into facts, with their document and the entries that they reword."""
 
 import time
 from collections import Counter
@@ -45,27 +45,28 @@ from .writing import find_document
 
 _MIB = 1024 * 1024
 MIN_LIKENESS = 0.6
-"""Share of words that two wordings of one fact have in common (Dice's coefficient)."""
+"""Least word overlap of two wordings of one fact (Dice's coefficient)."""
 
 _MAX_NAMED = 20
-"""Columns that a note names."""
+"""Maximum number of columns or rows that a note names."""
 
 _MAX_LEFT_OUT = 5
-"""Lines about the document itself that a note quotes."""
+"""Maximum number of lines about the document itself that a note quotes."""
 
 _MAX_RUN = 40
-"""Sentences of a run; a longer piece of a fact was no entry, by whatever rules it was cut."""
+"""Maximum sentences of a run; no entry was ever longer, whichever rules cut it."""
 
 MAX_COMPARISONS = 250_000
-"""Beyond it nothing is paired: so different a document is a new one."""
+"""Above this nothing is paired: a document that different is a new one."""
 
 
 def reworded(
     facts: Sequence[Fact], document: Document, audiences: frozenset[int] | None
 ) -> dict[str, int]:
-    """Return entries by the keys of the facts that take their place, most alike first.
+    """Return, by the keys of new facts, the entries that they reword.
 
-    Facts that an entry already holds pair with it by their key and are left out.
+    The most similar texts are paired first. Facts that already have an entry match it
+    by key and are left out.
     """
     keys = {fact.key for fact in facts}
     standing = Entry.objects.filter(document=document).exclude(source_key="")
@@ -89,7 +90,7 @@ def reworded(
 
 
 def pair(old: Mapping[int, str], new: Mapping[str, str]) -> dict[str, int]:
-    """Return the old text that each new one rewords, each at most once."""
+    """Return, by new key, the old text that each new one rewords; each is used once."""
     words = {pk: Counter(text.lower().split()) for pk, text in old.items()}
     candidates = []
     for key, text in new.items():
@@ -113,13 +114,13 @@ def as_it_stands(
     language: str,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[tuple[Fact, ...], tuple[Fact, ...]]:
-    """Return the facts of a new version, cut as the entries are that stand already.
+    """Return the facts of a new version, cut like the existing entries.
 
-    How text is cut may change with the program: who imports a file again would see each
-    of its entries exchanged, and lose what was verified. So a paragraph stays several
-    entries where most of its sentences are in these; one of a single entry is cut again.
-    What is left out of a new document stays where it is an entry; the rest comes second.
-    A table that stands without the mark below its headings stays without it.
+    The cutting rules may change between releases: a repeated import would replace every
+    entry and lose its verification. So a paragraph stays split into several entries if
+    they hold most of its sentences; a single entry is cut by the current rules. Text
+    that a new document would leave out stays if it is an entry already; the rest is
+    returned second. A table stored without the mark below its headings keeps that form.
     """
     rows = Entry.objects.filter(document=document).exclude(source_key="")
     rows = rows.exclude(source_digest="")
@@ -148,7 +149,7 @@ def _checking(facts: Iterable[Fact], check: Callable[[], None]) -> Iterator[Fact
 
 
 def _runs(fact: Fact, standing: Collection[str], language: str) -> list[Fact]:
-    """Return a fact cut into the longest runs of sentences that stand, and the rest."""
+    """Cut a fact into the longest runs of sentences that are entries, and the rest."""
     if fact.key in standing or not standing:
         return [fact]
     said = sentences_of(fact.text, language)
@@ -164,7 +165,7 @@ def _runs(fact: Fact, standing: Collection[str], language: str) -> list[Fact]:
 
 
 def _stays_cut(runs: Sequence[Fact], standing: Collection[str], language: str) -> bool:
-    """Tell whether most sentences stand in several entries, and no new one leans on them."""
+    """Return whether several entries hold most sentences and the rest stands alone."""
     stand = [run for run in runs if run.key in standing]
     new = [run.text for run in runs if run.key not in standing]
     number = sum(len(sentences_of(run.text, language)) for run in stand)
@@ -177,10 +178,10 @@ def pieces(
     check: Callable[[], None] = lambda: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> Generator[Piece | BadRow]:
-    """Yield every fact of the file with its document; the same ones each time.
+    """Yield every fact of the file with its document, in the same order each time.
 
-    `check` is called about twice a second while the file is read, and ends that by what
-    it raises. `note` gets what is to be said of the file as a whole.
+    `check` is called about twice a second while the file is read; an exception from it
+    ends the reading. `note` receives notes on the file as a whole.
     """
     title = of.document_title or _readable(of.file_name)
     rows = Source(name=of.source, title=title, headings=None, pairs={})
@@ -210,7 +211,7 @@ def pieces(
 
 @dataclass(slots=True)
 class _Notes:
-    """What is to be said of a file as a whole, and of what makes no entry."""
+    """Collects notes on a file as a whole, and on what makes no entry."""
 
     lines: list[str] = field(default_factory=list)
     withdrawn: list[str] = field(default_factory=list)
@@ -223,7 +224,7 @@ class _Notes:
             self.withdrawn.append(item.place)
         elif isinstance(item, GuessedEncoding):
             self.first.append(
-                f"It does not say its encoding and is read as {item.name}; if letters are "
+                f"It declares no encoding and is read as {item.name}; if letters are "
                 "wrong, save it as UTF-8."
             )
         else:
@@ -245,7 +246,7 @@ class _Notes:
 
 
 def _readable(file_name: str) -> str:
-    """Return a title that people can read: "Faq renamed" of "faq_renamed.csv"."""
+    """Return a readable title: "Faq renamed" for "faq_renamed.csv"."""
     words = PurePath(file_name).stem.replace("_", " ").split()
     title = " ".join(words) or file_name
     return title[:1].upper() + title[1:]
@@ -282,7 +283,7 @@ def _of_document(
     if name in met:
         yield BadRow(
             item.place,
-            f"The document {name!r} is above already; give it a source of its own.",
+            f"The document {name!r} appears above; give it a source of its own.",
         )
         return
     met.add(name)
@@ -299,7 +300,7 @@ def _of_document(
         yield BadRow(item.place, str(error))
         return
     title = item.title or rows.title
-    if not item.source:  # the file's only one, which may be given another title
+    if not item.source:  # the file's only document, whose title may be overridden
         title = of.document_title or title
     document = find_document(of, name)
     audiences = visible_audiences(of.created_by)
@@ -333,7 +334,7 @@ def limits() -> Limits:
 def check_audience(
     knowledge_base: KnowledgeBase, source: str, audience: Audience, by: User | None
 ) -> None:
-    """Refuse an audience of others, and a document that another audience has."""
+    """Raise if the user may not use the audience, or the document has another one."""
     mine = Audience.objects.visible_to(by) if by is not None else Audience.objects.all()
     if not mine.filter(pk=audience.pk).exists():
         raise AudienceNotFoundError(f"There is no audience {audience.slug!r}.")

@@ -1,7 +1,7 @@
-"""An import from its file to its end, in batches; a plan is the same without the writing.
+"""Runs an import to its end, in batches; a plan does the same without writing.
 
-While one batch is written, the next one is read and embedded: the embedder never waits
-for the database.
+While one batch is written, the next one is read and embedded, so that the embedder
+never waits for the database.
 """
 
 import sys
@@ -46,13 +46,13 @@ from .pieces import batches, pieces
 from .writing import carry_out, edited_by_people, find_document
 
 BATCH = 256
-"""Facts that are written in one transaction: what a killed worker does again."""
+"""Facts written in one transaction, which is what a killed worker repeats."""
 
 _RETIRED_AT_ONCE = 200
 _TURN_SECONDS = 0.0002
 
 Writing = Callable[[int, int | None], AbstractContextManager[None]]
-"""A transaction; takes how many facts will be done with it, and of how many."""
+"""Opens a transaction; takes the number of facts done with it, and their total."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ def run_import(
     writing: Writing,
     check: Callable[[], None] = lambda: None,
 ) -> Import:
-    """Plan or apply an import from where it was left, and return its row.
+    """Plan or apply an import from where it stopped, and return its row.
 
-    `writing` makes a transaction for each batch; `check` raises what is to end the
-    reading between two of them.
+    `writing` opens the transaction of each batch; `check` is called during reading, and
+    ends it by raising an exception.
     """
     row = Import.objects.select_related("created_by").get(pk=import_id)
     total = row.counts.get("read") if row.state == Import.State.PLANNED else None
@@ -95,7 +95,7 @@ def run_import(
     try:
         taken, notes = _go_over(row, step)
         return _finish(step, taken, notes)
-    except InvalidKnowledgeError as error:  # a file that can't be read among them
+    except InvalidKnowledgeError as error:  # among them a file that cannot be read
         Import.objects.filter(pk=row.pk).update(
             state=Import.State.FAILED, error=str(error)
         )
@@ -103,7 +103,7 @@ def run_import(
 
 
 def _begin(import_id: int, *, apply: bool, total: int | None) -> Import:
-    """Continue the import where it was, or start it again."""
+    """Resume the import, or start it again."""
     row = _locked(import_id)
     if row.state == Import.State.APPLIED:
         raise ConflictError(
@@ -146,7 +146,7 @@ def _locked(import_id: int) -> Import:
 
 
 def _own(step: _Step, taken: int) -> Import:
-    """Return the row, locked, if it is still where this run left it."""
+    """Lock and return the row; raise if another run has continued the import."""
     row = _locked(step.import_id)
     mode = "apply" if step.applies else "plan"
     if (row.cursor.get("mode"), row.cursor.get("taken")) != (mode, taken):
@@ -155,9 +155,9 @@ def _own(step: _Step, taken: int) -> Import:
 
 
 def _go_over(row: Import, step: _Step) -> tuple[int, list[str]]:
-    """Return how much of the file is done, and what is to be said of it as a whole."""
+    """Return how many items of the file are done, and the notes on the file."""
     taken: int = row.cursor["taken"]
-    # A run that goes on reads what is done again, and hears it too.
+    # A resumed run reads what is done again, and so collects its notes too.
     notes: list[str] = []
     with (
         row.file.open("rb") as stream,
@@ -179,10 +179,11 @@ def _go_over(row: Import, step: _Step) -> tuple[int, list[str]]:
 
 @contextmanager
 def _short_turns() -> Iterator[None]:
-    """Let the thread that embeds have the interpreter sooner.
+    """Give the embedding thread the interpreter sooner.
 
-    It asks for it between any two of the model's operations, hundreds of times a batch,
-    and by default the thread that writes keeps it for 5 ms: a tenth of the embedder's rate.
+    It asks for it between any two of the model's operations, hundreds of times a batch.
+    By default the thread that writes keeps it for 5 ms, which costs a tenth of the
+    embedder's rate.
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(_TURN_SECONDS)
@@ -193,7 +194,7 @@ def _short_turns() -> Iterator[None]:
 
 
 def _texts(row: Import, batch: Sequence[Piece | BadRow], step: _Step) -> list[str]:
-    """Return the texts of a batch that need a vector, by what the database says now."""
+    """Return the texts of a batch that need a vector, by the current entries."""
     if not step.applies:
         return []
     decided, _ = _decide(row, batch, step)
@@ -244,7 +245,7 @@ def _write(
             carry_out(row, decided, prepared)
         else:
             PlannedEntry.objects.bulk_create(tally.planned(row, decided, edited))
-        # An entry that was found by its words may have been found by its key, too.
+        # An entry that was matched by its words may also have been matched by its key.
         ImportedKey.objects.bulk_create(_keys(row, decided), ignore_conflicts=True)
         tally.add(row, read=len(batch), decided=decided, bad=[*bad, *unfit])
         lost = sum(met[entry] is Action.CHANGED for entry in met if entry.pk in edited)
@@ -262,9 +263,9 @@ def _write(
 
 
 def _keys(row: Import, decided: Sequence[Piece]) -> list[ImportedKey]:
-    """Return what the batch brought: no entry that has one of these keys is gone.
+    """Return the keys in the batch: an entry with one of them is not gone.
 
-    An entry that is only planned to be reworded still has the key of its old wording.
+    An entry whose rewording is only planned still has the key of its old wording.
     """
     return [
         ImportedKey(
@@ -290,7 +291,7 @@ def _finish(step: _Step, taken: int, notes: Sequence[str]) -> Import:
         gone = _gone(row, step.audiences)
         if row.counts[Action.BAD] and gone.exists():
             row.notes.append(
-                "Nothing was retired: what is missing may stand in the bad rows."
+                "Nothing was retired: what is missing may be in the bad rows."
             )
         elif not step.applies:
             _plan_retirement(row, gone)
@@ -324,9 +325,9 @@ def _plan_retirement(row: Import, gone: EntryQuerySet) -> None:
 
 
 def _retire(step: _Step, taken: int) -> bool:
-    """Retire some of what is gone, if every row could be read; tell whether any was.
+    """Retire some missing entries, if every row could be read; return whether any were.
 
-    A document that is followed only proposes to, for nobody looked at what it would do.
+    A followed document only proposes it, since nobody has seen what it would do.
     """
     with step.writing(taken, taken):
         row = _own(step, taken)
@@ -351,9 +352,9 @@ def _retire(step: _Step, taken: int) -> bool:
 
 
 def _propose(row: Import, audiences: frozenset[int] | None, followed_id: int) -> None:
-    """Propose to retire what is gone, if every row could be read.
+    """Propose to retire missing entries, if every row could be read.
 
-    What is there again takes its proposal back in any case.
+    In any case, withdraw the proposals for entries that are back.
     """
     gone = _gone(row, audiences)
     there = Entry.objects.filter(document__in=_documents(row)).exclude(

@@ -1,4 +1,4 @@
-"""Imports as jobs of the kind "kb.import": a file is kept, planned and applied."""
+"""Imports as jobs of the kind "kb.import": storing, planning and applying files."""
 
 import hashlib
 import uuid
@@ -41,8 +41,8 @@ class Upload:
     name: str  # the file's name; a path's last part
     knowledge_base: KnowledgeBase
     audience: Audience
-    source: str = ""  # names the document and its later versions; empty: the name
-    title: str = ""  # empty takes the document's own, or the name without ending
+    source: str = ""  # identifies the document and its versions; empty: the name
+    title: str = ""  # empty: the document's own, or the name without its ending
     verify: bool = False
     product_line: Tag | None = None
     line_of_business: Tag | None = None
@@ -51,7 +51,7 @@ class Upload:
 
 @transaction.atomic
 def start_import(upload: Upload, *, by: User | None) -> Import:
-    """Keep a file that is to be planned or applied; nothing of it is read yet."""
+    """Store a file to be planned or applied later; none of its facts are read yet."""
     check_writable(by, upload.knowledge_base.pk)
     if upload.verify and by is None:
         raise InvalidKnowledgeError(
@@ -70,7 +70,7 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
 
 
 def unfinished_import(upload: Upload, *, by: User | None) -> Import | None:
-    """Return the same import if it was broken off, unless a job works on it."""
+    """Return the same import if it was interrupted and no job works on it."""
     broken_off = Import.objects.filter(state=Import.State.APPLYING, job_id=None)
     return broken_off.filter(**_fields(upload, by)).first()
 
@@ -81,7 +81,7 @@ def _name(upload: Upload) -> str:
 
 
 def _fields(upload: Upload, by: User | None) -> dict[str, Any]:
-    """Return what tells this import from every other one."""
+    """Return the fields that identify this import."""
     digest = hashlib.file_digest(upload.file, "sha256").hexdigest()  # type: ignore[arg-type]  # any binary file will do
     upload.file.seek(0)
     source = upload.source or _name(upload)
@@ -106,7 +106,7 @@ KIND = "kb.import"
 
 @transaction.atomic
 def enqueue_import(row: Import, *, apply: bool, by: User | None) -> Job:
-    """Let a worker plan or apply an import; a second request returns the same job."""
+    """Queue a job that plans or applies an import, or return the one that exists."""
     check_writable(by, row.knowledge_base_id)
     if apply:
         _check_appliable(row)
@@ -151,7 +151,7 @@ def delete_import(row: Import) -> None:
 
 
 def prune_plans(older_than: timedelta) -> int:
-    """Delete imports that were planned long ago and never applied, with their files."""
+    """Delete imports that were planned long ago but never applied, with their files."""
     old = Import.objects.filter(
         state=Import.State.PLANNED, created_at__lt=timezone.now() - older_than
     )
@@ -167,8 +167,8 @@ def prune_plans(older_than: timedelta) -> int:
 def import_in_background(run: JobRun) -> dict[str, object]:
     """Plan (`dry_run`) or apply the import that the parameter `import` names.
 
-    Each batch's entries and the progress are written in one step: whatever happens, the
-    run goes on behind the last of them.
+    Each batch's entries and the progress are written in one transaction, so that a run
+    always resumes after the last batch written.
     """
     import_id = run.parameters.get("import")
     row = (
@@ -183,8 +183,8 @@ def import_in_background(run: JobRun) -> dict[str, object]:
     ):
         raise InvalidKnowledgeError(
             "owner",
-            f"The owner of import {row.pk} is gone, or is no curator of "
-            f"{row.knowledge_base} any more; let somebody else upload the file.",
+            f"The owner of import {row.pk} is gone or is no longer a curator of "
+            f"{row.knowledge_base}; have another curator upload the file.",
         )
     row.knowledge_base.check_in_use()
 
@@ -192,11 +192,11 @@ def import_in_background(run: JobRun) -> dict[str, object]:
     def writing(done: int, total: int | None) -> Iterator[None]:
         with run.step() as step:
             yield
-            # A run that goes on says nothing of what was done before it.
+            # A resumed run starts counting at 0, which must not lower the progress.
             step.advance(done=max(done, step.done), total=total)
 
     applies = run.parameters.get("dry_run") is not True
-    # A worker that was killed between the import's last step and the end of its job.
+    # True if a worker was killed between the import's last step and the end of its job.
     is_done = row.state == Import.State.APPLIED and row.job_id == run.job_id
     if not is_done:
         row = run_import(row.pk, apply=applies, writing=writing, check=run.check)

@@ -1,4 +1,4 @@
-"""Writing what an import decided: documents with their sections, and entries."""
+"""Writes what an import decided: documents with their sections, and entries."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def find_document(of: Import, source: str) -> Document | None:
 
 
 def locked_documents(of: Import, sources: Iterable[Source]) -> dict[str, Document]:
-    """Return the documents by the sources' names, locked; those that lack are made.
+    """Return the documents by source name, locked; missing ones are created.
 
     A document keeps the title that a curator gave it.
     """
@@ -54,7 +54,7 @@ def locked_documents(of: Import, sources: Iterable[Source]) -> dict[str, Documen
     for document in rows.order_by("-pk"):
         found[document.source] = document
     if missing := [name for name in by_name if name not in found]:
-        # Two imports that make one document wait for each other here.
+        # Two imports that create the same document wait for each other here.
         KnowledgeBase.objects.select_for_update(no_key=True).get(
             pk=of.knowledge_base_id
         )
@@ -72,11 +72,11 @@ def locked_documents(of: Import, sources: Iterable[Source]) -> dict[str, Documen
 def sections_by_path(
     of: Import, document: Document, decided: Sequence[Piece]
 ) -> Mapping[Path, Section]:
-    """Bring a document's tree in step with its headings; return the sections by path.
+    """Adapt a document's tree to its headings, and return the sections by path.
 
-    Siblings with one heading are one section. A heading that is no longer there goes;
-    the entries below it stay with the document. Those of a table's rows are met row by
-    row: what is new comes behind what is there, as long as there may be more.
+    Siblings with the same heading are one section. A heading that is gone is deleted;
+    its entries stay in the document. Headings of a table become known row by row: new
+    ones are appended, up to the limit of sections.
     """
     known = _by_path(document)
     headings = decided[0].source.headings
@@ -198,11 +198,11 @@ def _change(
         "question": piece.fact.question,
         "place": piece.fact.place,
         "own_key": piece.fact.id,
-        # One that was found by its words keeps its key.
+        # An entry that was matched by its words keeps its key.
         "source_key": known.source_key if says_the_same else piece.fact.key,
         "source_digest": piece.fact.digest,
     }
-    # Its text may be as it was: nobody has verified that it answers these questions too.
+    # Even with the same text: nobody has verified that it answers these questions.
     was_verified = known.state == Entry.State.VERIFIED
     if piece.fact.wordings and was_verified and of.verify_as is None:
         changes["state"] = Entry.State.NEEDS_REVIEW
@@ -216,7 +216,7 @@ def _change(
         prepared=prepared,
         **changes,
     )
-    # What has expired stays unverified: its file says nothing of its validity.
+    # An expired entry stays unverified: the file does not extend its validity.
     is_verified = entry.state == Entry.State.VERIFIED
     if of.verify_as is not None and not (
         is_verified or entry.has_expired(timezone.now())
@@ -225,7 +225,7 @@ def _change(
 
 
 def _move(of: Import, unchanged: Sequence[Piece], sections: Sections) -> None:
-    """Keep where unchanged entries are now; another section is another revision."""
+    """Store where unchanged entries are now; a new section makes a new revision."""
     places: dict[int, dict[str, Any]] = {}
     for each in unchanged:
         if each.entry is None:
@@ -246,7 +246,7 @@ def _move(of: Import, unchanged: Sequence[Piece], sections: Sections) -> None:
 
 
 def _place(piece: Piece, entry: Entry, sections: Sections) -> dict[str, Any]:
-    """Return where an unchanged entry is in its source now, and as what."""
+    """Return the place, section, key and digest of an unchanged entry by its source."""
     section_id = entry.section_id
     if _has_place(piece):
         section = _section(piece, sections)
@@ -256,15 +256,15 @@ def _place(piece: Piece, entry: Entry, sections: Sections) -> dict[str, Any]:
         "place": piece.fact.place,
         "section_id": section_id,
         "own_key": piece.fact.id or entry.own_key,
-        # Its words may have become those of the file by an edit here.
+        # An edit in Nescio may have given it the file's words.
         "source_digest": entry.source_digest if is_retired else piece.fact.digest,
     }
 
 
 def _has_place(piece: Piece) -> bool:
-    """Tell whether its source says where it stands.
+    """Return whether the source says in which section the fact is.
 
-    A table may not: an entry stays in the section that a curator gave it.
+    A table may not; then an entry stays in the section that a curator gave it.
     """
     return piece.source.headings is not None or bool(piece.fact.headings)
 
@@ -274,7 +274,7 @@ def _section(piece: Piece, sections: Sections) -> Section | None:
 
 
 def edited_by_people(entries: Collection[Entry]) -> frozenset[int]:
-    """Return those that say something else than the import left that wrote them last."""
+    """Return the ids of entries that differ from what their last import wrote."""
     left = (
         Revision.objects.filter(entry__in=entries, reason__regex=_BY_IMPORT)
         .order_by("entry_id", "-number")

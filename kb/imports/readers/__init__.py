@@ -1,6 +1,6 @@
-"""Files of knowledge read into facts: plain values, no database.
+"""Readers that turn files of knowledge into facts: plain values, no database.
 
-What `read` yields is planned and applied by `kb.imports.services`.
+`kb.imports.services` plans and applies what `read` yields.
 """
 
 from collections.abc import Iterator
@@ -36,11 +36,11 @@ __all__ = [
 def read(
     stream: IO[bytes], file_format: str, *, language: str, limits: Limits
 ) -> Iterator[FileItem]:
-    """Read a seekable file into facts, the same ones in the same order each time.
+    """Yield the facts of a seekable file, in the same order each time.
 
-    Tables and JSON Lines are read row by row; JSON, and every other format, which is one
-    document, is held as a whole. `language` is "xx" for any without two letters of its
-    own. A file of others' is read by `child.read_in_child`, which bounds time and memory.
+    Tables and JSON Lines are read row by row; JSON, and formats that hold one document,
+    are read as a whole. `language` is "xx" for a language without a code here. Use
+    `child.read_in_child` for files from others: it limits time and memory.
     """
     if file_format not in PACKED and (encoding := guessed_encoding(stream, language)):
         yield GuessedEncoding(encoding)
@@ -66,7 +66,7 @@ def _items(
     elif file_format == Format.HTML:
         yield read_html(stream, language)
     elif file_format == Format.PDF:
-        from .pdf import read_pdf  # noqa: PLC0415  # its library, for no other format
+        from .pdf import read_pdf  # noqa: PLC0415  # loads its library only here
 
         yield read_pdf(stream, language, limits)
     elif file_format == Format.DOCX:

@@ -1,4 +1,4 @@
-"""What a text is made of: blocks, and how a table and a list are written in one."""
+"""Blocks, which a text consists of, and how tables and lists are written in them."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -8,11 +8,11 @@ from itertools import zip_longest
 from typing import Any
 
 MAX_WHOLE = 4_000
-"""Characters of a list or table that is kept whole; a longer one is cut between items."""
+"""Maximum characters of a list or table; a longer one is cut between items."""
 
 _MARKS = "*-•◦▪·"
 _NUMBERED = re.compile(r"(\d{1,3})[.)] +(?=\S)")
-_MAX_NUMBER = 999  # one of more digits begins no item, as a text is read
+_MAX_NUMBER = 999  # longer numbers are not read as an item's mark
 
 
 class Kind(StrEnum):
@@ -21,20 +21,20 @@ class Kind(StrEnum):
     LIST = "list"
     TABLE = "table"
     CODE = "code"
-    PAIR = "pair"  # a question or a term, and all that is said to it
+    PAIR = "pair"  # a question or term, with its answer or definition
     CAPTION = "caption"  # of the table below it
-    FURNITURE = "furniture"  # lines that tell about the document itself
+    FURNITURE = "furniture"  # lines about the document itself
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a text that is read by itself, with its place, such as "page 3"."""
+    """A self-contained part of a text, with its place, such as "page 3"."""
 
     kind: Kind
-    lines: tuple[str, ...]  # of a paragraph, a list's items, a table's rows
+    lines: tuple[str, ...]  # a paragraph's lines, a list's items or a table's rows
     place: str
     level: int = 1  # of a heading, from 1
-    question: str = ""  # that a pair answers
+    question: str = ""  # which a pair answers
 
     @property
     def text(self) -> str:
@@ -42,7 +42,7 @@ class Block:
 
 
 def bullet(item: str, number: int | None = None) -> str:
-    """Return an item of a list with its mark: the number that it has, or a dash."""
+    """Return a list item with its mark: its own number, the given one, or a dash."""
     said = " ".join(item.split()).lstrip(_MARKS).strip()
     if own := _NUMBERED.match(said):
         number, said = int(own[1]), said[own.end() :]
@@ -51,7 +51,7 @@ def bullet(item: str, number: int | None = None) -> str:
 
 
 def table_row(cells: Iterable[str]) -> str:
-    """Return a row as `kb.text.layout` reads it: bars at both ends would be its frame."""
+    """Return a row as `kb.text.layout` reads it; bars at both ends would be a frame."""
     said = [" ".join(cell.split()) for cell in cells]
     if len(said) > 1 and not said[0] and not said[-1]:
         said[-1] = "\u2013"
@@ -59,13 +59,14 @@ def table_row(cells: Iterable[str]) -> str:
 
 
 HEADED = "--- | ---"
-"""Stands below the headings of a table that are known to be some."""
+"""Row below the first one of a table, marking it as column headings."""
 
 
 def headed(rows: Sequence[str]) -> tuple[str, ...]:
-    """Return a table's rows with `HEADED` below the first, which is known to be headings.
+    """Return a table's rows with `HEADED` below the first, known to be headings.
 
-    Not where there is one column, which `kb.text.layout` takes for no table, or no row below.
+    Unchanged if there is one column, which `kb.text.layout` does not read as a table,
+    or no row below.
     """
     first, *others = rows
     if others and " | " in first and any(map(str.isalnum, first)):
@@ -74,7 +75,7 @@ def headed(rows: Sequence[str]) -> tuple[str, ...]:
 
 
 Cell = tuple[object, str]
-"""What tells a cell from others, and its text: a merged one stands in all its places."""
+"""A cell's identity and text; a merged cell appears in each of its positions."""
 
 
 def table_rows(
@@ -82,11 +83,11 @@ def table_rows(
     *,
     is_heading: Callable[[Any], bool] = lambda _cell: False,
 ) -> tuple[str, ...]:
-    """Return the rows of a table with one row of headings, each above its own column.
+    """Return the rows of a table with one row of headings, one for each column.
 
-    `HEADED` stands below where the first row's cells are known to be headings.
-    A heading over several columns is put before each of those below it. A first row of
-    one cell introduces the table; such a cell further below is none of every column.
+    `HEADED` follows if all cells of the first row are headings by `is_heading`.
+    A heading that spans columns is put before each heading below it. A first row of one
+    cell introduces the table; such a cell further down is written once.
     """
     grid = [list(row) for row in rows if any(text.strip() for _, text in row)]
     lead: tuple[str, ...] = ()
@@ -106,7 +107,7 @@ def table_rows(
 
 
 def joined_headings(grid: Sequence[Sequence[Cell]]) -> tuple[int, list[str]]:
-    """Return how many rows of headings a table has, and the heading of each column."""
+    """Return the number of heading rows, and the joined heading of each column."""
     heads = 1
     while heads + 1 < len(grid) and _goes_on(grid[heads - 1], grid[heads]):
         heads += 1
@@ -122,7 +123,7 @@ def _is_one(row: Sequence[Cell]) -> bool:
 
 
 def _goes_on(upper: Sequence[Cell], lower: Sequence[Cell]) -> bool:
-    """Tell whether the lower row has headings below those that span columns above it."""
+    """Return whether the lower row has headings below those that span columns above."""
     cells = [cell for cell, _ in upper]
     spans = [cells.count(cell) > 1 for cell in cells]
     in_both = lower[0][0] == cells[0] or not lower[0][1].strip()

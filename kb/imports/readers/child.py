@@ -1,8 +1,8 @@
-"""A file read in a process of its own, which its maker can't drag down with it.
+"""Reads a file in a child process, so that a malicious file cannot harm the caller.
 
-Parsers of others' files need any amount of time and memory where somebody means it, and
-can't be broken off from outside. The child has neither database nor secrets of ours: it
-gets the open file and writes each item as a line of JSON.
+Parsers may need any amount of time and memory for a crafted file, and cannot be
+interrupted from outside. The child has neither database nor secrets: it gets the open
+file and writes each item as a line of JSON.
 """
 
 import json
@@ -61,10 +61,10 @@ def read_in_child(
     limits: Limits,
     check: Callable[[], None],
 ) -> Generator[FileItem]:
-    """Read like `read`, within the limits of time and memory; `stream` is a real file.
+    """Read like `read`, within limits of time and memory; `stream` must be a real file.
 
-    `check` is called about twice a second while the child works; what it raises ends
-    the child, as closing the generator does.
+    `check` is called about twice a second while the child works; an exception from it
+    kills the child, as does closing the generator.
 
     Raises:
         ImportFileError: The file cannot be read, or not within the limits.
@@ -84,7 +84,7 @@ def read_in_child(
                     raise ImportFileError(item.failure)
                 yield item
         finally:
-            child.kill()  # it has nothing to lose: it only reads
+            child.kill()  # it only reads, so nothing is lost
     if status := child.returncode:
         raise _too_much(limits, f"its process ended with status {status}")
 
@@ -130,11 +130,11 @@ def _too_much(limits: Limits, what: str) -> ImportFileError:
 def _main(how: str) -> None:
     file_format, language, given = json.loads(how)
     limits = Limits(**given)
-    with suppress(ValueError, OSError):  # macOS bounds no memory
+    with suppress(ValueError, OSError):  # macOS does not limit memory
         resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes,) * 2)
-    # For a child whose parent was killed; a living one has ended it before.
+    # In case the parent was killed; otherwise it would have killed the child before.
     resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds + 1,) * 2)
-    with open(0, "rb", closefd=False) as stream:  # a descriptor
+    with open(0, "rb", closefd=False) as stream:  # 0 is a file descriptor
         stream.seek(0)
         try:
             for item in read(stream, file_format, language=language, limits=limits):

@@ -1,4 +1,4 @@
-"""The columns of a table of facts, also by other names that people give them."""
+"""Recognises the columns of a table of facts, also under other names."""
 
 import re
 from collections import Counter
@@ -11,32 +11,33 @@ from .formats import ImportFileError, UnreadColumns
 from .header import NAME_LIMIT, OWN_KEY, TITLE, Header, marks_withdrawn, plain
 
 COLUMNS = ("id", "key", OWN_KEY, "question", "answer", "text", "also_asked")
-"""What is read of every row; `key` is another name for `id`.
+"""Columns read from every row; `key` is another name for `id`.
 
-A table that Nescio exported has each entry's id of before in `own_key`, and Nescio's number
-in `id`, which says nothing then.
+A table exported from Nescio has each entry's original id in `own_key`; `id` is then
+Nescio's own number, which is ignored.
 
-`also_asked`: the question in other words, each on a line of its own in the cell; in a cell
-of one line there is a `|` between them.
+`also_asked` holds other wordings of the question, one on each line of the cell, or
+separated by `|` in a cell of one line.
 """
 
 MAX_COLUMNS = 500
 SAMPLE = 40
-"""First rows that are read to recognise the headings, and columns without a known name."""
+"""Number of first rows used to recognise headings and columns without a known name."""
 
-# Columns of prepared replies at most, of which one may be headed "Response"; more are of facts.
+# Maximum columns of a table of prepared replies, one of which may be headed "Response";
+# a wider table is one of facts.
 _OF_REPLIES = 3
 
-_MOSTLY = 0.6  # of a column of questions, some of which are key words
+_MOSTLY = 0.6  # share of questions in such a column; the rest may be keywords
 
 _MAX_SECTION = 80  # characters
-_MAX_ANSWER = 1_500  # characters of what stands below a title that asks
+_MAX_ANSWER = 1_500  # characters of an answer below a title that is a question
 _SECTIONS = re.compile(
     r"(?:sub)?(?:section|categor(?:y|ie)|topic|chapter|folder|product)s?|\w*kategorien?|"
     r"rubrik(?:en)?|\w*them(?:a|en)|\w*bereiche?|\w*abschnitte?|produkte?"
 )
-# By the last word of a heading, which says what it is: "patients ask", "desk answer", but not
-# "answer time". German puts the words into one.
+# Matched against the last word of a heading, which names its content: "patients ask",
+# "desk answer", but not "answer time". German compounds are one word.
 _LAST_WORDS = {
     "question": re.compile(r"questions?|query|queries|asks?|\w*fragen?"),
     "answer": re.compile(
@@ -48,7 +49,7 @@ _LAST_WORDS = {
     ),
 }
 _TITLES = re.compile(r"titles?|subjects?|headlines?|titel|betreff")
-# Beside a title.
+# Columns with the text that belongs to a title.
 _BODIES = re.compile(r"body|html|text|article|inhalt|content|artikel")
 
 
@@ -63,17 +64,20 @@ def header_of(
     sheet: str = "",
     heads: int = 1,
 ) -> Header:
-    """Return how a table is read whose first row is `cells`, and of which `read` is read.
+    """Return how to read a table whose first row is `cells`.
 
-    Other names count only where those of `COLUMNS` do not suffice, and what the first rows
-    below look like only where no names do. Where `takes_tables`, a table in which nothing
-    is asked is one of facts, each a whole row. `cells` may be of several rows, joined.
+    Other names are tried only if those of `COLUMNS` do not suffice, and the content of
+    the first rows only if no names do. With `takes_tables`, a table without questions
+    is one of facts, each a whole row. `cells` may be several heading rows, joined.
+
+    Args:
+        read: The columns that are read.
 
     Raises:
-        ImportFileError: Nothing in it can be read as facts.
+        ImportFileError: The header is invalid, or nothing can be read as facts.
     """
     written = [*cells]
-    # Salesforce's own fields end so.
+    # Custom fields of Salesforce end in "__c".
     header = [name.strip().lower().removesuffix("__c") for name in written]
     if len(header) > MAX_COLUMNS:
         raise ImportFileError(
@@ -84,7 +88,7 @@ def header_of(
     twice = sorted(name for name, count in Counter(named).items() if count > 1)
     if twice:
         raise ImportFileError(
-            f"The columns {', '.join(map(_printable, twice))[:300]} stand twice in the header."
+            f"The columns {', '.join(map(_printable, twice))[:300]} appear twice in the header."
         )
     read_as = {} if _suffices(named) else _by_other_names(named)
     columns = [read_as.get(name, name) for name in header]
@@ -97,12 +101,12 @@ def header_of(
     if _suffices(columns):
         return _of_entries(columns, read_as, rows, read, sheet)
     is_guess = "answer" in read_as.values() and "question" not in columns
-    if is_guess and len(named) > _OF_REPLIES:  # how fast somebody comes, say
+    if is_guess and len(named) > _OF_REPLIES:  # such as a column of response times
         columns = header
     if takes_tables and _is_of_facts(written, columns, rows, heads * NAME_LIMIT):
         together = ", ".join(repr(_printable(name)) for name in written if name)
         note = UnreadColumns((), (f"{together[:300]} together as one fact a row",))
-        # A guessed id ("Number") may stand in several rows.
+        # A guessed id ("Number") may repeat in several rows.
         headings = tuple(map(original, written))
         telling = _telling(rows, len(headings))
         return Header(tuple(header), (note,), headings, title, sheet, telling)
@@ -116,12 +120,12 @@ def _of_entries(
     read: Sequence[str],
     sheet: str,
 ) -> Header:
-    """Return how rows are read that are questions, texts or articles."""
+    """Return how to read rows that are questions, texts or articles."""
     is_exported = OWN_KEY in columns
     sections = () if is_exported else tuple(_sections(columns, rows))
     states = () if is_exported else filter(marks_withdrawn, columns)
     is_titled = TITLE in columns and not {"question", "answer"} & {*columns}
-    # A text that its source has given an id is one entry, which keeps it.
+    # A text with an id from its source stays one entry, under that id.
     has_keys = {"id", "key", OWN_KEY} & {*columns} and "text" not in read_as.values()
     understood = [
         f"{_printable(name)!r} as {column}"
@@ -142,7 +146,7 @@ def _of_entries(
 
 
 def _sections(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Yield the columns under whose words several rows are sorted."""
+    """Yield the columns that name the sections of several rows."""
     below = _columns(rows, len(columns))
     for name, cells in zip(columns, below, strict=True):
         said = [*filter(None, cells)]
@@ -154,7 +158,7 @@ def _sections(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator
 def unread(
     names: Iterable[str], read: Iterable[str], understood: tuple[str, ...] = ()
 ) -> Iterator[UnreadColumns]:
-    """Yield what is left out of all rows, and what is read by another name, if any is."""
+    """Yield a note on columns that are not read, or read under another name, if any."""
     named = [*names]
     useless = {"id", "key"} if OWN_KEY in named else set()
     left = [name for name in named if name not in read or name in useless]
@@ -192,10 +196,10 @@ def _by_other_names(names: Sequence[str]) -> dict[str, str]:
 def _by_a_title(
     header: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> dict[str, str]:
-    """Return what is read as titles, and what as that which stands below them.
+    """Return which column is read as titles, and which as the text below them.
 
-    Titles that mostly ask, with short texts, are questions with answers; so is what a
-    prepared reply is called.
+    Titles that are mostly questions, with short texts, are read as questions with
+    answers; so are the titles of prepared replies.
     """
     below = dict(zip(header, _columns(rows, len(header)), strict=True))
 
@@ -225,9 +229,9 @@ def _by_a_title(
 def _by_their_cells(
     header: Sequence[str], columns: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> dict[str, str]:
-    """Return what is asked and what is answered, by the marks and lengths of the cells.
+    """Return the question and answer columns, by question marks and lengths of cells.
 
-    A question's answer is the longest thing that a row says, if it is longer than it.
+    The answer is the longest remaining column, if it is longer than the question.
     """
     below = dict(zip(header, _columns(rows, len(header)), strict=True))
     free = [
@@ -274,11 +278,11 @@ def _is_of_facts(
     rows: Sequence[Sequence[str]],
     limit: int,
 ) -> bool:
-    """Tell whether the first row has headings of several columns, none of them asked."""
+    """Return whether the first row heads several columns, none of them of questions."""
     said = [name.strip() for name in header]
     return (
         len(said) > 1
-        and all(said[1:])  # what the rows are about needs no heading
+        and all(said[1:])  # the rows' subject, first, needs no heading
         and not {"question", "answer"} & {*columns}
         and not any(len(name) > limit for name in said)
         and not said[0].endswith("?")
@@ -290,7 +294,7 @@ def _is_of_facts(
     )
 
 
-_MIN_ASKED = 4  # words; a column may be headed "Appointment needed?"
+_MIN_ASKED = 4  # words; a shorter one may be a heading: "Appointment needed?"
 
 
 def _asks(name: str) -> bool:
@@ -298,9 +302,9 @@ def _asks(name: str) -> bool:
 
 
 def _telling(rows: Sequence[Sequence[str]], count: int) -> int:
-    """Return of how many cells, from the first, no two of these rows have the same.
+    """Return how many leading cells identify each row, or 0 if only all cells do.
 
-    A row whose other cells change is the same one then. Not where it takes all cells.
+    A row whose other cells change is then still the same fact.
     """
     filled = [row for row in rows if any(map(str.strip, row))]
     for number in range(1, count):
@@ -314,7 +318,7 @@ _FORMS = ("text", "html", "body", "markdown", "plain")
 
 
 def _last(name: str) -> str:
-    """Return the last word of a heading that tells more than a form: "answer_html"."""
+    """Return a heading's last word that is not a form: "answer" of "answer_html"."""
     words = plain(name).split()
     while len(words) > 1 and words[-1] in _FORMS:
         words.pop()

@@ -1,4 +1,4 @@
-"""Blocks made into a document: its headings, and the facts below them."""
+"""Turns blocks into a document: its headings, and the facts below them."""
 
 import re
 import unicodedata
@@ -15,7 +15,7 @@ from .questions import with_questions
 
 _HEADING_LIMIT = 300
 _MAX_DEPTH = 8
-# A paragraph that begins so says nothing without the one before: "Exception: ...".
+# A paragraph that begins so means nothing without the one before: "Exception: ...".
 _EXCEPTS = re.compile(
     r"(?:exceptions?|except|notes?|please note|however|otherwise|ausnahmen?|hinweis|achtung)"
     r"\b(?=[:,]| (?:for|that|if|when|für|bei)\b)",
@@ -32,30 +32,30 @@ _AROUND_HEADING = re.compile(
 )
 _CAPTION = re.compile(r"(?:table|tabelle|tab\.) ?\d[\d.]{0,5}\b", re.IGNORECASE)
 _IN_A_SENTENCE = re.compile(rf"{_CAPTION.pattern}(?! *[:.)\u2013-])", re.IGNORECASE)
-# What programs write where nobody gave a title.
+# Titles that programs write where nobody gave one.
 _NO_TITLE = re.compile(
     r"(?:about:.*|untitled(?: document)?\W*\d*|unbenannt|(?:word )?document\W*\d*|"
     r"dokument\W*\d*|new page)?",
     re.IGNORECASE,
 )
-# What programs leave in a text and no entry may hold; a hyphen that shows only at the
-# end of a line among it.
+# Characters that programs leave in a text and entries must not contain, such as the
+# soft hyphen.
 _UNPRINTABLE = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\ufeff\ud800-\udfff]"
 )
-# Letters and digits of another form, which nobody types; other forms have a meaning
-# (m², ½).
+# Compatibility forms of letters and digits, which nobody types; other forms have a
+# meaning (m², ½).
 _OTHER_FORM = re.compile(r"[\ufb00-\ufb06\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]")
 
 
 def as_document(
     blocks: Iterable[Block], *, language: str, title: str = ""
 ) -> SourceDocument:
-    """Make a document of blocks: headings its tree, the rest its facts.
+    """Make a document of blocks: headings form its tree, the rest its facts.
 
-    A list or table takes the sentence along that leads to it by a colon, a table also its
-    caption. A heading without words ends those of its level. What tells about the document
-    itself is left out.
+    A list or table includes the preceding sentence if that ends in a colon, a table
+    also its caption. An empty heading closes those of its level and below. Lines about
+    the document itself are left out.
     """
     path: list[tuple[int, str]] = []
     paths: list[tuple[str, ...]] = []
@@ -80,7 +80,7 @@ def as_document(
             is_furniture = block.kind is Kind.FURNITURE
             texts: Iterable[str] = _texts(block, language)
             question = _clean(" ".join(block.question.split()))
-            # Two entries to one question contradict each other: the second is a text.
+            # Two entries with one question contradict each other: the second gets none.
             if question and asked.setdefault(question, block.text) != block.text:
                 texts, question = [f"{question}\n{block.text}"], ""
             (left_out if is_furniture else facts).extend(
@@ -108,7 +108,7 @@ def _clean(text: str) -> str:
 
 
 def _marked(blocks: Iterable[Block], language: str) -> list[Block]:
-    """Return the blocks with what tells about the document in blocks of their own."""
+    """Put lines about the document itself into blocks of their own."""
     prose = (Kind.HEADING, Kind.PARAGRAPH)
     found = [
         replace(block, kind=Kind.FURNITURE)
@@ -121,7 +121,7 @@ def _marked(blocks: Iterable[Block], language: str) -> list[Block]:
 
 
 def _without_contents(blocks: Sequence[Block]) -> list[Block]:
-    """Return the blocks with tables of contents marked: lines that name headings below."""
+    """Mark tables of contents: lines that name headings further down."""
     below: set[str] = set()
     names_others = [False] * len(blocks)
     for at in reversed(range(len(blocks))):
@@ -148,14 +148,14 @@ def _without_contents(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _named(line: str) -> str:
-    """Return a heading's words, without a bullet before and the number of a page behind."""
+    """Return a heading's words, without a leading bullet and a trailing page number."""
     return " ".join(_AROUND_HEADING.sub("", line).split()).casefold()
 
 
 def _trimmed(
     blocks: Iterable[Block], language: str, *, from_end: bool
 ) -> Iterator[Block]:
-    """Trim paragraphs from where the blocks begin, up to one of which something stays."""
+    """Trim paragraphs from the first block on, until some text, list or table stays."""
     is_over = False
     for block in blocks:
         if is_over or block.kind is not Kind.PARAGRAPH:
@@ -171,7 +171,7 @@ def _trimmed(
 
 
 def _with_exceptions(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks, each paragraph with those behind it that take something of it back."""
+    """Join each paragraph with the following ones that state exceptions to it."""
     found: list[Block] = []
     for block in blocks:
         last = found[-1] if found else None
@@ -184,7 +184,7 @@ def _with_exceptions(blocks: Iterable[Block]) -> list[Block]:
 
 
 def _captioned(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks with each caption above its table, also where all stand below."""
+    """Mark captions, and put each above its table even if all of them are below."""
     found = [
         replace(block, kind=Kind.CAPTION)
         if block.kind is Kind.PARAGRAPH and _CAPTION.match(block.text)
@@ -216,7 +216,7 @@ def _joined(blocks: Iterable[Block]) -> Iterator[Block]:
             if lead.kind is Kind.CAPTION:
                 before, last = [], as_lead(lead.text)
             elif before and not any(map(str.isalpha, before[0])):
-                # The number of a clause: "4.1. We pay for:".
+                # Not a sentence but a clause's number: "4.1. We pay for:".
                 before, last = [], lead.text
             if before:
                 yield Block(lead.kind, (f"{before[0]}.",), lead.place)
@@ -244,7 +244,7 @@ def _texts(block: Block, language: str) -> Iterator[str]:
             yield from _cut(text.split(" "), joint=" ", head="")
     else:
         leads = len([*takewhile(_is_lead, block.lines)])
-        if block.kind in (Kind.TABLE, Kind.CODE):  # the columns' headings are below it
+        if block.kind in (Kind.TABLE, Kind.CODE):  # the column headings follow the lead
             leads += 1 + (HEADED in block.lines[leads + 1 : leads + 2])
         is_whole = block.kind is Kind.PAIR or leads >= len(block.lines)
         head = "" if is_whole else "\n".join(block.lines[:leads])

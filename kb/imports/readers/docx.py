@@ -1,4 +1,4 @@
-"""DOCX: paragraphs, headings by their style, lists and tables, in the document's order."""
+"""DOCX: paragraphs, headings (by style), lists and tables, in document order."""
 
 import re
 from collections import Counter
@@ -29,7 +29,7 @@ from .formats import (
 _HEADING = re.compile(r"(?:heading|überschrift) (\d)", re.IGNORECASE)
 _HEADING_NUMBER = re.compile(r"(?:\d+\.)*\d+\.?\s+")
 _WRAPPERS = ("w:ins", "w:moveTo", "w:sdt", "w:smartTag", "w:customXml")
-_DEEPEST = 8  # Word itself knows nine levels of a list
+_DEEPEST = 8  # Word itself has nine list levels
 _BROKEN = (OpcError, LxmlError, BadZipFile, KeyError, ValueError, AttributeError,
            NotImplementedError, OSError, EOFError, RecursionError)  # fmt: skip
 
@@ -41,11 +41,11 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
         opened = docx.Document(stream)
         _accept_changes(opened.element.body)
         _put_notes_in(opened)
-        # Counted before any of them is looked at: the library makes an object of each.
+        # Counted first: the library creates an object for each.
         check_paragraphs(len(opened.element.body), limits)
         blocks = list(_blocks(opened))
         title = opened.core_properties.title or ""
-    # The library lets every layer of a damaged file speak for itself.
+    # The library passes on the errors of every layer that reads a damaged file.
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
             raise
@@ -54,9 +54,9 @@ def read_docx(stream: IO[bytes], language: str, limits: Limits) -> SourceDocumen
 
 
 def _accept_changes(body: _Element) -> None:
-    """Leave the text as it reads with all tracked changes accepted, without content controls.
+    """Accept all tracked changes and unwrap content controls.
 
-    The library reads neither what stands in an insertion nor in a control.
+    The library reads neither insertions nor the content of controls.
     """
     for each in [*body.iter(qn("w:del"), qn("w:moveFrom"))]:
         _remove(each)
@@ -68,9 +68,9 @@ def _accept_changes(body: _Element) -> None:
 
 
 def _put_notes_in(opened: Document) -> None:
-    """Write each footnote and endnote behind the paragraph that refers to it.
+    """Append each footnote and endnote to the paragraph that refers to it.
 
-    Of a heading it becomes the first paragraph below.
+    A note on a heading becomes the first paragraph below it.
     """
     for kind, relation in (
         ("footnote", RELATIONSHIP_TYPE.FOOTNOTES),
@@ -102,7 +102,7 @@ def _remove(element: _Element) -> None:
 
 
 def _blocks(opened: Document) -> Iterator[Block]:
-    """Yield what stands in the document; a list below a heading is introduced by it."""
+    """Yield the document's blocks; a list right below a heading is introduced by it."""
     numbering = _Numbering(opened)
     items: list[str] = []
     begin = heading = ""
@@ -136,7 +136,7 @@ def _blocks(opened: Document) -> Iterator[Block]:
 
 
 class _Numbering:
-    """The document's lists, and how far each was counted."""
+    """The document's list formats, and the count of each list so far."""
 
     def __init__(self, opened: Document) -> None:
         self._formats: dict[tuple[str, int], tuple[bool, int]] = {}
@@ -166,13 +166,13 @@ class _Numbering:
                     self._formats[at] = self._formats[at][0], int(start)
 
     def item(self, paragraph: Paragraph) -> str:
-        """Return an item indented by its level, with its number where it has one."""
+        """Return an item indented by its level, with its number if the list has any."""
         name, level = _list_of(paragraph)
         is_numbered, start = self._formats.get((name, level), (False, 1))
         style = _style(paragraph)
         depth = level or (int(style[-1]) - 1 if style[-1:] in set("23456789") else 0)
         self._counted[name, level] += 1
-        for deeper in range(level + 1, _DEEPEST + 1):  # they begin again below it
+        for deeper in range(level + 1, _DEEPEST + 1):  # deeper levels restart
             self._counted.pop((name, deeper), None)
         number = start + self._counted[name, level] - 1
         text = bullet(paragraph.text, number if is_numbered else None)
@@ -185,7 +185,7 @@ def _value(element: _Element, child: str) -> str:
 
 
 def _list_of(paragraph: Paragraph) -> tuple[str, int]:
-    """Return which list a paragraph is of and at which level, itself or by its style."""
+    """Return the id and level of a paragraph's list, from itself or its style."""
     styles = [paragraph._p.pPr]
     style = paragraph.style
     while style is not None and len(styles) < _DEEPEST:

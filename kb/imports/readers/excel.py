@@ -1,4 +1,4 @@
-"""Excel: each visible sheet is a table, or several below each other, with their headings."""
+"""Excel: each visible sheet is a table, or several stacked ones, with headings."""
 
 import re
 import warnings
@@ -25,7 +25,7 @@ from .rows import items_of
 from .stacked import Line, Table, only_table, tables_of
 
 _MAX_STACKED = 2_000
-"""Rows of a sheet that may be several tables, and are read before any of them is."""
+"""Maximum rows of a sheet that is searched for several tables, all read beforehand."""
 
 _UNNAMED = re.compile(
     r"(?:(?:sheet|tabelle|blatt|table) ?\d*|faqs?|q ?& ?a|questions?(?: (?:and|&) answers?)?|"
@@ -39,27 +39,27 @@ _MERGED = re.compile(
     rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+[0-9]+:[A-Z]+[0-9]+)[\"']"
 )
 
-# What stands around the digits: words in quotes, escaped signs, a currency in brackets, and
-# room for a sign or up to the cell's edge, which shows nothing.
+# Parts of a number format around the digits: quoted words, escaped characters, a
+# currency in brackets, and padding, which shows nothing.
 _PARTS = re.compile(
     r'"(?P<quoted>[^"]*)"|\\(?P<escaped>.)|\[\$(?P<currency>[^\]-]*)(?:-[^\]]*)?\]|'
     r"\[[^\]]*\]|[_*]."
 )
 _POWER = re.compile(r"E[+-]")
 _DIGITS = re.compile(r"(?P<whole>[#0?][#0?,]*)(?:\.(?P<decimals>[0#?]+))?")
-# Words of a format ("days") are mostly in the column's heading too.
+# Other words of a format ("days") are mostly in the column's heading too.
 _UNIT = re.compile(r"[%$\u00a2-\u00a5\u20a0-\u20cf]|\b(?:[A-Z]{3}|kr|Fr)\b")
 
 
 def read_excel(stream: IO[bytes], limits: Limits, language: str) -> Iterator[FileItem]:
-    """Read row by row; of a formula, the result that was saved with it.
+    """Read the sheets row by row, with the saved results of formulas.
 
-    A sheet that is no table is reported and the others are read.
+    A sheet that is not a table is reported, and the others are read.
     """
     check_archive(stream, limits, "xl/workbook.xml", "Excel workbook")
     try:
         yield from items_of(_sheets(stream), language)
-    # The library lets every layer of a damaged file speak for itself.
+    # The library passes on the errors of every layer that reads a damaged file.
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
             raise
@@ -67,7 +67,7 @@ def read_excel(stream: IO[bytes], limits: Limits, language: str) -> Iterator[Fil
 
 
 class _Archive(ZipFile):
-    """The workbook's parts, with the empty fills of cells that the library refuses."""
+    """The workbook's archive, repairing empty cell fills, which the library refuses."""
 
     def read(self, name: str | ZipInfo, pwd: bytes | None = None) -> bytes:
         found = super().read(name, pwd)
@@ -80,7 +80,7 @@ class _Archive(ZipFile):
 
 def _sheets(stream: IO[bytes]) -> Iterator[Row | FileItem]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of parts that hold no text of cells
+        warnings.simplefilter("ignore")  # about parts without text of cells
         reader = ExcelReader(stream, read_only=True, data_only=True, keep_links=False)
         reader.archive = _Archive(stream)
         reader.read()
@@ -103,7 +103,7 @@ def _sheets(stream: IO[bytes]) -> Iterator[Row | FileItem]:
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """A table of which nothing can be read, and why."""
+    """A table that could not be read, with the reason."""
 
     place: str
     reason: str
@@ -111,7 +111,7 @@ class _Refused:
 
 def _rows(sheet: Any, called: str) -> Iterator[Row | FileItem | _Refused]:
     """Yield the rows of each table on a sheet; a long sheet is one table."""
-    sheet.reset_dimensions()  # what a program wrote of them may be wrong
+    sheet.reset_dimensions()  # the dimensions stored in the file may be wrong
     rows = _filled(sheet)
     first = dict(islice(rows, _MAX_STACKED))
     if not first:
@@ -128,7 +128,7 @@ def _rows(sheet: Any, called: str) -> Iterator[Row | FileItem | _Refused]:
     else:
         found = tables_of(lines, lambda line: _is_bold(first[line.number]))
         tables = [*with_notes(found)]
-    # The name of the sheet leads its rows; what says more than a name is an entry.
+    # In a named sheet, whose name leads its rows, longer lines above become entries.
     above = tables[0][0].above
     apart = [each for each in above if called and says_more(each.filled[0])]
     title = " ".join(each.filled[0] for each in above if each not in apart)
@@ -173,7 +173,7 @@ def _alone(sheet: str, line: Line) -> Row:
 
 
 def _why(table: Table, error: ImportFileError, *, is_one: bool) -> str:
-    """Return why a table is refused, by its first column without a heading if it has one."""
+    """Return why a table is refused, naming its first column without a heading."""
     empty = [at for at, name in enumerate(table.headings) if at and not name.strip()]
     reason = str(error)
     if empty:
@@ -188,7 +188,7 @@ def _why(table: Table, error: ImportFileError, *, is_one: bool) -> str:
 
 
 def _name_of(sheet: Any) -> str:
-    """Return what a sheet is called; nothing where nobody gave it a name."""
+    """Return a sheet's name, or "" if it is a program's default."""
     return "" if _UNNAMED.fullmatch(sheet.title) else sheet.title.strip()
 
 
@@ -201,13 +201,13 @@ def _filled(sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
 def _merged(
     sheet: Any, rows: Mapping[int, Sequence[Any]]
 ) -> dict[int, dict[int, Cell]]:
-    """Return by row and column which cell it is merged with, and what that says.
+    """Return, by row and column, the merged area that a cell is in, and its text.
 
-    The library reads merged cells only where it has a whole sheet in memory.
+    The library reads merged cells only if it holds the whole sheet in memory.
     """
     found: dict[int, dict[int, Cell]] = {}
     last = max(rows)
-    # The areas of a file that Excel wrote do not overlap, so all have room in the sheet.
+    # Areas that Excel wrote do not overlap, so they cannot have more cells than this.
     left_over = len(rows) * MAX_COLUMNS
     part = sheet.parent._archive.read(sheet._worksheet_path)
     for match in islice(_MERGED.finditer(part), _MAX_STACKED):
@@ -233,7 +233,7 @@ def _is_bold(cells: Sequence[Any]) -> bool:
 def _cells(
     sheet: str, rows: Iterable[tuple[Line, Sequence[Any]]], count: int, *, is_one: bool
 ) -> Iterator[tuple[str, list[str]] | BadRow]:
-    """Yield the cells below headings; others are left out where the sheet is one table."""
+    """Yield the cells below headings; others are ignored if the sheet is one table."""
     for line, cells in rows:
         place = f"{sheet}, row {line.number}"
         read = cells[:count]
@@ -250,7 +250,7 @@ def _cells(
 
 
 def _said(cell: Any) -> str:
-    """Return a value as Excel shows it; what it would round away stays."""
+    """Return a value as Excel shows it, but unrounded."""
     value: object = cell.value
     match value:
         case None:
@@ -268,7 +268,7 @@ def _said(cell: Any) -> str:
 
 
 def shown(value: float, number_format: str) -> str:
-    """Return a number as a cell of this format shows it, with all digits that it has."""
+    """Return a number as a cell of this format shows it, but unrounded."""
     positive = number_format.split(";")[0]
     if "%" in _PARTS.sub("", positive):
         return f"{value * 100:.10g}%"
@@ -278,7 +278,7 @@ def shown(value: float, number_format: str) -> str:
         return f"{value:.15g}"
     before, after = text[: digits.start()].strip(), text[digits.end() :].strip()
     places = len(re.sub(r"[#?]", "", digits["decimals"] or ""))
-    if round(value, places) != value:  # it would be rounded
+    if round(value, places) != value:  # the format would round it
         number = f"{value:.15g}"
     else:
         separator = "," if "," in digits["whole"] else ""

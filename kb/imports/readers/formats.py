@@ -1,4 +1,4 @@
-"""What readers take and give: formats of files, limits, and the facts in a file."""
+"""File formats, limits, and the facts that readers yield."""
 
 import codecs
 import zipfile
@@ -13,7 +13,7 @@ from kb.text.cleaning import digest_of, digest_of_key
 
 
 class ImportFileError(InvalidKnowledgeError):
-    """A file that cannot be read any further; what stood before it may be imported."""
+    """A file that cannot be read further; the facts before that may be imported."""
 
     code = "import_file"
 
@@ -26,23 +26,21 @@ class Limits:
     file_bytes: int
     unpacked_bytes: int
     paragraphs: int = 100_000  # of one document
-    memory_bytes: int = 1024**3  # of the process that reads
-    seconds: int = (
-        600  # of reading, without the time in which nobody takes what is read
-    )
+    memory_bytes: int = 1024**3  # of the reading process
+    seconds: int = 600  # of reading, without waits for the consumer
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What becomes one entry."""
+    """A fact, which becomes one entry."""
 
     text: str
-    place: str  # where in its source it is, such as "line 7"
+    place: str  # its place in the source, such as "line 7"
     question: str = ""
-    id: str = ""  # what its source calls it; empty where it has no name
-    headings: tuple[str, ...] = ()  # the headings it is under, outermost first
-    wordings: tuple[str, ...] = ()  # questions in other words that it answers too
-    about: str = ""  # what tells it from others of its table, that ask the same too
+    id: str = ""  # its id in the source; empty if it has none
+    headings: tuple[str, ...] = ()  # from the outermost
+    wordings: tuple[str, ...] = ()  # other wordings of the question
+    about: str = ""  # identifies it among facts that share its question
 
     @property
     def digest(self) -> str:
@@ -50,7 +48,7 @@ class Fact:
 
     @property
     def key(self) -> str:
-        """Digest of its id, its question, what it is about, or all it says: 64 hex digits."""
+        """Digest of its id, question, subject or whole text: 64 hex digits."""
         if self.id:
             return digest_of_key(self.id)
         if self.question:
@@ -63,16 +61,16 @@ class Fact:
 @dataclass(frozen=True, slots=True)
 class SourceDocument:
     title: str
-    source: str  # what tells it from other documents; empty for the file's only one
-    headings: tuple[tuple[str, ...], ...]  # every path in order, without facts too
+    source: str  # identifies the document; empty for a file's only one
+    headings: tuple[tuple[str, ...], ...]  # all paths in order, even without facts
     facts: tuple[Fact, ...]
     place: str = ""
-    left_out: tuple[Fact, ...] = ()  # what only tells about the document itself
+    left_out: tuple[Fact, ...] = ()  # lines about the document itself
 
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """What could not be read, and why; the rest goes on without it."""
+    """A row that could not be read, with the reason; the import goes on without it."""
 
     place: str
     reason: str
@@ -80,11 +78,11 @@ class BadRow:
 
 @dataclass(frozen=True, slots=True)
 class UnreadColumns:
-    """Columns, or names in JSON objects, that no reader reads: what they say is lost.
+    """Columns, or names in JSON objects, that are not read: their content is lost.
 
     Attributes:
         names: Printable, 60 characters each at most.
-        understood: What is read by another name, such as "'patients ask' as question".
+        understood: Columns read under another name: "'patients ask' as question".
     """
 
     names: tuple[str, ...]
@@ -93,20 +91,20 @@ class UnreadColumns:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A row that its source tells nobody: a draft, or one that holds no more."""
+    """A row that its source does not publish: a draft, or one that is withdrawn."""
 
     place: str
 
 
 @dataclass(frozen=True, slots=True)
 class GuessedEncoding:
-    """By which a text is read that does not say its own and is no UTF-8."""
+    """The encoding guessed for a text that declares none and is not UTF-8."""
 
     name: str
 
 
 FileItem = Fact | SourceDocument | BadRow | UnreadColumns | Withdrawn | GuessedEncoding
-"""A row of a table, a document, what is neither, or what is left out, of all rows or whole."""
+"""A fact, a document, a row that cannot be read, or a note on the file."""
 
 
 class Format(models.TextChoices):
@@ -143,7 +141,7 @@ _BY_SUFFIX = {
     ".xlsx": Format.XLSX,
 }
 NAMED = f"{', '.join(Format.labels[:-1])} or {Format.labels[-1]}"
-SUFFIXES = tuple(_BY_SUFFIX)  # the endings of file names that are understood
+SUFFIXES = tuple(_BY_SUFFIX)  # supported endings of file names
 
 _REMEDIES = {
     **dict.fromkeys((".doc", ".odt", ".rtf", ".pages"), "save it as .docx"),
@@ -153,12 +151,13 @@ _REMEDIES = {
     ".zip": "unpack it and choose the files in it",
 }
 _RTF = b"{\\rtf"
-_OLE = b"\xd0\xcf\x11\xe0"  # of Office before 2007, and around what has a password
+_OLE = b"\xd0\xcf\x11\xe0"  # Office before 2007, and files with a password
 _ARCHIVE = b"PK\x03\x04"
 _ARCHIVES = (Format.DOCX, Format.XLSX)
 PACKED = {Format.PDF, *_ARCHIVES}
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-# What a text may hold below the space: tab, line ends, form feed, escape of old terminals.
+# Characters that no text may hold: control characters except tab, line ends, form feed
+# and the escape of old terminals.
 _CONTROL = bytes(set(range(32)) - {9, 10, 12, 13, 27}) + b"\x7f"
 _CONTROLS = {*_CONTROL.decode()}
 
@@ -166,12 +165,12 @@ _CONTROLS = {*_CONTROL.decode()}
 def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
     """Return the format of a seekable file, whose first bytes must agree with its name.
 
-    Called where an upload is taken, so that it reads no further: what an archive holds is
-    looked at where it is read.
+    Called when a file is uploaded, so it reads no further: the content of an archive is
+    checked when it is read.
 
     Raises:
-        ImportFileError: It is empty or too large, of no format that is read, or begins
-            otherwise than its name says.
+        ImportFileError: It is empty or too large, its format is not supported, or its
+            first bytes contradict its name.
     """
     _check_size(stream, limits)
     head = stream.read(HEAD_BYTES)
@@ -190,27 +189,27 @@ def detect_format(name: str, stream: IO[bytes], limits: Limits) -> Format:
         )
     if named not in _ARCHIVES and head.startswith(_ARCHIVE):
         raise ImportFileError(
-            f"{name!r} is no {named.label} by its content, but an archive, such as an Excel "
+            f"{name!r} is not {named.label} but an archive, such as an Excel "
             "workbook (.xlsx) or a Word document (.docx); give it the right ending."
         )
     found = _packed_format(head, named)
     if found is not None or named in PACKED:
         if found is not named:
             raise ImportFileError(
-                f"{name!r} is no {named.label} by its content"
-                f"{f', but {found.label}' if found else ''}; give it the right ending."
+                f"The content of {name!r} is not {named.label}"
+                f"{f' but {found.label}' if found else ''}; give it the right ending."
             )
     elif not utf_16_of(head) and head.translate(None, _CONTROL) != head:
         raise ImportFileError(
-            f"{name!r} holds bytes that are no text; if it is one, save it as UTF-8."
+            f"{name!r} holds bytes that are not text; if it is text, save it as UTF-8."
         )
     return named
 
 
 def check_archive(stream: IO[bytes], limits: Limits, member: str, what: str) -> None:
-    """Refuse an archive that lacks a member or unpacks to too much; unpacks nothing.
+    """Raise for an archive that lacks a member or unpacks to too much; unpacks nothing.
 
-    The sizes that the archive declares are also the most that is ever read of it.
+    No more is ever read of it than the sizes that it declares.
     """
     try:
         with zipfile.ZipFile(stream) as archive:
@@ -222,8 +221,8 @@ def check_archive(stream: IO[bytes], limits: Limits, member: str, what: str) -> 
     total = sum(each.file_size for each in members)
     if total > limits.unpacked_bytes or len(members) > _MAX_MEMBERS:
         raise ImportFileError(
-            f"The file unpacks to {total:,} bytes in {len(members):,} parts and may to "
-            f"{limits.unpacked_bytes:,} in {_MAX_MEMBERS:,}; split it, or raise "
+            f"The file unpacks to {total:,} bytes in {len(members):,} parts; it may "
+            f"have {limits.unpacked_bytes:,} in {_MAX_MEMBERS:,}; split it, or raise "
             "NESCIO_IMPORT_MAX_UNPACKED_MIB."
         )
     if member not in {each.filename for each in members}:
@@ -251,10 +250,11 @@ def _check_size(stream: IO[bytes], limits: Limits) -> None:
 
 
 def utf_16_of(head: bytes) -> str:
-    """Return the name of the UTF-16 that a text is in by its first bytes; "" for none.
+    """Return the UTF-16 codec of a text by its first bytes, or "" for none.
 
-    By its mark, or where at least half of its characters, and no other bytes, have a zero
-    on one and the same side, as Latin letters have, and none is a control character.
+    Recognised by the byte order mark, or if at least half of the characters have a zero
+    byte on the same side, as Latin letters have, no other byte is zero, and there are
+    no control characters.
     """
     if head.startswith(_UTF_16_MARKS):
         return "utf-16"
@@ -270,6 +270,6 @@ def utf_16_of(head: bytes) -> str:
 
 
 def _packed_format(head: bytes, named: Format) -> Format | None:
-    if head.startswith(_ARCHIVE):  # which archive it is, its members tell
+    if head.startswith(_ARCHIVE):  # its members tell which archive it is
         return named
     return Format.PDF if b"%PDF-" in head[:1024] else None

@@ -1,6 +1,6 @@
-"""Lines of a document that tell about the document itself: they make no entry.
+"""Lines about the document itself, which make no entry.
 
-The rule is narrow: what is left out by mistake is knowledge that nobody finds.
+The rules are narrow: a line left out by mistake is knowledge that nobody finds.
 """
 
 import re
@@ -9,8 +9,8 @@ from itertools import takewhile
 
 from kb.text.facts import sentences_of
 
-# Each by a whole sentence or line: one that merely begins so ("Version 7 needs a new
-# licence") is a fact.
+# Matches whole sentences or lines only: one that merely begins like this ("Version 7
+# needs a new licence") is a fact.
 _DATE = (
     r"(?=.*(?:\b(?:19|20)\d\d\b|\d[./-]\d))"
     r"(?:\w+\.? )?\d{1,4}(?:st|nd|rd|th|\.)?(?:[ ,./-]+\w+\.?){0,2}"
@@ -43,14 +43,14 @@ _BETWEEN = re.compile(r"\s[|\u00b7\u2022]\s")
 
 
 def is_of_its_page(line: str) -> bool:
-    """Tell whether a line is a page's number, question for feedback or copyright, anywhere."""
+    """Return whether a line is a page number, a request for feedback or a copyright."""
     return _ANYWHERE.fullmatch(line.strip(" .")) is not None
 
 
 def trimmed(
     lines: Sequence[str], language: str, *, from_end: bool
 ) -> tuple[tuple[str, ...], list[str]]:
-    """Return the lines of a document's first or last paragraph, and what they lost."""
+    """Return a document's first or last paragraph trimmed, and the lines removed."""
     order = -1 if from_end else 1
     taken = list(_leading(lines[::order]))
     rest = tuple(lines[::order][len(taken) :][::order])
@@ -65,6 +65,6 @@ def _leading(said: Iterable[str]) -> Iterator[str]:
 
 
 def _tells_of_itself(said: str) -> bool:
-    # Also several in a line: who owns a page, behind when it was changed.
+    # A line may hold several, such as a page's owner and when it was changed.
     parts = [part.strip(" .") for part in _BETWEEN.split(said)]
     return all(is_of_its_page(p) or _AT_THE_EDGES.fullmatch(p) for p in parts)

@@ -1,4 +1,4 @@
-"""A table's first row as it was understood, and each row below it read by it."""
+"""How a table's header is understood, and how the rows below it are read."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from .formats import BadRow, UnreadColumns, Withdrawn
 
 OWN_KEY = "own_key"
 TITLE = "title"
-"""What an article is called, below which its text stands."""
+"""Name of the column with an article's title, which is put above its text."""
 
 NAME_LIMIT = 60
 _MAX_ABOVE = 10  # rows above a table's headings
@@ -33,19 +33,19 @@ _NOT_PUBLISHED = (
 
 
 def marks_withdrawn(name: str) -> tuple[str, ...]:
-    """Return by what a column of this name marks a row as withdrawn: "PublishStatus"."""
+    """Return the values that mark a row as withdrawn in a column such as "status"."""
     said = plain(name.lower())
     return _NOT_PUBLISHED if _STATE.fullmatch(said) else _FLAGS.get(said, ())
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table, its cells by what their columns are read as.
+    """A row of a table, with its cells by the names that their columns are read as.
 
     Attributes:
-        headings: What it is sorted under, outermost first.
-        about: What tells it from the other rows, also where the rest of it changes.
-        is_article: It is cut like a document; otherwise it is an entry.
+        headings: The sections it is in, outermost first.
+        about: What identifies it, even if its other cells change.
+        is_article: Whether it is split like a document; otherwise it is one entry.
     """
 
     place: str
@@ -57,16 +57,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What each column is read as, and what is to be said of it.
+    """How each column is read, with notes on the columns.
 
     Attributes:
-        headings: Of a table of facts, each of which is a whole row below them.
-        title: What stands above these headings.
-        sheet: What the table is called beside others.
-        name: Likewise, beside others of its sheet.
-        telling: How many cells, from the first, tell its rows apart; 0 where none do.
-        sections: The columns that say what a row is sorted under, outermost first.
-        holds_articles: Each row is one.
+        headings: Column headings of a table of facts, in which each row is a fact.
+        title: The text above these headings.
+        sheet: The name of the sheet, if it has one and is not the only one.
+        name: The name of the table, if its sheet has several.
+        telling: How many leading cells identify a row; 0 if none do.
+        sections: The columns that name a row's sections, outermost first.
+        holds_articles: Whether each row is an article.
     """
 
     columns: tuple[str, ...]
@@ -82,10 +82,10 @@ class Header:
     def named(
         self, rows: Iterable[tuple[str, Sequence[str]] | BadRow]
     ) -> Iterator[Row | BadRow | Withdrawn]:
-        """Yield each row with its cells by what their columns are read as.
+        """Yield each row with its cells by the names that their columns are read as.
 
         Args:
-            rows: Each with its place.
+            rows: The rows, each with its place.
         """
         if self.headings:
             yield from self._facts(rows)
@@ -103,7 +103,7 @@ class Header:
         """Return a row of questions, texts or articles, or `Withdrawn` for a draft.
 
         Args:
-            above: What it is sorted under already.
+            above: The sections it is in already.
         """
         if OWN_KEY not in self.columns and _is_withdrawn(cells):
             return Withdrawn(place)
@@ -122,8 +122,8 @@ class Header:
     ) -> Iterator[Row | BadRow]:
         """Yield each row as one fact.
 
-        One with words in its first cell alone is no fact of the others' kind: a sentence
-        is one by itself, and anything else heads what is below, if there is something.
+        A row that has only its first cell is not a fact like the others: a sentence is
+        one by itself, and anything else heads the rows below, if there are any.
         """
         path = (self.sheet, self.name) if self.name else ()
         headings = tuple(each[:TITLE_LIMIT] for each in path if each)
@@ -164,14 +164,14 @@ def _is_withdrawn(cells: Mapping[str, str]) -> bool:
 
 
 def says_more(alone: str) -> bool:
-    """Tell whether a cell that stands alone says more than what something is called."""
+    """Return whether a cell that stands alone is more than a name."""
     return len(alone) > NAME_LIMIT or alone.endswith((".", "!"))
 
 
 def rows_above(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return what each row above a table's headings says; "" of an empty one.
+    """Return the text of each row above a table's headings, "" for an empty one.
 
-    These have a single cell each, and the headings two or more, with a row below them.
+    These rows have a single cell each, the headings two or more, with a row below them.
     """
     words: list[str] = []
     for row in rows[: _MAX_ABOVE + 1][:-1]:
@@ -183,10 +183,10 @@ def rows_above(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def plain(name: str) -> str:
-    """Return the words of a heading, without what is in brackets."""
+    """Return the words of a heading, without parts in brackets."""
     return " ".join(re.findall(r"[^\W_]+", re.sub(r"\(.*?\)", "", name)))
 
 
 def spoken(name: str) -> str:
-    """Return a name in words: "accepted Answer" of "acceptedAnswer"."""
+    """Return a camel-case name in words: "accepted Answer" for "acceptedAnswer"."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)

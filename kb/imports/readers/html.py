@@ -1,8 +1,8 @@
-"""HTML: what a reader of the page sees; scripts, styles and navigation are left out.
+"""HTML as a reader of the page sees it, without scripts, styles and navigation.
 
-What opens below a question (`details`, an accordion) and what a list of definitions says
-to each of its terms is one fact each. What stands beside the text (a cookie banner, the way
-to the page, related pages, a box for feedback) makes none.
+What opens below a question (`details`, an accordion) is one fact, as is each term of a
+definition list with its definition. Parts beside the text (cookie banner, breadcrumbs,
+related pages, feedback form) make no facts.
 """
 
 import io
@@ -36,8 +36,8 @@ _BREAKING = frozenset(
 
 _SKIPPED_ROLES = frozenset({"navigation", "search", "contentinfo"})
 _BESIDE_ROLES = frozenset({"dialog", "alertdialog", "complementary"})
-# By class, id or label only where no element and no role says it; of whole words, since
-# "feedback" alone may be what a page is about.
+# Classes, ids and labels count only if no element or role does; whole words, since
+# "feedback" alone may be the topic of a page.
 _BESIDE = re.compile(
     r"(?:cookies?|consent|gdpr)-?(?:banner|consent|notice|bar|popup|modal|dialog|message|"
     r"overlay|wall|layer|settings)|(?:onetrust|cybotcookiebot|usercentrics)[\w-]*|"
@@ -49,7 +49,7 @@ _BESIDE = re.compile(
     r"(?:site|page|main|global)?[-_]?footer",
     re.IGNORECASE,
 )
-# Beside the text where most of it is links: a canteen's menu is none.
+# Beside the text only if they are mostly links, which a canteen's menu is not.
 _OF_LINKS = re.compile(
     r"(?:top|main|site|side|left|right|primary|secondary|global|header|footer|sub)?[-_]?"
     r"(?:nav|navbar|navigation|menu|menubar|side-?bar|links)",
@@ -66,17 +66,17 @@ _MAX_COLUMNS = 100
 
 
 def read_html(stream: IO[bytes], language: str) -> SourceDocument:
-    """Read a page; nothing that it refers to is fetched and no entity expanded."""
+    """Read a page, without fetching what it refers to or expanding entities."""
     with open_text(stream, language) as opened:
         title, blocks = html_blocks(opened.read())
     return as_document(blocks, language=language, title=title)
 
 
 def html_blocks(content: str) -> tuple[str, list[Block]]:
-    """Return the title of a page, or of a part of one, and its blocks.
+    """Return the title and the blocks of a page, or of a part of one.
 
     Raises:
-        ImportFileError: It cannot be read, or holds nothing.
+        ImportFileError: It cannot be read, or is empty.
     """
     parser = html.HTMLParser(
         encoding="utf-8",
@@ -104,7 +104,7 @@ def html_blocks(content: str) -> tuple[str, list[Block]]:
 
 
 def _move_contacts(root: etree._Element) -> None:
-    """Move boxes with a telephone number or address from beside the text to its end."""
+    """Move boxes with a phone number or email address beside the text to its end."""
     main = next(root.iter("main"), None)
     for aside in [*root.iter("aside"), *root.iterfind(".//*[@role='complementary']")]:
         boxes: dict[etree._Element, None] = {}
@@ -124,13 +124,13 @@ def _move_contacts(root: etree._Element) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What is known of a page's elements before they are read one after the other.
+    """What is collected about a page's elements before they are read in order.
 
     Attributes:
-        opened: What opens below a question, with the question.
-        asking: What shows such a question.
-        controlled: The ids of what may be hidden until somebody opens it.
-        around: All that is around the main content; empty where the page names none.
+        opened: Elements that open below a question, with the question.
+        asking: Elements that show such a question.
+        controlled: Ids of elements that may be hidden until a reader opens them.
+        around: Ancestors of the main content; empty if the page marks none.
     """
 
     opened: dict[etree._Element, str] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class _Page:
             if opened is not None and control.get("aria-expanded") is not None:
                 page._is_opened(opened, control)
         main = [*root.iter("main"), *root.iterfind(".//*[@role='main']")]
-        # A page may call a part of itself its main content that is none.
+        # A page may mark a part as its main content that is not.
         if sum(len(_text(each)) for each in main) * 2 > len(_text(root)):
             page.around.update(above for each in main for above in each.iterancestors())
         return page
@@ -162,7 +162,7 @@ class _Page:
             return
         is_button = control.tag == "button"
         if is_button:
-            control.tag = "span"  # its words are the text's
+            control.tag = "span"  # its words belong to the text
         heading = next(control.iterancestors(*_HEADINGS), control)
         if opened.tag != "dd" and next(control.iterancestors("dt"), None) is None:
             self._opens(opened, heading)
@@ -183,7 +183,7 @@ class _Page:
         )
 
     def is_hidden(self, element: etree._Element) -> bool:
-        """Tell whether a reader sees it never, also by opening something."""
+        """Return whether readers never see an element, whatever they open."""
         is_hidden = element.get("hidden", "until-found") != "until-found" or (
             element.get("aria-hidden") == "true"
         )
@@ -193,7 +193,7 @@ class _Page:
         return not is_panel and element.get("id") not in self.controlled
 
     def is_beside(self, element: etree._Element, tag: str) -> bool:
-        """Tell whether an element is no part of what the page says."""
+        """Return whether an element is beside the page's own text."""
         names = f"{element.get('class', '')} {element.get('id', '')}".split()
         above = element.getparent()
         if tag in ("html", "body") or element in self.around or above is None:
@@ -244,7 +244,7 @@ class _Line:
 
 
 def _blocks(root: etree._Element, page: _Page) -> Iterator[Block]:
-    """Yield the blocks below an element, whatever it is itself."""
+    """Yield the blocks below an element, ignoring its own kind."""
     line = _Line(root.sourceline or 1)
     skipping: etree._Element | None = None
     for event, element in etree.iterwalk(root, events=("start", "end")):
@@ -272,7 +272,7 @@ def _blocks(root: etree._Element, page: _Page) -> Iterator[Block]:
 
 
 def _whole(element: etree._Element, tag: str, page: _Page) -> Iterable[Block] | None:
-    """Return the blocks of an element that is read as a whole, or left out."""
+    """Return the blocks of an element read as a whole or left out; None for others."""
     place = f"line {element.sourceline or 1}"
     if page.is_skipped(element, tag):
         return ()
@@ -307,7 +307,7 @@ def _beside(element: etree._Element, page: _Page) -> Iterator[Block]:
 
 
 def _definitions(element: etree._Element, page: _Page) -> Iterator[Block]:
-    """Yield each term, or terms that share it, with what is said to it."""
+    """Yield each term, or terms that share a definition, with the definition."""
     terms: list[str] = []
     said: list[Block] = []
     place = ""
@@ -326,7 +326,7 @@ def _definitions(element: etree._Element, page: _Page) -> Iterator[Block]:
 
 
 def _is_data(table: etree._Element) -> bool:
-    """Tell a table of data from one that only lays out a page."""
+    """Return whether a table holds data rather than laying out a page."""
     return next(table.iter("h1", "h2", "h3", "ul", "ol"), None) is None and (
         sum(1 for _ in table.iter("table")) == 1
     )
@@ -349,8 +349,8 @@ def _items(element: etree._Element, depth: int) -> Iterator[str]:
 
 
 def _grid(table: etree._Element) -> Iterator[list[Cell]]:
-    """Yield the rows with each cell in all places that it spans."""
-    below: dict[int, tuple[int, Cell]] = {}  # by column: cells of rows above
+    """Yield the rows, with each cell in all positions that it spans."""
+    below: dict[int, tuple[int, Cell]] = {}  # by column: cells spanning down from above
     for row in table.iter("tr"):
         cells: list[Cell] = []
         left = [cell for cell in row if cell.tag in ("td", "th")]
@@ -382,7 +382,7 @@ def _text(element: etree._Element) -> str:
 
 
 def _raw(element: etree._Element, without: tuple[str, ...] = ()) -> str:
-    """Return all words below an element, but those of some tags and of what is skipped."""
+    """Return the text below an element, except skipped tags and those in `without`."""
     words: list[str] = []
     skipping: etree._Element | None = None
     for event, each in etree.iterwalk(element, events=("start", "end")):

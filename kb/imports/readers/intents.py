@@ -1,9 +1,9 @@
-"""Exports of chatbots: what people ask in several wordings, and what is replied.
+"""Exports of chatbots: what people ask, in several wordings, and the reply.
 
 Dialogflow calls an intent's wordings `trainingPhrases` or `userSays`, Amazon Lex
 `sampleUtterances`, Azure's question answering `questions`, and the `intents.json` of many
-tutorials `patterns`; its replies are `messages`, `responses` or an `answer`. The first of
-these wordings is the question, and as many as an entry may have are other ways to ask it.
+tutorials `patterns`; replies are `messages`, `responses` or an `answer`. The first
+wording is the question; as many of the rest as an entry may have are other wordings.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,11 +23,11 @@ _REPLIES: Final = (
     "messages", "responses", "answers", "replies", "response", "answer", "reply",
     "conclusion statement", "fulfillment messages",
 )  # fmt: skip
-# What a phrase or a reply is written in, where it is an object.
+# Keys under which a phrase or a reply that is an object holds its text.
 _HELD: Final = (
     "text", "speech", "utterance", "content", "value", "messages", "message", "rendered",
 )  # fmt: skip
-_PARTS: Final = ("parts", "data")  # of one phrase, some of which stand for a parameter
+_PARTS: Final = ("parts", "data")  # of a phrase, some of them for parameters
 _KEYS: Final = ("id", "name", "tag", "intent")
 _SECTIONS: Final = (
     "displayName",
@@ -40,11 +40,11 @@ _SECTIONS: Final = (
 _DEEPEST: Final = 50
 
 Intent = tuple[tuple[str, ...], object]
-"""What an intent is sorted under, outermost first, and what is asked and replied."""
+"""The sections an intent is in, outermost first, and its question and answer."""
 
 
 def intents_in(parsed: object) -> Iterator[Intent]:
-    """Yield the intents anywhere in what a JSON file holds, none where it holds others."""
+    """Yield the intents anywhere in parsed JSON; none if it holds other objects."""
     yield from _walked(parsed, (), 0)
 
 
@@ -59,14 +59,14 @@ def _walked(parsed: object, path: tuple[str, ...], depth: int) -> Iterator[Inten
             yield path, intent
         named = (parsed.get(name) for name in _SECTIONS)
         title = next((each for each in named if isinstance(each, str)), "")
-        # What follows an intent is no part of it.
+        # An intent's own title is not a section of what is nested in it.
         below = path if intent or not title else (*path, title)
         for each in parsed.values():
             yield from _walked(each, below, depth + 1)
 
 
 def _intent(parsed: Mapping[str, object]) -> dict[str, object]:
-    """Return what one object asks and replies; empty where it is no intent."""
+    """Return an object's question, wordings and answer; empty if it is no intent."""
     by_name = {plain(spoken(name)).lower(): value for name, value in parsed.items()}
     listed = (by_name.get(name) for name in _PHRASES)
     phrases = next((each for each in listed if isinstance(each, list)), [])
@@ -87,7 +87,7 @@ def _intent(parsed: Mapping[str, object]) -> dict[str, object]:
 
 
 def _phrase(said: object) -> str:
-    """Return one wording; of one in parts all of them."""
+    """Return one wording, with its parts joined."""
     if isinstance(said, dict):
         parts = (said[name] for name in _PARTS if isinstance(said.get(name), list))
         if (found := next(parts, None)) is not None:
@@ -102,7 +102,7 @@ def _text(said: object) -> str:
 
 
 def _reply(said: object) -> str:
-    """Return what is replied: of alternatives the longest, of several messages all."""
+    """Return the reply: the longest of alternatives, or all of several messages."""
     if isinstance(said, str):
         return said.strip()
     if isinstance(said, dict):

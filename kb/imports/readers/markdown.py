@@ -18,7 +18,7 @@ _LISTS = ("bullet_list_open", "ordered_list_open")
 
 
 def read_markdown(stream: IO[bytes], language: str) -> SourceDocument:
-    """Read Markdown; HTML in it and front matter are left out."""
+    """Read Markdown, leaving out front matter and embedded HTML."""
     with open_text(stream, language) as opened:
         text = opened.read()
     front = _FRONT_MATTER.match(text)
@@ -84,7 +84,7 @@ def _inline(token: Token) -> str:
 def _items(tokens: Sequence[Token]) -> Iterator[str]:
     item: list[str] = []
     number: int | None = None
-    numbers: list[int | None] = []  # that the next item has, by the list's depth
+    numbers: list[int | None] = []  # of the next item, by depth
     for token in tokens:
         is_end = token.type.endswith("_list_close")
         if token.type == "list_item_open" or is_end or token.type.endswith("list_open"):

@@ -24,7 +24,7 @@ _CELL_END = re.compile(r" \||\n|: |:$")
 
 @dataclass(frozen=True, slots=True)
 class _Notes:
-    """What is said of each mark below a table, and in which lines."""
+    """The text of the notes below a table and their lines, by mark."""
 
     said: Mapping[str, str]
     lines: Mapping[str, Sequence[Line]]
@@ -41,7 +41,7 @@ class _Notes:
 
 
 def with_notes(tables: Sequence[Table]) -> Iterator[tuple[Table, Mapping[str, str]]]:
-    """Yield each table without the notes that something refers to, and its own of these.
+    """Yield each table without the notes that are referred to, and its notes by mark.
 
     A mark refers to the note below its table, or else to the one below the last table.
     """
@@ -66,7 +66,7 @@ def with_notes(tables: Sequence[Table]) -> Iterator[tuple[Table, Mapping[str, st
 
 
 def noted(row: Row, notes: Mapping[str, str]) -> Row:
-    """Return a row with each note that it refers to on a line behind what it says."""
+    """Return a row with each note that it refers to appended on a line of its own."""
     name = next((x for x in ("answer", "text") if row.cells.get(x)), "")
     said = " | ".join(row.cells.values())
     met = _marks(_CELL_END.split(said), {*notes})
@@ -78,7 +78,7 @@ def noted(row: Row, notes: Mapping[str, str]) -> Row:
 
 
 def _read(line: Line) -> list[tuple[str, str]]:
-    """Return the marks that a line explains, each with the note as it is written."""
+    """Return the marks that a line explains, each with its note as written."""
     said = line.filled
     if len(said) == 2 and _OF_ITS_OWN.fullmatch(said[0]):
         return [(said[0], " ".join(said))]
@@ -100,7 +100,7 @@ def _marks_in(table: Table, able: set[str]) -> set[str]:
 
 
 def _marks(cells: Iterable[str], able: set[str]) -> set[str]:
-    """Return which of these marks stand in cells."""
+    """Return which marks of `able` the cells contain."""
     found: set[str] = set()
     for cell in cells if able else ():
         for match in _RAISED_MARK.finditer(cell):
@@ -113,7 +113,7 @@ def _marks(cells: Iterable[str], able: set[str]) -> set[str]:
 
 
 def _rest(lines: Sequence[Line], read: Mapping[int, set[str]]) -> Sequence[Line]:
-    """Return the lines but those all of whose notes are read, and what introduces them."""
+    """Return the lines without notes that are all used, and without their heading."""
 
     def is_read(line: Line) -> bool:
         return (

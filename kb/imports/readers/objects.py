@@ -2,8 +2,8 @@
 
 An object is a question with its answer, a fact, or a whole document with a `title`, its
 `text` in the `format` "text" (the default), "markdown" or "html", and a `source`, by
-default its title. By other names (`body`, `content`) such objects are articles of one
-document.
+default its title. Under other names (`body`, `content`), such objects are articles of
+one document.
 """
 
 import io
@@ -31,7 +31,7 @@ MAX_LINE = 4 * 1024 * 1024  # characters
 _READERS = {"text": read_text, "markdown": read_markdown, "html": read_html}
 _SAID = ("question", "answer", "text", "also_asked", TITLE)
 _TEXTS = (*COLUMNS, TITLE, "source", "format")
-# Which value of an object stands for it, where a text was expected.
+# Keys that hold the text of an object used where a text is expected.
 _VALUES = (
     "text",
     "rendered",
@@ -46,13 +46,13 @@ _VALUES = (
 _NAMES = ("name", TITLE, "category", "section", "topic", "label", "heading")
 
 _Object = tuple[tuple[str, ...], object]
-"""What an item of a list is sorted under, outermost first, and the item."""
+"""The sections an item of a list is in, outermost first, and the item."""
 
 
 def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
     """Read the objects of a list, or of the lists that categories hold.
 
-    Their names are understood as those of a table's columns, unless these are documents.
+    Their names are understood like those of table columns, unless they are documents.
     """
     with open_text(stream, language) as text:
         content = text.read()
@@ -60,7 +60,7 @@ def read_json(stream: IO[bytes], language: str) -> Iterator[FileItem]:
         parsed = json.loads(content)
         found = [*intents_in(parsed)] or [*_objects_in(parsed)]
     except (ValueError, RecursionError) as error:
-        raise ImportFileError(f"The file is no JSON: {error}.") from error
+        raise ImportFileError(f"The file is not valid JSON: {error}.") from error
     rows = ((f"item {number}", each) for number, each in enumerate(found, start=1))
     yield from _read(rows, [item for _, item in found], language)
 
@@ -109,7 +109,7 @@ def _header(names: Collection[str], objects: Sequence[dict[str, object]]) -> Hea
 
 
 def _value(value: object) -> object:
-    """Return the text that an object holds instead of one ("rendered"), if it does."""
+    """Return the text that an object wraps ("rendered"), or else the value itself."""
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, dict):
@@ -131,7 +131,7 @@ def _objects_in(parsed: object) -> Iterator[_Object]:
 
 
 def _held(parsed: Mapping[str, object]) -> dict[str, object]:
-    """Return what holds objects in a list: lists of some, and what holds such lists."""
+    """Return the values that are lists of objects, or hold such lists."""
     return {
         name: value
         for name, value in parsed.items()
@@ -141,7 +141,7 @@ def _held(parsed: Mapping[str, object]) -> dict[str, object]:
 
 
 def _below(held: Mapping[str, object], above: tuple[str, ...]) -> Iterator[_Object]:
-    """Yield the objects of several lists, each sorted under what its list is called."""
+    """Yield the objects of several lists, with the list's name as their section."""
     for name, value in held.items():
         path = (*above, name) if len(held) > 1 else above
         if isinstance(value, list):
@@ -186,28 +186,28 @@ def _lines(text: IO[str]) -> Iterator[tuple[str, _Object | BadRow]]:
             try:
                 yield place, ((), json.loads(line))
             except (ValueError, RecursionError) as error:
-                yield place, BadRow(place, f"It is no JSON: {error}.")
+                yield place, BadRow(place, f"It is not valid JSON: {error}.")
 
 
 def _row(
     found: _Object, place: str, read_as: Mapping[str, str], header: Header
 ) -> Row | BadRow | Withdrawn:
-    """Return an object as a row; of what is read, only texts and ids that are numbers."""
+    """Return an object as a row; values must be text, or numbers as ids."""
     above, parsed = found
     if not isinstance(parsed, dict):
-        return BadRow(place, "It is no JSON object; write {...} for each.")
+        return BadRow(place, "It is not a JSON object; write {...} for each.")
     cells: dict[str, str] = {}
     for key, said in parsed.items():
         name = read_as.get(key, spoken(key).strip().lower())
         value = _value(said)
         if name == "also_asked" and isinstance(value, list):
             wrong = [each for each in value if not isinstance(each, str)]
-            # Never one line: a bar in a question of a list parts nothing.
+            # Never a single line, in which a `|` would separate questions.
             value = wrong[0] if wrong else "\n".join(["", *value])
         if isinstance(value, int) and name not in _SAID:
             value = str(value)
         if value is not None and not isinstance(value, str) and name in _TEXTS:
-            return BadRow(place, f"{name} is {json.dumps(value)[:60]}, and no text.")
+            return BadRow(place, f"{name} is {json.dumps(value)[:60]}, not text.")
         if isinstance(value, str) or (value is None and name == OWN_KEY):
             cells[name] = value or ""
     return header.row(cells, place, above)
@@ -235,7 +235,9 @@ def _document(row: Row, language: str) -> FileItem:
     form = said("format") or ("html" if is_markup(text) else "text")
     reader = _READERS.get(form)
     if reader is None:
-        return BadRow(row.place, f"format {form!r} is none of {', '.join(_READERS)}.")
+        return BadRow(
+            row.place, f"format {form!r} is not one of {', '.join(_READERS)}."
+        )
     try:
         read = reader(io.BytesIO(text.encode()), language)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""PDF: the text of its pages, without what recurs on them."""
+"""PDF: the text of its pages, without recurring lines such as headers."""
 
 import logging
 import re
@@ -28,23 +28,23 @@ from .pdf_text import blocks_of
 _BROKEN = (PSException, PdfminerException, MalformedPDFException, ValueError, KeyError,
            TypeError, AttributeError, IndexError, RecursionError, AssertionError,
            ArithmeticError, NotImplementedError, OSError)  # fmt: skip
-_FILE = re.compile(r"\.\w{2,5}$|^Microsoft Word - ")  # what programs take for a title
+_FILE = re.compile(r"\.\w{2,5}$|^Microsoft Word - ")  # titles that are file names
 _MAX_BOOKMARKS = 10_000
 
-# A file can make it say any number of lines about itself.
+# A file can make these libraries log any number of lines.
 logging.getLogger("pdfminer").setLevel(logging.CRITICAL)
 logging.getLogger("pdfplumber").setLevel(logging.CRITICAL)
 
 
 def read_pdf(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument:
-    """Read a PDF's text; pictures of text are not read."""
+    """Read a PDF's text; images of text are not read."""
     try:
-        # Any binary file does, against what the library declares.
+        # Any binary file will do, whatever the library declares.
         with pdfplumber.open(cast("BufferedReader", stream)) as opened:
             pages, furniture = without_furniture(list(_pages(opened, limits)))
             blocks = list(blocks_of(list(map(arranged, pages)), _outline(opened)))
             title = opened.metadata.get("Title")
-    # The library lets every layer of a damaged file speak for itself.
+    # The library passes on the errors of every layer that reads a damaged file.
     except _BROKEN as error:
         if isinstance(error, ImportFileError):
             raise
@@ -71,7 +71,7 @@ def read_pdf(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument
 def _pages(opened: PDF, limits: Limits) -> Iterator[list[Part]]:
     size = 0
     for page in opened.pages:
-        # Looked at before lines are made of them: each is a dictionary of its own.
+        # Counted before lines are made of the characters: each is a dictionary.
         size += sum(len(char["text"]) for char in page.chars)
         if size > limits.unpacked_bytes:
             raise ImportFileError(
@@ -83,7 +83,7 @@ def _pages(opened: PDF, limits: Limits) -> Iterator[list[Part]]:
 
 
 def _outline(opened: PDF) -> dict[int, list[tuple[int, str]]]:
-    """Return level and title of the bookmarks by 0-based page."""
+    """Return the level and title of the bookmarks by 0-based page."""
     numbers = {page.page_obj.pageid: at for at, page in enumerate(opened.pages)}
     found: dict[int, list[tuple[int, str]]] = defaultdict(list)
     try:
@@ -101,5 +101,5 @@ def _outline(opened: PDF) -> dict[int, list[tuple[int, str]]]:
             if page is not None:
                 found[page].append((level, " ".join(title.split())))
     except (PDFNoOutlines, *_BROKEN):
-        pass  # the text has headings of its own; those found so far help
+        pass  # bookmarks are optional; those found so far are used
     return found

@@ -1,4 +1,4 @@
-"""Numbered clauses of a PDF ("4.2 We pay ..."): where one begins, and whether it is a heading."""
+"""Numbered clauses of a PDF ("4.2 We pay ..."): their beginnings and headings."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,28 +10,28 @@ from .plain_text import ITEM
 _CLAUSE = re.compile(
     r"(\d{1,2}(?:\.\d{1,2}){1,5})\.?\s+[\"'(\[\u00ab\u2018\u201c\u201e]?[^\W\d_a-z]"
 )
-_WORDS_OF_SENTENCE = 5  # with its number, of a line that may be a sentence's beginning
-_COLUMN = 60.0  # points by which lines of one column begin apart
+_WORDS_OF_SENTENCE = 5  # of a line that may begin a sentence, its number included
+_COLUMN = 60.0  # points by which the lines of one column may begin apart
 
 Number = tuple[int, ...]
-Style = tuple[float, bool, int]  # of a heading, the outermost's first
+Style = tuple[float, bool, int]  # of a heading; sorted from the outermost
 
 
 def number_of(text: str) -> Number:
-    """Return 4 and 2 of "4.2 We pay"; nothing of a line that begins no clause."""
+    """Return (4, 2) for "4.2 We pay", and () for a line that begins no clause."""
     found = _CLAUSE.match(text)
     return tuple(map(int, found[1].split("."))) if found else ()
 
 
 def succeeds(number: Number, last: Number) -> bool:
-    """Tell whether a number is the next one: 4.3 or 4.2.1 behind 4.2."""
+    """Return whether a number is the next one: 4.3 or 4.2.1 after 4.2."""
     return number == (*last, 1) or any(
         number == (*last[:at], each + 1) for at, each in enumerate(last)
     )
 
 
 class OpenHeadings:
-    """The headings below which a text stands, from the outermost."""
+    """The headings that the current text is under, outermost first."""
 
     def __init__(self) -> None:
         self._open: list[tuple[Style, Number]] = []
@@ -41,9 +41,9 @@ class OpenHeadings:
         self._open.append((style, number))
 
     def end_before(self, clause: Number) -> Style | None:
-        """End headings of earlier clauses: 4.2 stands below 4, and not below 4.1.
+        """Close headings of earlier clauses: 4.2 is below 4, but not below 4.1.
 
-        Return how the outermost of them looks.
+        Return the style of the outermost one.
         """
         last = len(clause) - 1
         for at, (style, number) in enumerate(self._open):
@@ -55,11 +55,11 @@ class OpenHeadings:
 
 
 def runs_on(line: Line, following: Line, page: Iterable[Part]) -> bool:
-    """Tell whether the sentence of a clause's line goes on in the one below it.
+    """Return whether the sentence in a clause's line continues in the line below.
 
-    It does where that begins in lower case, or where its first word had no place left
-    in the column: a heading is broken on purpose. A line of some words leads to the
-    list below it.
+    It does if that line begins in lower case, or if its first word did not fit into the
+    column any more: a heading is broken on purpose. Before a list item, a line of
+    several words is a sentence that introduces the list.
     """
     if (
         abs(following.size - line.size) > 0.5
@@ -86,6 +86,6 @@ def runs_on(line: Line, following: Line, page: Iterable[Part]) -> bool:
 
 
 def following_lines(pages: Sequence[Sequence[Part]]) -> dict[int, Part]:
-    """Return what is read behind each part, by the part's `id`, over all pages."""
+    """Return the part that follows each part on the pages, by the part's `id`."""
     parts = [part for page in pages for part in page]
     return {id(part): behind for part, behind in pairwise(parts)}

@@ -1,4 +1,4 @@
-"""Tables without rules and columns of text, by the gaps that lines leave between them."""
+"""Tables without rules, and columns of text, found by the gaps between lines."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -7,17 +7,17 @@ from statistics import median
 
 from .pdf_parts import Line, Part, Table, has_headings
 
-Row = list[Line]  # what stands at one height, from the left
+Row = list[Line]  # lines at the same height, from the left
 Gap = tuple[float, float]
 
-_NARROWEST = 0.5  # gap between columns, in heights of a line
-_FARTHEST = 1.8  # from one row to the next, likewise
-_WORDS_OF_TEXT = 4  # a line has in a column of text, and seldom in a table's
-_ALIGNED = 2.0  # points by which what is aligned differs
+_NARROWEST = 0.5  # gap between columns, in line heights
+_FARTHEST = 1.8  # distance between rows, likewise
+_WORDS_OF_TEXT = 4  # per line in a column of text, but seldom in a table
+_ALIGNED = 2.0  # points by which aligned positions may differ
 
 
 def arranged(parts: Sequence[Part]) -> list[Part]:
-    """Return a page's parts in the order of reading, with tables that have no rules."""
+    """Return a page's parts in reading order, with tables that have no rules."""
     order = list(parts)
     lines = [part for part in parts if isinstance(part, Line) and part.size]
     if _is_in_disorder(lines):
@@ -32,7 +32,7 @@ def arranged(parts: Sequence[Part]) -> list[Part]:
         if is_text:
             columns = [_column(line, gaps) for line in its if isinstance(line, Line)]
             if sum(a != b for a, b in pairwise(columns)) <= 2 * len(gaps):
-                continue  # written column by column
+                continue  # in reading order already
             instead = [
                 line
                 for column in range(len(gaps) + 1)
@@ -50,7 +50,7 @@ def arranged(parts: Sequence[Part]) -> list[Part]:
 
 
 def _is_in_disorder(lines: Sequence[Line]) -> bool:
-    """Tell whether lines often come before what stands above them."""
+    """Return whether lines often precede lines that are above them."""
     back = sum(b.bottom < a.top and a.shares_width(b) for a, b in pairwise(lines))
     return back > max(2, len(lines) / 5)
 
@@ -66,7 +66,7 @@ def _rows(lines: Sequence[Line]) -> list[Row]:
 
 
 def _runs(rows: Sequence[Row]) -> Iterator[tuple[Sequence[Row], list[Gap]]]:
-    """Yield neighbouring rows that leave the same gaps free."""
+    """Yield runs of neighbouring rows that leave the same gaps free."""
     at = 0
     while at < len(rows):
         gaps = [(a.x1, b.x0) for a, b in pairwise(rows[at]) if b.x0 > a.x1]
@@ -75,14 +75,14 @@ def _runs(rows: Sequence[Row]) -> Iterator[tuple[Sequence[Row], list[Gap]]]:
             gaps and end < len(rows) and _distance(*rows[end - 1 : end + 1]) < _FARTHEST
         ):
             left = _left_free(gaps, rows[end])
-            # A row that has more gaps than it shares begins something else.
+            # A row with more gaps than it shares begins something else.
             own = len(rows[end]) - 1
             if not left or len(left) < max(min(len(gaps), own), own - 1):
                 break
             gaps = left
             end += 1
         run = rows[at:end]
-        # What ends with the page may be the rest of a first column.
+        # A run that ends with the page may end in the rest of a first column.
         run = run if end == len(rows) else _without_below(run, gaps)
         if gaps and len(run) > 1:
             yield run, gaps
@@ -90,13 +90,13 @@ def _runs(rows: Sequence[Row]) -> Iterator[tuple[Sequence[Row], list[Gap]]]:
 
 
 def _distance(above: Row, below: Row) -> float:
-    """Return the space between two rows, in heights of the line below."""
+    """Return the space between two rows, in heights of the lower line."""
     bottom = max(line.bottom for line in above)
     return (min(line.top for line in below) - bottom) / below[0].height
 
 
 def _left_free(gaps: Sequence[Gap], row: Row) -> list[Gap]:
-    """Return what a row leaves of gaps; nothing where its only line crosses one."""
+    """Return what a row leaves of gaps; nothing if its only line crosses one."""
     left = []
     for begin, end in gaps:
         for line in row:
@@ -113,7 +113,7 @@ def _left_free(gaps: Sequence[Gap], row: Row) -> list[Gap]:
 
 
 def _without_below(rows: Sequence[Row], gaps: Sequence[Gap]) -> Sequence[Row]:
-    """Return rows without the last ones that only stand below the first column."""
+    """Return rows without trailing ones that are only below the first column."""
     end = len(rows)
     while end > 1:
         row, above = rows[end - 1], rows[end - 2]

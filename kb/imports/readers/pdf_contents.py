@@ -1,4 +1,4 @@
-"""Tables of contents of a PDF: lines that lead to pages, with dots or without."""
+"""Tables of contents of a PDF: lines that refer to pages, with dots or without."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,22 +11,22 @@ _ENTRY = re.compile(
     rf"(?P<title>.{{1,200}}?)\s*(?P<dots>{LEADERS.pattern})?\s*"
     r"(?P<page>\d{1,4}|(?<=\s)[ivxlIVXL]{1,6})"
 )
-_ENDS = "0123456789ivxlIVXL"  # of a page's number
+_ENDS = "0123456789ivxlIVXL"  # of a page number
 _HEADING = re.compile(
     r"(?:table of )?contents|in this (?:booklet|document|guide|leaflet)|"
     r"inhalt(?:sverzeichnis|s\u00fcbersicht)?",
     re.IGNORECASE,
 )
-_MAX_BETWEEN = 2  # rows without a page between two entries: a long title's first lines
+_MAX_BETWEEN = 2  # rows without a page between two entries, as in long titles
 _MIN_ENTRIES = 2
 _MORE_PAGES = (
-    10  # that a document may count beyond those it has: a cover, Roman numerals
+    10  # page numbers may exceed the page count by this: a cover, Roman numerals
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What stands side by side on a page, as one text."""
+    """Lines side by side on a page, as one text."""
 
     text: str
     page: int
@@ -39,11 +39,11 @@ class Row:
 
 
 def contents_of(pages: Sequence[Sequence[Part]]) -> list[list[Row]]:
-    """Return the tables of contents by their rows, and each entry that stands elsewhere.
+    """Return the rows of each table of contents, and single entries elsewhere.
 
-    A table begins with its heading, and its entries' pages never go back; either they
-    are pages of this document, or most titles are lines of it. Any other line with
-    dots may be a price: it is an entry only where its title is a line elsewhere.
+    A table begins with its heading, and its page numbers never decrease; either they
+    are pages of this document, or most titles are lines of it. Any other line with dots
+    may be a price: it is an entry only if its title is a line elsewhere.
     """
     rows = [row for number, page in enumerate(pages) for row in _rows(page, number)]
     said = {plain(row.text) for row in rows if not row.has_leaders} - {""}
@@ -79,7 +79,7 @@ def _rows(page: Iterable[Part], number: int) -> Iterator[Row]:
     for line in page:
         if not isinstance(line, Line) or not line.size:
             continue
-        # In the order of writing, for another column's lines are beside these too.
+        # In writing order, since lines of another column are beside these too.
         if rows and rows[-1][-1].is_beside(line):
             rows[-1].append(line)
         else:
@@ -92,7 +92,7 @@ def _rows(page: Iterable[Part], number: int) -> Iterator[Row]:
 
 
 def _table(rows: Sequence[Row], said: Collection[str], pages: int) -> list[Row]:
-    """Return the rows of the table of contents that begins with the first one's heading."""
+    """Return the rows of the table of contents that the first row heads; [] if none."""
     end, last = 0, 0
     entries: list[re.Match[str]] = []
     for at, row in enumerate(rows[1:], start=1):

@@ -1,4 +1,4 @@
-"""What recurs at the top or bottom of a document's pages, and its table of contents."""
+"""Lines that recur at the top or bottom of pages, and tables of contents."""
 
 import re
 from collections import defaultdict
@@ -10,20 +10,20 @@ from .pdf_parts import Line, Part, Table
 
 _NUMBER = re.compile(r"\d+")
 _ROMAN = re.compile(r"[ivxl]{1,6}", re.IGNORECASE)
-_MAX_LINES = 6  # of furniture at either end of a page
-_BLANK = 0.6  # between them and the text, in heights of a line
+_MAX_LINES = 6  # of recurring lines at either end of a page
+_BLANK = 0.6  # gap between them and the text, in line heights
 
-_Place = tuple[str, int]  # what a line says without its numbers, and where
+_Place = tuple[str, int]  # a line's text without numbers, and its position
 
 
 def without_furniture(
     pages: Sequence[Sequence[Part]],
 ) -> tuple[list[list[Part]], list[Block]]:
-    """Return the pages without what recurs on them, and each such line once.
+    """Return the pages without their recurring lines, and each such line once.
 
-    Lines count that a page shares with two others, or with the only other one, outside
-    its text: what is left out by mistake is knowledge that nobody finds. So do tables
-    of contents.
+    A line recurs if it is on three pages, or on both of two, outside the text: a line
+    left out by mistake is knowledge that nobody finds. Tables of contents are left out
+    too.
     """
     known = _recurring(pages)
     texts: list[list[Part]] = []
@@ -70,10 +70,10 @@ def _recurring(pages: Sequence[Sequence[Part]]) -> set[_Place]:
 
 
 def _are_of_pages(by_page: dict[int, list[int]]) -> bool:
-    """Tell whether each number is the same everywhere, or counts the pages."""
+    """Return whether each number is the same on all pages, or counts the pages."""
     rows = list(by_page.values())
     if len(set(map(len, rows))) > 1:
-        return True  # Roman numerals beside others
+        return True  # Roman numerals on some pages
     return all(
         len(set(column)) == 1
         or len({n - page for n, page in zip(column, by_page, strict=True)}) == 1
@@ -82,9 +82,9 @@ def _are_of_pages(by_page: dict[int, list[int]]) -> bool:
 
 
 def _is_outside(line: Line, page: Sequence[Part], known: Collection[_Place]) -> bool:
-    """Tell whether only what recurs is between a line and its edge of the page.
+    """Return whether only recurring lines are between a line and the page's edge.
 
-    It keeps a distance from the text, as the headings of a table's columns don't.
+    It must also keep a distance from the text, unlike the column headings of a table.
     """
     if _place(line) not in known:
         return False

@@ -1,4 +1,4 @@
-"""How far a PDF's lines stand apart and further in."""
+"""Distances and indents of a PDF's lines."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -7,13 +7,13 @@ from statistics import median
 
 from .pdf_parts import Line, Part
 
-INDENT = 3.0  # points from which on a line begins further in
-_COLUMN = 60.0  # likewise, in another column
-_PITCH = 1.2  # from one line of a paragraph to the next, in sizes of a letter
+INDENT = 3.0  # points; a line that begins further right is indented
+_COLUMN = 60.0  # points; further right is another column
+_PITCH = 1.2  # between lines of a paragraph, in font sizes
 
 
 def pitch_of(lines: Sequence[Line]) -> float:
-    """Return the usual distance of lines within a paragraph, in sizes of a letter."""
+    """Return the usual distance of lines within a paragraph, in font sizes."""
     found = [
         (b.top - a.top) / b.size
         for a, b in pairwise(lines)
@@ -31,7 +31,7 @@ def distance_of(above: Part | None, line: Line) -> float | None:
 
 
 def with_rows_joined(page: Sequence[Part]) -> list[Part]:
-    """Return a page with what was written side by side as one line."""
+    """Join lines that were written side by side on a page."""
     parts: list[Part] = []
     for part in page:
         last = parts[-1] if parts else None
@@ -54,7 +54,7 @@ def with_rows_joined(page: Sequence[Part]) -> list[Part]:
 
 
 def depths(lefts: Iterable[float]) -> Iterator[int]:
-    """Yield how deep each item of a list is, by where it begins."""
+    """Yield the nesting depth of each list item, by where it begins."""
     outer: list[float] = []
     for left in lefts:
         if outer and left > outer[-1] + _COLUMN:

@@ -1,7 +1,7 @@
-"""A page of a PDF: its lines and ruled tables, by where its letters and rules stand.
+"""A page of a PDF: its lines and ruled tables, by the positions of letters and rules.
 
-A PDF knows letters at places and nothing of lines or tables. They come in the order in
-which the program wrote them, which is nearly always the order of reading.
+A PDF stores letters at positions, but no lines or tables. They come in the order in
+which the program wrote them, which is nearly always the reading order.
 """
 
 import re
@@ -16,19 +16,19 @@ from .pdf_parts import Line, Part, Table
 from .pdf_tables import Box, cell_of, grids_of, ruled
 
 _BOLD = re.compile(r"bold|black|heavy|demi|medi$|cmbx", re.IGNORECASE)
-# What begins an item or a heading and may stand apart from its words.
+# Marks that begin an item or a heading and may be set apart from its words.
 _BULLET = re.compile(r"[*\-\u2013•◦▪·●○■□‣➢o]|\(cid:\d+\)|[\ue000-\uf8ff]")
 _NUMBER = re.compile(
     r"\d{1,3}[.)]|[a-z][.)]|\((?:[a-z]|[ivx]{1,5}|\d{1,2})\)|\d{1,2}(?:\.\d{1,2})+\.?"
 )
-_QUOTE = "\"'\u00ab\u2018\u201c\u201e"  # that opens
+_QUOTE = "\"'\u00ab\u2018\u201c\u201e"  # opening quotes
 _MAX_DOT_SIZE = 6.0  # points
 _MAX_DOTS = 1_000  # on a page; a drawing has more
-_WIDEST_BLANK = 0.65  # between words of one line, in heights of it
+_WIDEST_BLANK = 0.65  # between words of a line, in line heights
 
 
 def read_page(page: Page) -> list[Part]:
-    """Return what stands on a page, in the order in which it was written."""
+    """Return the parts of a page, in the order in which they were written."""
     page = _turned(page)
     words = list(_words(page))
     grids = grids_of(page)
@@ -67,7 +67,7 @@ def read_page(page: Page) -> list[Part]:
 
 
 def _with_dot(line: Line, dots: Sequence[Mapping[str, Any]]) -> Line:
-    """Return a line with the bullet that was painted before it, not written."""
+    """Return a line with the bullet that was drawn, not written, before it."""
     for dot in dots:
         is_before = 0 < line.x0 - dot["x1"] < 2 * line.height
         if is_before and line.top < (dot["top"] + dot["bottom"]) / 2 < line.bottom:
@@ -76,7 +76,7 @@ def _with_dot(line: Line, dots: Sequence[Mapping[str, Any]]) -> Line:
 
 
 def _turned(page: Page) -> Page:
-    """Return a page whose text was written across it as one turns it for reading."""
+    """Return a page turned so that most of its text is upright."""
     turns = Counter(_turn(char) for char in page.chars)
     turn = turns.most_common(1)[0][0] if turns else 0
     if not turn:
@@ -112,7 +112,7 @@ def _words(page: Page) -> Iterator[Line]:
         size = float(letters[0]["size"]) if word["upright"] else 0.0
         top, bottom = float(word["top"]), float(word["bottom"])
         if size:
-            # Each font has a height of its own; what stands on one line shares its base.
+            # Fonts differ in height; words on one line share its baseline.
             base = letters[0]["bottom"] + letters[0]["y0"] - letters[0]["matrix"][5]
             top, bottom = base - 0.8 * size, base + 0.2 * size
         yield Line(

@@ -1,4 +1,4 @@
-"""What stands on a page of a PDF: lines and tables, and whether a table has headings."""
+"""The parts of a PDF's page: lines and tables; whether a table has headings."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ class Line:
     x1: float
     top: float
     bottom: float
-    size: float  # of its first letter; 0 where it doesn't stand upright
+    size: float  # of its first letter; 0 if it is not upright
     bold: bool  # all of it
 
     @property
@@ -28,16 +28,16 @@ class Line:
         return shared > 0.5 * min(self.height, other.height)
 
     def shares_width(self, other: "Line") -> bool:
-        """Tell whether one is above the other, with any distance."""
+        """Return whether one is above the other, at any distance."""
         return min(self.x1, other.x1) > max(self.x0, other.x0)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells, whose lines are kept apart; the first has the columns' headings."""
+    """Rows of cells with their line breaks; the first has headings if `is_headed`."""
 
     rows: tuple[tuple[str, ...], ...]
-    columns: tuple[float, ...]  # where they begin
+    columns: tuple[float, ...]  # where they begin, in points
     top: float
     bottom: float
     caption: str = ""
@@ -48,7 +48,7 @@ Part = Line | Table
 
 
 def has_headings(rows: Sequence[Sequence[Sequence[Line]]], *, default: bool) -> bool:
-    """Tell whether a table's first row names its columns, by its letters and numbers."""
+    """Return whether a table's first row names its columns, by bold type and digits."""
     bold = [all(line.bold for cell in row for line in cell) for row in rows]
     if bold[0]:
         return not all(bold)

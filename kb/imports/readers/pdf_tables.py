@@ -1,4 +1,4 @@
-"""Ruled tables of a PDF's page: which cells its rules make, and what these say."""
+"""Ruled tables on a PDF's page: the cells that rules form, and their text."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,16 +7,16 @@ from pdfplumber.page import Page
 
 from .pdf_parts import Line, Table, has_headings
 
-_MAX_CROSSINGS = 8_000  # of rules, which cost their square; a drawing has more
-_MAX_CELL_LENGTH = 1_000  # characters; with a longer one rules only lay out the page
-_MAX_CAPTION_LENGTH = 200  # likewise, of the words in a cell over all columns
-_MIN_SPLIT_LINES = 3  # lines in the cells of a row that is several without rules
+_MAX_CROSSINGS = 8_000  # of rules; the cost is quadratic, and a drawing has more
+_MAX_CELL_LENGTH = 1_000  # characters; with longer cells, rules only lay out the page
+_MAX_CAPTION_LENGTH = 200  # likewise, of the text in a cell across all columns
+_MIN_SPLIT_LINES = 3  # in the cells of a row that holds several, without rules
 
 Box = tuple[float, float, float, float]  # x0, top, x1, bottom
 
 
 def grids_of(page: Page) -> list[list[Box]]:
-    """Return the cells of each ruled table, of what is within another's cell first."""
+    """Return the cells of each ruled table, tables inside another's cell first."""
     edges = page.edges
     crossings = len({round(each["x0"]) for each in edges}) * len(
         {round(each["top"]) for each in edges}
@@ -41,7 +41,7 @@ def cell_of(word: Line, grids: Sequence[Sequence[Box]]) -> tuple[int, Box] | Non
 
 
 def ruled(cells: Sequence[Box], said: Mapping[Box, Sequence[Line]]) -> Table | None:
-    """Return the table; none where rules only frame something or lay out the page."""
+    """Return the table; None if the rules only frame something or lay out the page."""
     lefts = sorted({cell[0] for cell in cells})
     tops = sorted({cell[1] for cell in cells})
     caption: list[Line] = []
@@ -62,10 +62,10 @@ def ruled(cells: Sequence[Box], said: Mapping[Box, Sequence[Line]]) -> Table | N
     for cell in cells:
         begin, end = bisect_left(lefts, cell[0]), bisect_left(lefts, cell[2] - 1)
         for row in range(bisect_left(tops, cell[1]), bisect_left(tops, cell[3] - 1)):
-            # A heading is said of each column that it is over, a cell of each row.
+            # A heading counts for each column that it spans, a cell for each row.
             for column in range(begin, end if row < heads else begin + 1):
                 grid[row][column] = said.get(cell, ())
-    # The same lines once, where a heading is over both of its rows.
+    # The same lines only once, where a heading spans both of its rows.
     head: list[Sequence[Line]] = [
         list({id(line): line for cell in over for line in cell}.values())
         for over in zip(*grid[:heads], strict=True)
@@ -92,7 +92,7 @@ def _length(lines: Iterable[Line]) -> int:
 
 
 def _split(row: Sequence[Sequence[Line]]) -> Iterator[list[Sequence[Line]]]:
-    """Yield the rows of which only the first and the last have a rule at their edge."""
+    """Split a row that holds several rows without rules between them."""
     filled = [cell for cell in row if cell]
     most = max(map(len, filled), default=0)
     even = [cell for cell in filled if len(cell) == most]

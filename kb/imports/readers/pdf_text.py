@@ -1,4 +1,4 @@
-"""Headings, paragraphs, lists and tables of the lines that a PDF's pages hold."""
+"""Headings, paragraphs, lists and tables from the lines of a PDF's pages."""
 
 import re
 from collections import Counter
@@ -21,21 +21,21 @@ from .pdf_parts import Line, Part, Table
 from .pdf_words import HYPHEN, joined, words_of
 from .plain_text import ITEM
 
-_LARGER = 1.12  # than the text, of a heading's letters
+_LARGER = 1.12  # letters of a heading, times the size of the text
 _MAX_HEADING_LENGTH = 150  # characters
-_MAX_HEADING_WORDS = 14  # of one known by its bold letters or its number
+_MAX_HEADING_WORDS = 14  # of a heading known by its bold type or its number
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,5})\.?\s+[^\W\d_]")
 _END = re.compile(r"[.!?:;][)\"”“']?$")
-_NEXT_LINE = 1.25  # of the usual distance of lines, at most, to a paragraph's next line
+_NEXT_LINE = 1.25  # maximum distance to a paragraph's next line, times the usual
 _NEXT_ITEM = 2.2  # likewise, to a list's next item
 
 Outline = Mapping[int, Sequence[tuple[int, str]]]  # levels and titles by 0-based page
 
 
 def blocks_of(pages: Sequence[Sequence[Part]], outline: Outline) -> Iterator[Block]:
-    """Yield the blocks of a document; the outline's titles say what is a heading too.
+    """Yield the blocks of a document; titles of the outline are headings too.
 
-    Where no line looks like a heading, the titles lead their pages.
+    If no line looks like a heading, the titles are put before their pages.
     """
     found = _Reader(pages, outline).read()
     styles = sorted({each.style for each in found if each.style})
@@ -60,7 +60,7 @@ class _Found:
 
 @dataclass(slots=True)
 class _Open:
-    """A block whose lines are being taken: of a list by items, of others all in one."""
+    """A block being collected: of a list its items, of others a single one."""
 
     kind: Kind
     page: int
@@ -90,7 +90,7 @@ class _Reader:
         self._is_bold = bold > sizes.total() / 2
         self._pitch = pitch_of(lines)
         self._behind = following_lines(self._pages)
-        self._clause: Number = ()  # the last one that began
+        self._clause: Number = ()  # of the last clause that began
         self._headings = OpenHeadings()
         self._words = words_of(pages)
         self._found: list[_Found] = []
@@ -113,7 +113,7 @@ class _Reader:
         return self._found
 
     def _take(self, line: Line, page: int, distance: float | None) -> None:
-        """Take a line that is so far below the last one, in sizes; None elsewhere."""
+        """Take a line; `distance` is from the last one, in font sizes, if below it."""
         now = self._open
         follows = distance is not None and distance <= _NEXT_LINE * self._pitch
         is_inside = (
@@ -155,7 +155,7 @@ class _Reader:
             self._begin(Kind.PARAGRAPH, line, page)
 
     def _style(self, line: Line, page: int, *, is_inside: bool = False) -> Style | None:
-        """Return how a line looks that is a heading by its letters or the outline."""
+        """Return a heading's style, if its type or the outline shows that it is one."""
         numbered = _NUMBERED.match(line.text)
         depth = numbered[1].count(".") + 1 if numbered else 1
         bold = line.bold and not self._is_bold
@@ -175,10 +175,10 @@ class _Reader:
         return (-size, not bold, depth) if is_short and bold else None
 
     def _begins_clause(self, line: Line, *, is_inside: bool) -> Number:
-        """Return the number of the clause that a line begins.
+        """Return the number of the clause that a line begins, or ().
 
-        Not where a list's item holds it, and in the middle of a sentence only where it is
-        the next clause, at the left of the lines above.
+        Not inside a list item; and in the middle of a sentence only if it is the next
+        clause and begins at the left edge of the lines above.
         """
         now, number = self._open, number_of(line.text)
         if not (number and now and now.kind is not Kind.HEADING):
@@ -190,9 +190,9 @@ class _Reader:
         return number if is_next or not is_inside else ()
 
     def _is_heading(self, line: Line, page: int) -> bool:
-        """Tell whether a clause's line, in the letters of the text, is its heading.
+        """Return whether a clause's line, in the type of the text, is its heading.
 
-        It stands for itself, and something other than the next clause is below it.
+        It must not run on into the next line, nor be followed by the next clause.
         """
         if (
             len(line.text.split()) > _MAX_HEADING_WORDS
@@ -214,7 +214,7 @@ class _Reader:
     def _goes_on(
         self, now: _Open, line: Line, distance: float | None, *, follows: bool
     ) -> bool:
-        """Tell whether a line is the next one of the open paragraph or item."""
+        """Return whether a line continues the open paragraph or item."""
         if now.kind is Kind.HEADING:
             return False
         if distance is None:
@@ -228,7 +228,7 @@ class _Reader:
             return follows or (hangs and distance <= _NEXT_ITEM * self._pitch)
         its = now.items[-1]
         if number_of(its[0].text):
-            its = its[1:] or [line]  # behind its number a clause may be further in
+            its = its[1:] or [line]  # after its number, a clause may be indented
         is_indented = line.x0 > min(each.x0 for each in its) + INDENT
         return follows and not (is_indented and _END.search(now.last.text))
 
@@ -239,7 +239,7 @@ class _Reader:
         self._open = _Open(kind, page, [[line]], style)
 
     def _close(self, *, leads: bool = False) -> None:
-        """End the open block; a sentence that has no end leads to the list below it."""
+        """Close the open block; with `leads`, an open sentence introduces a list."""
         now, self._open = self._open, None
         if now is None:
             return
@@ -307,7 +307,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _LastTable:
-    page: int  # on which it was last seen
+    page: int  # where it was last seen
     headings: Sequence[str]
     columns: Sequence[float]
     is_headed: bool
@@ -320,13 +320,13 @@ def _same(some: Sequence[float], others: Sequence[float]) -> bool:
 
 
 def _said(row: Sequence[str]) -> str:
-    """Return a row of a table that names no columns."""
+    """Return a row of a table without column headings as one line."""
     first, *rest = filter(None, row)
     return f"{first}: {', '.join(rest)}" if rest else first
 
 
 def _hangs(now: _Open, line: Line) -> bool:
-    """Tell whether a line is further in than its clause's number, as those before it."""
+    """Return whether a line is indented past its clause's number, like the last one."""
     first, *others = now.items[-1]
     return (
         now.kind is Kind.PARAGRAPH

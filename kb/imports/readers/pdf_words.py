@@ -1,4 +1,4 @@
-"""Words of a PDF that the end of a line cuts."""
+"""Words of a PDF that are split at the end of a line."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -11,7 +11,7 @@ _BESIDE_HYPHENS = {"and", "or", "und", "oder", "bzw", "sowie"}
 
 
 def joined(lines: Iterable[str], known: Collection[str]) -> str:
-    """Join lines; a word that was cut between them becomes whole again."""
+    """Join lines, and the words that were hyphenated between them."""
     text = ""
     for line in lines:
         if not (text and HYPHEN.search(text)):
@@ -33,7 +33,7 @@ def joined(lines: Iterable[str], known: Collection[str]) -> str:
 
 
 def words_of(pages: Sequence[Sequence[Part]]) -> frozenset[str]:
-    """Return the words of a document, without the halves of those that lines cut."""
+    """Return the words of a document, without the halves of hyphenated ones."""
     found: set[str] = set()
     is_cut = False
     for part in (part for page in pages for part in page):

@@ -1,4 +1,4 @@
-"""Plain text: bytes decoded, then paragraphs, lists by their marks, headings by look."""
+"""Plain text: decoding, then paragraphs, lists by marks, headings by appearance."""
 
 import codecs
 import io
@@ -14,8 +14,8 @@ from .documents import as_document
 from .formats import ImportFileError, SourceDocument, utf_16_of
 
 _SAMPLE_BYTES = 256 * 1024
-# Code pages of DOS, of old Macintoshes and of HP's terminals, for which the few letters of a
-# short table that a spreadsheet saved are easily taken.
+# Code pages of DOS, old Macintoshes and HP's terminals, for which the few letters of a
+# short table saved by a spreadsheet are easily mistaken.
 _UNLIKELY = [
     "hp_roman8",
     *(f"cp{page}" for page in (437, 737, 775, *range(850, 870), 1125)),
@@ -24,8 +24,8 @@ _UNLIKELY = [
         for name in ("cyrillic", "greek", "iceland", "latin2", "roman", "turkish")
     ),
 ]
-# The page of Windows that holds a language's letters. In a short text the same bytes are
-# letters of several pages, and only the language tells which.
+# The Windows code page with a language's letters. In a short text the same bytes are
+# letters of several code pages, and only the language decides.
 _PAGES_OF_WINDOWS = {
     "cp1250": ("cs", "hr", "hu", "pl", "ro", "sk", "sl", "sq"),
     "cp1252": (
@@ -39,7 +39,7 @@ _PAGE_OF = {name: page for page, names in _PAGES_OF_WINDOWS.items() for name in 
 _DECLARED = re.compile(
     rb"<(?:meta|\?xml)\b[^>]*?(?:charset|encoding)\s*=\s*[\"']?([\w-]+)"
 )
-_HEAD_BYTES = 4096  # in which a page says its encoding
+_HEAD_BYTES = 4096  # in which a page declares its encoding
 
 
 @contextmanager
@@ -49,7 +49,7 @@ def open_text(
     """Open a file as text, decoded as it is read; the file itself stays open.
 
     Raises:
-        ImportFileError: On reading, where a byte is none of the encoding's.
+        ImportFileError: While reading, if a byte is invalid in the encoding.
     """
     encoding, _ = detect_encoding(stream, language)
     stream.seek(0)
@@ -58,17 +58,18 @@ def open_text(
         yield text
     except UnicodeDecodeError as error:
         raise ImportFileError(
-            f"The file is no {encoding}: {error.reason} after {error.start} bytes of the "
-            "part that was read. Save it as UTF-8."
+            f"The file is not valid {encoding}: {error.reason} after {error.start} bytes of "
+            "the part that was read. Save it as UTF-8."
         ) from error
     finally:
         text.detach()
 
 
 def detect_encoding(stream: IO[bytes], language: str) -> tuple[str, bool]:
-    """Return the encoding's name, and whether only the text's letters tell it.
+    """Return the encoding's name, and whether it was guessed from the text's letters.
 
-    By its mark, by trying UTF-8, by what a page says, or by detection and the language.
+    By its byte order mark, by trying UTF-8, by what a page declares, or by detection
+    and the language.
     """
     stream.seek(0)
     sample = stream.read(_SAMPLE_BYTES)
@@ -99,21 +100,21 @@ def _decodes(sample: bytes, encoding: str) -> bool:
 
 
 def _declared(sample: bytes) -> str:
-    """Return the encoding that a page says it has, if its bytes are of it."""
+    """Return the encoding that a page declares, if its bytes are valid in it."""
     head = sample[:_HEAD_BYTES].lower()
     found = _DECLARED.search(head) if head.lstrip().startswith(b"<") else None
     try:
         name = codecs.lookup(found[1].decode()).name if found else ""
-        "".encode(name or "ascii")  # or it is no encoding of texts
+        "".encode(name or "ascii")  # raises if it is not a text encoding
     except LookupError:
         return ""
-    # As browsers read it: this page is the other, and holds more.
+    # As browsers do: cp1252 is the same but has more characters.
     name = "cp1252" if name == "iso8859-1" else name
     return name if name and _decodes(sample, name) else ""
 
 
 def guessed_encoding(stream: IO[bytes], language: str) -> str:
-    """Return the encoding that only the text's own letters tell; empty for any other."""
+    """Return the encoding if it was guessed from the text's letters, otherwise ""."""
     encoding, is_guessed = detect_encoding(stream, language)
     stream.seek(0)
     return encoding if is_guessed else ""
@@ -137,8 +138,8 @@ def text_blocks(lines: Iterator[str] | IO[str]) -> Iterator[Block]:
     """Yield the blocks of a text.
 
     A heading is a short line that was broken on purpose: the next line's first word
-    would have fitted into it, by the measure of its paragraph's longest line. So is a
-    clause's number with a few words, unless the next clause stands right below it.
+    would have fitted, by the measure of its paragraph's longest line. So is a clause's
+    number with a few words, unless the next clause follows right below.
     """
     paragraphs = [*_paragraphs(lines)]
     for at, (number, paragraph) in enumerate(paragraphs):
@@ -148,13 +149,13 @@ def text_blocks(lines: Iterator[str] | IO[str]) -> Iterator[Block]:
 
 
 def _depth(paragraph: Sequence[str]) -> int:
-    """Return how many numbers a clause has before it: 2 of "1.3 Access"; otherwise 0."""
+    """Return how many numbers begin a clause: 2 for "1.3 Access"; 0 for other text."""
     clause = _CLAUSE.match(paragraph[0])
     return clause[1].count(".") + 1 if clause else 0
 
 
 def _paragraphs(lines: Iterator[str] | IO[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield what blank lines and the numbers of clauses part, each with its first line."""
+    """Yield paragraphs, split at blank lines and clauses, each with its first line."""
     paragraph: list[str] = []
     begin = 1
     for number, line in enumerate(lines, start=1):
@@ -171,7 +172,7 @@ def _paragraphs(lines: Iterator[str] | IO[str]) -> Iterator[tuple[int, list[str]
 
 
 def _begins_clause(line: str, above: Sequence[str]) -> bool:
-    """Tell a clause from a line that a number begins in the middle of a sentence."""
+    """Return whether a line begins a clause, not a sentence's rest with a number."""
     is_over = above[-1][-1] in ".:;!?)" or ITEM.match(above[-1]) is not None
     heads = len(above) == 1 and _depth(above) > 0
     return _CLAUSE.match(line) is not None and (is_over or heads)
@@ -186,7 +187,7 @@ def _blocks(
         lines = lines[2:]
     elif may_head and _is_heading(lines):
         numbered = _NUMBERED.match(lines[0])
-        # A question is of the chapter above it, and ends none.
+        # A question belongs to the chapter above it and does not end it.
         below = 2 if lines[0].rstrip().endswith("?") else 1
         level = numbered[1].count(".") + 1 if numbered else below
         yield Block(Kind.HEADING, (lines[0].strip(),), place, level)

@@ -1,4 +1,4 @@
-"""Questions in a text, each with what is said to it, as people write lists of them."""
+"""Questions in a text, each with its answer, as people write lists of them."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,14 +8,14 @@ from itertools import pairwise
 from .blocks import MAX_WHOLE, Block, Kind, as_lead
 
 MAX_QUESTION = 300
-"""Characters of a question; of one that nothing but its mark tells, fewer."""
+"""Maximum characters of a question; fewer if only its question mark shows it."""
 
 BELOW = 7
-"""The level of a question that is a heading, since much stands below it."""
+"""The level of a question that becomes a heading because its answer is long."""
 
 _MAX_UNMARKED = 200
-# Characters of what is said to a question that only its question mark tells. A chapter may
-# have one for a heading, and is cut into paragraphs as others are.
+# Maximum characters of an answer if only a question mark shows the question. A chapter
+# may have a question as its heading, and is cut into paragraphs as usual.
 _MAX_SAID = 1_500
 _ASKED = re.compile(
     r"\A(?:(?:q|question|frage) ?\d{0,3} ?[:.)\u2013-]|f ?\d{0,3} ?:)\s+", re.IGNORECASE
@@ -24,7 +24,7 @@ _ANSWERED = re.compile(r"\A(?:a|answer|antwort) ?\d{0,3} ?[:.)]\s+", re.IGNORECA
 _NUMBER = re.compile(r"\A(?:-|\d{1,3}[.)]|\d{1,3}(?:\.\d{1,3})+\.?)\s+")
 _SENTENCE_END = re.compile(r"[.!:]\s")
 _BOTH = re.compile(r"(?P<question>[^?]{8,200}\?)\s+(?P<answer>\S.{9,})")
-# What pages ask of their readers, and what only opens something.
+# Questions that pages ask their readers, and labels that only open something.
 _ASKS_NOTHING = re.compile(
     r"(?:(?:show|read|view|see|learn) )?(?:more|details|all|menu)(?: (?:information|"
     r"details))?\W*|mehr(?: \w+)?\W*|"
@@ -36,14 +36,14 @@ _ASKS_NOTHING = re.compile(
 
 
 def asks_nothing(text: str) -> bool:
-    """Tell whether words with which something opens are no question of a reader."""
+    """Return whether a label that opens something is not a reader's question."""
     return _ASKS_NOTHING.fullmatch(text) is not None
 
 
 def paired(
     term: str, blocks: Iterable[Block], place: str, *, is_asked: bool = False
 ) -> Iterator[Block]:
-    """Yield one block of a term or question and what is said to it, unless that is much."""
+    """Yield a term or question and its text as one block, unless that is too long."""
     said = [block for block in blocks if block.kind is not Kind.FURNITURE]
     lines = [*lines_of(said)]
     is_much = sum(map(len, lines)) > MAX_WHOLE - MAX_QUESTION or any(
@@ -67,7 +67,7 @@ def paired(
 
 
 def lines_of(blocks: Sequence[Block]) -> Iterator[str]:
-    """Yield the lines of what is said in one entry, an empty one between paragraphs."""
+    """Yield the lines of one entry's blocks, with an empty one between paragraphs."""
     for number, block in enumerate(blocks):
         if number and block.kind is Kind.PARAGRAPH:
             yield ""
@@ -76,12 +76,12 @@ def lines_of(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def with_questions(blocks: Iterable[Block]) -> list[Block]:
-    """Return the blocks, with questions and what is said to them joined into pairs.
+    """Return the blocks, with questions and their answers joined into pairs.
 
-    A question is marked ("Q: ...", "Frage 3: ..."), or it is a heading, a paragraph or the
-    first line of one, and ends in a question mark. What is said to it reaches to the next
-    question or heading. What only names questions that are answered elsewhere, as a list
-    at the top does, tells about the document.
+    A question is marked ("Q: ...", "Frage 3: ..."), or it is a heading, a paragraph or
+    the first line of one, and ends in a question mark. Its answer reaches to the next
+    question or heading. A list of questions that are answered elsewhere, as at the top
+    of a page, is about the document itself.
     """
     parts = [*_apart(blocks)]
     found: list[Block] = []
@@ -115,10 +115,10 @@ def _ends_answer(block: Block) -> bool:
 def _closed(
     asking: Block, behind: Sequence[Block], then: Sequence[Block]
 ) -> list[Block]:
-    """Return a question and the blocks behind it as a pair; nothing where they are none.
+    """Return a question and the blocks after it as a pair; [] if they are not one.
 
     Args:
-        then: The block that ends what may be said to it, if there is one.
+        then: The block that ends the answer, if any.
     """
     said = [
         block
@@ -128,7 +128,7 @@ def _closed(
     size = sum(len(block.text) for block in said)
     is_marked = _ASKED.match(asking.text) is not None
     is_answered = said and _ANSWERED.match(said[0].text) is not None
-    # "Q1: revenue grew" is of a quarter.
+    # "Q1: revenue grew" is about a quarter.
     is_question = is_answered or asking.question.endswith("?")
     has_parts = asking.kind is Kind.HEADING and any(
         block.kind is Kind.HEADING and block.level > asking.level for block in then
@@ -143,21 +143,21 @@ def _closed(
     )
     beside = [block for block in behind if block.kind is Kind.FURNITURE]
     pair = paired(asking.question, said, asking.place, is_asked=True)
-    # The question is of its heading's level, and none of what the one before it is about.
+    # The question is on its heading's level: an empty heading ends the section above.
     is_heading = asking.kind is Kind.HEADING
     end = [replace(asking, lines=("",), question="")] if is_heading else []
     return [*end, *pair, *beside]
 
 
 def _as_line(block: Block) -> Block:
-    """Return a block that is a paragraph without the ends of its lines."""
+    """Join the lines of a paragraph; return other blocks unchanged."""
     if block.kind is not Kind.PARAGRAPH:
         return block
     return replace(block, lines=(" ".join(block.text.split()),))
 
 
 def _apart(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks in parts where they ask; one that is a question has it as `question`."""
+    """Split blocks where they ask; a block that is a question has it as `question`."""
     is_led = False
     for block in blocks:
         if block.kind is Kind.HEADING:
@@ -175,7 +175,7 @@ def _apart(blocks: Iterable[Block]) -> Iterator[Block]:
 
 
 def _lines_apart(block: Block) -> Iterator[Block]:
-    """Yield a paragraph, or the question that it begins with and the rest of it."""
+    """Yield a paragraph, or its leading question and the rest of it."""
     lines = block.lines
     is_marked = _ASKED.match(lines[0]) is not None
     end = next((at for at, line in enumerate(lines, 1) if line.rstrip()[-1:] == "?"), 0)
@@ -186,7 +186,7 @@ def _lines_apart(block: Block) -> Iterator[Block]:
     question, said = _question(asked), lines[end:]
     if is_marked and not said and (both := _BOTH.fullmatch(_bare(asked))):
         question, said = both["question"], (both["answer"],)
-    # A sentence before the question would be asked, and no more be part of an answer.
+    # A sentence before a question is the end of an answer, not part of the question.
     if question and (is_marked or not _SENTENCE_END.search(question)):
         yield replace(block, lines=(asked,), question=question)
     else:
@@ -196,7 +196,7 @@ def _lines_apart(block: Block) -> Iterator[Block]:
 
 
 def _items_apart(block: Block) -> Iterator[Block]:
-    # In a Word document the heading above leads a list too.
+    # In a Word document, the heading above introduces a list too.
     is_led = bool(block.lines) and _bare(block.lines[0]) == block.lines[0].strip()
     lines = block.lines[1:] if is_led else block.lines
     items = [_bare(line) for line in lines]
@@ -215,12 +215,12 @@ def _items_apart(block: Block) -> Iterator[Block]:
 
 
 def _bare(text: str) -> str:
-    """Return a text without the mark or the number that it begins with."""
+    """Return a text without its leading mark or number."""
     return _ASKED.sub("", _NUMBER.sub("", " ".join(text.split()), count=1), count=1)
 
 
 def _question(text: str) -> str:
-    """Return the question that a text is, without its mark; empty where it is none."""
+    """Return a text that is a question, without its mark; "" if it is none."""
     bare = _bare(text)
     if _ASKED.match(text.strip()):
         return bare if len(bare) <= MAX_QUESTION else ""

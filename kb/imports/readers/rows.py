@@ -1,4 +1,4 @@
-"""Tables of text: CSV and TSV, and what becomes of a row of any table."""
+"""CSV and TSV files, and how a row of any table is read."""
 
 import csv
 import io
@@ -47,9 +47,9 @@ _CLOSING = re.compile(
 
 
 def fact_of(row: Row) -> Fact | BadRow:
-    """Return the fact of a row, or what is wrong with the row.
+    """Return the fact of a row, or why the row is bad.
 
-    Where there is no answer, the text beside a question is its answer.
+    Without an answer, the text beside a question is its answer.
     """
     cells = row.cells
     try:
@@ -71,14 +71,14 @@ def fact_of(row: Row) -> Fact | BadRow:
             wordings=_wordings(cells.get("also_asked", "")),
             about=" > ".join(row.headings) if question else row.about,
         )
-    except InvalidKnowledgeError as error:  # no page by its HTML among it
+    except InvalidKnowledgeError as error:  # among them HTML that cannot be read
         return BadRow(row.place, str(error))
 
 
 def _without_salutation(reply: str) -> str:
-    """Return a prepared reply without the lines that fill in a name, and what closes it.
+    """Return a prepared reply without its greeting and its closing.
 
-    Only where there is a placeholder: other words are the answer's own.
+    Only if it has a placeholder: otherwise these words are the answer's own.
     """
     if not _PLACEHOLDER.search(reply):
         return reply
@@ -87,7 +87,7 @@ def _without_salutation(reply: str) -> str:
 
 
 def _article(row: Row) -> Iterator[Block]:
-    """Yield the headings that an article stands below, and its blocks."""
+    """Yield the headings that an article is under, and its blocks."""
     above = filter(None, (*row.headings, " ".join(row.cells.get(TITLE, "").split())))
     depth = 0
     for depth, heading in enumerate(above, start=1):
@@ -124,7 +124,7 @@ def _wordings(cell: str) -> tuple[str, ...]:
 _LINE_END = re.compile(r"[ \t\r]*\n[ \t\r]*")
 _DIALECT_SAMPLE = 16_384
 _SAMPLED = 65_536  # characters of the first rows
-# Follows the last line, so that a cell which swallows it is known to have no end.
+# Appended after the last line, to detect a cell that is never closed and includes it.
 _END_OF_FILE = "\x1eend of file\x1e"
 
 
@@ -157,9 +157,9 @@ def items_of(
     language: str,
     read: Callable[[Row], FileItem] = fact_of,
 ) -> Iterator[FileItem]:
-    """Yield what each row is read as, by default its fact, or what is wrong with it.
+    """Yield what each row is read as, by default its fact or why it is bad.
 
-    Articles are one document together, each below its title.
+    All articles form one document, each below its title.
     """
     blocks: list[Block] = []
     for each in rows:
@@ -208,7 +208,7 @@ def _cells(reader: "Reader", count: int) -> Iterator[tuple[str, list[str]] | Bad
 
 
 def _first_rows(text: IO[str], delimiter: str) -> list[list[str]]:
-    """Return the first rows, as far as they can be read; the text is at its start."""
+    """Return the first rows, as far as they can be read, and rewind the text."""
     sample = io.StringIO(text.read(_SAMPLED), newline="")
     text.seek(0)
     found: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""The tables that stand below each other on a sheet, each with its title and headings."""
+"""The tables below each other on a sheet, each with its title and headings."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,11 +11,11 @@ from .header import rows_above
 
 MAX_HEADS = 3  # rows of headings of one table
 _MAX_TITLES = 2  # lines of the title of a table below another
-_MIN_NUMBERS = 2  # rows below headings that hold no number
+_MIN_NUMBERS = 2  # rows below headings that contain no number
 
 _COUNTED = re.compile(r"(?:table|tabelle|tab\.) *(?:\d+|[A-Z]\b)", re.IGNORECASE)
 _CONTINUED = re.compile(r"\b(?:cont(?:inued|'?d|\.)|forts(?:etzung|\.))", re.IGNORECASE)
-# What a row may say in place of a number.
+# What a cell may contain in place of a number.
 _NO_NUMBER = re.compile(
     r"\W*|free\b.*|inclu.*|none|no|yes|n/?a|not .*|(?:up)?on (?:request|application)|varies|"
     r"frei|gratis|kostenlos.*|inkl.*|enthalten|kein.*|nein|ja|auf anfrage|entf[aä]llt",
@@ -26,10 +26,10 @@ _DIGIT = re.compile(r"[0-9]")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of a sheet that says something.
+    """A row of a sheet that is not empty.
 
     Attributes:
-        merged: By column, the cells that are merged with others: which, and their text.
+        merged: By column, the merged area that a cell is in, with its text.
     """
 
     number: int
@@ -41,9 +41,9 @@ class Line:
 
     @property
     def spread(self) -> list[str]:
-        """What is in each cell; of a merged one, in every column and row that it covers.
+        """The text of each cell; a merged one counts in all columns and rows it covers.
 
-        A row that is merged as a whole heads others, or is a note: it has one cell.
+        A row that is merged as a whole heads others or is a note, and stays one cell.
         """
         said = [*self.said]
         if not any(
@@ -61,7 +61,7 @@ class Line:
 
     @property
     def is_alone(self) -> bool:
-        """It has one cell, as titles and notes do."""
+        """Whether it has a single cell, as titles and notes do."""
         return len(self.filled) == 1
 
 
@@ -70,12 +70,12 @@ class Table:
     """A table of a sheet.
 
     Attributes:
-        number: The row at which its headings begin.
-        heads: How many rows of headings it has.
+        number: The row in which its headings begin.
+        heads: The number of its heading rows.
         above: The lines above all tables of the sheet, or above its only one.
-        name: What it is called beside other tables.
+        name: Its title, if the sheet has several tables.
         rows: The lines below its headings.
-        foot: Lines below these, after an empty row.
+        foot: The lines below these, after an empty row.
     """
 
     number: int
@@ -89,7 +89,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class _Begin:
-    """Where headings begin, and the words of the lines right above them."""
+    """Where headings begin, and the texts of the title lines right above them."""
 
     at: int
     heads: int
@@ -104,14 +104,14 @@ class _Begin:
 def tables_of(
     lines: Sequence[Line], is_bold: Callable[[Line], bool]
 ) -> Sequence[Table]:
-    """Return the tables of a sheet; the only one has all its rows.
+    """Return the tables of a sheet; a single one has all rows.
 
-    Headings below a title or an empty row begin another table if the title counts it
+    Headings below a title or an empty row begin another table if the title is numbered
     ("Table 2"), or if they have two rows, repeat a heading from above, are as bold as the
-    first ones, or hold no number above a column of numbers.
+    first ones, or contain no number above a column of numbers.
 
     Args:
-        is_bold: Tells whether all that a line says is bold.
+        is_bold: Returns whether all text of a line is bold.
     """
     only, at = only_table(lines)
     heads = only.heads
@@ -135,7 +135,7 @@ def tables_of(
 
 
 def only_table(lines: Sequence[Line]) -> tuple[Table, int]:
-    """Return all lines as one table, and at which of them its headings begin."""
+    """Return all lines as one table, and the index at which its headings begin."""
     at = len(rows_above([line.said for line in lines[:SAMPLE]]))
     heads, headings = _headings(lines, at)
     rows = lines[at + heads :]
@@ -145,11 +145,11 @@ def only_table(lines: Sequence[Line]) -> tuple[Table, int]:
 def _titles(
     lines: Sequence[Line], *, is_named: bool
 ) -> tuple[Sequence[Line], Sequence[Line]]:
-    """Return the lines above the first headings that are of all tables, and of the first.
+    """Split the lines above the first headings: for all tables, and for the first.
 
     Args:
-        lines: The last is the headings.
-        is_named: The other tables have titles.
+        lines: End with the headings.
+        is_named: Whether the other tables have titles.
     """
     said = lines[:-1]
     gaps = [at for at, two in enumerate(pairwise(lines), 1) if not _touch(*two)]
@@ -166,12 +166,12 @@ def _words(lines: Iterable[Line]) -> str:
 
 
 def _touch(upper: Line, lower: Line) -> bool:
-    """Tell whether there is no empty row between two."""
+    """Return whether no empty row is between two lines."""
     return lower.number == upper.number + 1
 
 
 def _without_foot(lines: Sequence[Line]) -> tuple[Sequence[Line], Sequence[Line]]:
-    """Return the rows of a table, and the lines after an empty row at its end."""
+    """Split off the single-cell lines after an empty row at the end of a table."""
     count = len(lines) - len([*takewhile(lambda each: each.is_alone, lines[::-1])])
     while 0 < count < len(lines) and _touch(lines[count - 1], lines[count]):
         count += 1
@@ -184,7 +184,7 @@ def _begin(
     before: Sequence[_Begin],
     is_bold: Callable[[Line], bool],
 ) -> _Begin | None:
-    """Return the table whose headings begin at a line, if one does."""
+    """Return the table whose headings begin at a line, or None."""
     line, first = lines[at : at + 2]
     if len(line.filled) < 2 or first.is_alone or not _touch(line, first):
         return None
@@ -213,7 +213,7 @@ def _begin(
 
 
 def _top(lines: Sequence[Line], at: int, last: int) -> int:
-    """Return where the title of headings begins, which may have an empty row below it."""
+    """Return where the title of headings begins; an empty row may be below it."""
     top = at
     while (
         last < top
@@ -228,7 +228,7 @@ def _top(lines: Sequence[Line], at: int, last: int) -> int:
 
 
 def _block(lines: Sequence[Line], at: int) -> Iterator[Line]:
-    """Yield the rows right below one."""
+    """Yield the rows directly below a line."""
     for upper, lower in pairwise(lines[at:]):
         if lower.is_alone or not _touch(upper, lower):
             return
@@ -238,7 +238,7 @@ def _block(lines: Sequence[Line], at: int) -> Iterator[Line]:
 def _repeats(
     headings: Sequence[str], before: Sequence[_Begin], above: Sequence[Line]
 ) -> bool:
-    """Tell whether a table above has one of these headings, and no row says it there."""
+    """Return whether headings repeat one of a table above, which no row has since."""
     said = [_plain(each) for each in headings]
     if said == [_plain(each) for each in before[-1].headings]:
         return True
@@ -260,7 +260,7 @@ def _plain(text: str) -> str:
 
 
 def _is_above_numbers(block: Sequence[Line], above: Sequence[Line]) -> bool:
-    """Tell whether the first of these lines is words, none of a row, above numbers."""
+    """Return whether the first line is words, new ones, above columns of numbers."""
     line, *rows = block
     columns = range(1, max(len(_trimmed(each.said)) for each in block))
     words = [line.at(column) for column in columns]
@@ -276,7 +276,7 @@ def _is_above_numbers(block: Sequence[Line], above: Sequence[Line]) -> bool:
 
 
 def _headings(lines: Sequence[Line], at: int) -> tuple[int, Sequence[str]]:
-    """Return how many lines of headings begin at one, and the heading of each column."""
+    """Return the number of heading lines from one on, and each column's heading."""
     near = [*lines[at : at + 1]]
     for line in lines[at + 1 : at + 1 + MAX_HEADS]:
         if _touch(near[-1], line):
@@ -302,9 +302,9 @@ def _headings(lines: Sequence[Line], at: int) -> tuple[int, Sequence[str]]:
 
 
 def _reach(upper: list[Cell], lower: Sequence[Cell]) -> None:
-    """Let headings reach over the empty cells right of them, as if they were merged.
+    """Extend headings over the empty cells to their right, as if they were merged.
 
-    Only where each of these has a heading below it, and the first column has one in all.
+    Only if each of these has a heading below it, and the first column has just one.
     """
     empty = [at for at, (_, text) in enumerate(upper) if at and not text]
     has_one = bool(upper[0][1]) != bool(lower[0][1])

@@ -422,7 +422,7 @@ def test_an_encoding_that_was_guessed_is_told():
 
     (note,) = run_import(begun.pk, apply=False, writing=writing).notes
 
-    assert note.startswith("It does not say its encoding and is read as cp125")
+    assert note.startswith("It declares no encoding and is read as cp125")
 
 
 def test_a_file_of_another_name_that_says_mostly_the_same_is_told():
@@ -488,7 +488,7 @@ def test_json_lines_bring_many_documents_each_with_its_own_version():
     done = bring("\n".join(map(json.dumps, [*rows, rows[0]])), "pages.jsonl")
 
     assert counted(done) == {"changed": 1, "unchanged": 2, "bad": 1}
-    assert "is above already" in done.bad_rows[0]["reason"]
+    assert "appears above" in done.bad_rows[0]["reason"]
 
 
 def test_a_killed_import_goes_on_behind_its_last_batch(monkeypatch):

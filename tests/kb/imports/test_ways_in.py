@@ -483,9 +483,7 @@ def test_the_admin_says_what_is_wrong_with_a_file():
         "audience": make_audience().pk,
     }
 
-    assert "is no DOCX by its content" in (
-        client.post("/admin/kb/import/upload/", form).text
-    )
+    assert "is not DOCX" in (client.post("/admin/kb/import/upload/", form).text)
 
 
 def test_several_files_are_checked_and_applied_together():
@@ -510,7 +508,7 @@ def test_several_files_are_checked_and_applied_together():
     broken = ("c.docx", "no document")
 
     assert (
-        "c.docx: &#x27;c.docx&#x27; is no DOCX"
+        "c.docx: The content of &#x27;c.docx&#x27; is not DOCX"
         in client.post(bring, form(one, broken)).text
     )
     assert (

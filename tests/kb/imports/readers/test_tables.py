@@ -78,7 +78,7 @@ def test_a_bar_parts_nothing_of_a_list(said):
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (["how much", 7], "also_asked is 7, and no text."),
+        (["how much", 7], "also_asked is 7, not text."),
         (["?" * 501], "also_asked has 501 characters and may have 500"),
         ([f"question {n}" for n in range(31)], "also_asked has 31 questions"),
     ],
@@ -641,12 +641,12 @@ def test_numbers_of_a_table_of_facts_are_no_ids():
     ("content", "said"),
     [
         ('[{"a\\u0000b": "x"}]', r"it names a\?b\. Rename"),
-        ("[{", "is no JSON"),
+        ("[{", "is not valid JSON"),
         ("5", "a list of objects"),
         ('{"a": [], "b": []}', "a list of objects"),
         ("[]", "Its objects must name: text, or question and answer"),
         ('[{"name": "x"}]', "it names name. Rename the one with the questions"),
-        ("[" * 100_000, "is no JSON"),
+        ("[" * 100_000, "is not valid JSON"),
     ],
 )
 def test_what_is_no_list_of_entries_is_refused(content, said):
@@ -712,7 +712,7 @@ def test_a_header_of_many_columns_is_refused():
 def test_columns_that_stand_twice_are_named_in_short():
     header = ",".join(f"{'long' * 50}{number}" for number in range(200))
 
-    with pytest.raises(ImportFileError, match="stand twice") as raised:
+    with pytest.raises(ImportFileError, match="appear twice") as raised:
         items("a.csv", f"{header},{header}\n".encode())
 
     assert len(str(raised.value)) < 400
