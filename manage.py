@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""Nescio's command line: `python manage.py help` lists what it can do."""
+"""Nescio's command line: `python manage.py help` lists the commands."""
 
 import os
 import sys
@@ -18,12 +18,12 @@ except ModuleNotFoundError as missing:
 
 
 def _reader() -> AbstractContextManager[None]:
-    """Let a command read everything: who may run it may read the database."""
+    """Let a command read everything: a person who may run it may read the database."""
     from accounts.acting import as_owner, unrestricted  # noqa: PLC0415  # needs settings
 
-    # Django's own commands work on the tables themselves, as the role that signed in. They
-    # are looked for in their place: the list of all commands must not be made, and is
-    # kept, before the settings are read.
+    # Django's own commands work on the tables themselves, as the role that connected.
+    # They are looked up in Django's folder, since the list of all commands would be
+    # cached before the settings are read.
     name = sys.argv[1] if len(sys.argv) > 1 else ""
     if name in management.find_commands(management.__path__[0]):
         return as_owner("Django's commands")
@@ -40,15 +40,15 @@ if __name__ == "__main__":
             raise
         sys.exit(
             f"The database did not answer: {error}. The embedded one runs while "
-            "`make up` does; another one is named by DATABASE_URL."
+            "`make up` does; DATABASE_URL names another one."
         )
     except ProgrammingError as error:
         is_old = isinstance(error.__cause__, UndefinedTable | UndefinedColumn)
         if "--traceback" in sys.argv or not is_old:
             raise
         sys.exit(
-            f"The database has not all tables of this version ({str(error).splitlines()[0]}). Make "
-            "them, then run this again: manage.py migrate"
+            f"The database lacks tables of this version ({str(error).splitlines()[0]}). "
+            "Create them, then run this again: manage.py migrate"
         )
     except ImproperlyConfigured as error:
         if "--traceback" in sys.argv:

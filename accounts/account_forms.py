@@ -1,4 +1,4 @@
-"""Forms for a new account and for another password, one's own or somebody's."""
+"""Forms that create an account or change a password, one's own or another user's."""
 
 from typing import Any, ClassVar
 
@@ -14,9 +14,9 @@ from accounts.models import ApiToken
 
 
 class RevokesTokens:
-    """Saves a password, and revokes its owner's tokens where `revoke_tokens` is ticked.
+    """A password form that also revokes the user's tokens if `revoke_tokens` is ticked.
 
-    Who has the password to hand may have a token to hand too.
+    Someone who knew the old password may also hold a token.
     """
 
     cleaned_data: dict[str, Any]
@@ -37,12 +37,12 @@ class OwnPasswordForm(RevokesTokens, PasswordChangeForm):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # It is one of several forms of the profile, and not the first.
+        # The profile page has several forms, and this is not the first of them.
         self.fields["old_password"].widget.attrs.pop("autofocus")
 
 
 class PasswordForm(RevokesTokens, AdminPasswordChangeForm):  # type: ignore[misc]  # unfold has no types
-    """A new password for a user."""
+    """The form with which an administrator sets a user's password."""
 
     revoke_tokens = forms.BooleanField(
         label="Revoke their API tokens",
@@ -53,12 +53,13 @@ class PasswordForm(RevokesTokens, AdminPasswordChangeForm):  # type: ignore[misc
     )
 
 
-# Values of `usable_password`: what Django takes for none, and one of ours that it gets as that.
+# Values of `usable_password`: Django's for an unusable password, and our own, which
+# `clean` turns into Django's.
 BY_LINK, _NONE = "false", "none"
 
 
 class NewAccountForm(UserCreationForm):  # type: ignore[misc]  # unfold has no types
-    """A new account, whose password the person chooses by a link unless said otherwise."""
+    """The form for a new account, whose password is by default chosen by a link."""
 
     class Media:
         css: ClassVar = {"all": ["admin/css/unusable_password_field.css"]}
@@ -76,8 +77,9 @@ class NewAccountForm(UserCreationForm):  # type: ignore[misc]  # unfold has no t
             *(none if settings.OIDC_ISSUER else ()),
         ]
         field.help_text = (
-            "The link is mailed where there is a mail server and an address; else it is "
-            f"shown to you once, to pass on. It works once, for {days_of_links()} days."
+            "The link is mailed if there is a mail server and an address; otherwise it "
+            "is shown to you once, to pass on. It works once, for "
+            f"{days_of_links()} days."
         )
 
     def clean(self) -> dict[str, Any] | None:

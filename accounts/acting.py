@@ -1,8 +1,8 @@
-"""For whom code reads: what row-level security holds every statement against.
+"""The current reader: the user whose rights row-level security applies to a statement.
 
-A web request acts for its user by itself; whatever else reads knowledge says
-`acting_for(user)` or `unrestricted("why")`. Code that says nothing gets an error of the
-database. The policies are in `kb/migrations`; `accounts.postgresql` sets the reader.
+A web request acts for its user automatically; other code that reads knowledge must use
+`acting_for(user)` or `unrestricted("why")`, or else the database raises an error. The
+policies are in `kb/migrations`; `accounts.postgresql` sets the reader.
 """
 
 from collections.abc import Iterator
@@ -21,20 +21,20 @@ _PREFIX = "nescio:"
 
 
 class Reader(Protocol):
-    """For whom statements are run."""
+    """The user or role for whom statements are run."""
 
     @property
     def label(self) -> bytes:
-        """What is sent to the database, ASCII; at most 63 bytes."""
+        """The reader's name as sent to the database: ASCII, at most 63 bytes."""
 
     @property
     def is_owner(self) -> bool:
-        """Whether as the role that signed in, instead of as the application's."""
+        """Whether to use the role that connected instead of the application's role."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acting:
-    """A reader who stays the same; `reason` says why more than one user's is read."""
+    """A fixed reader; `reason` states why it may read more than one user's rows."""
 
     label: bytes
     is_owner: bool = False
@@ -42,7 +42,8 @@ class Acting:
 
 
 NOBODY = Acting(f"{_PREFIX}nobody".encode())
-# Who is signed in by the identity provider: it may read no knowledge, and the audit names it.
+# The reader during a sign-in by the identity provider: it can't read any knowledge, and
+# the audit names it.
 SIGN_IN = Acting(f"{_PREFIX}sign-in".encode())
 _UNSAID = Acting(f"{_PREFIX}unsaid".encode())
 _reader: ContextVar[Reader] = ContextVar("reader", default=_UNSAID)
@@ -64,12 +65,12 @@ def reading_as(chosen: Reader) -> Iterator[None]:
 def acting_for(
     user: "AbstractBaseUser | AnonymousUser",
 ) -> AbstractContextManager[None]:
-    """Read and write what `user` may, which the database looks up itself."""
+    """Read and write with the rights of `user`, which the database looks up itself."""
     return reading_as(user_reader(user))
 
 
 def unrestricted(reason: str) -> AbstractContextManager[None]:
-    """Read and write whatever there is within the block: for work that is nobody's.
+    """Read and write all rows within the block: for work done on no user's behalf.
 
     `tests/accounts/test_doors.py` lists every reason.
     """
@@ -77,21 +78,21 @@ def unrestricted(reason: str) -> AbstractContextManager[None]:
 
 
 def as_owner(reason: str) -> AbstractContextManager[None]:
-    """Act as the role that signed in: for changes of tables, indexes and statistics."""
+    """Act as the role that connected: for changes of tables, indexes and statistics."""
     return reading_as(Acting(f"{_PREFIX}owner".encode(), is_owner=True, reason=reason))
 
 
 def user_reader(user: "AbstractBaseUser | AnonymousUser") -> Acting:
-    """Return the reader that `user` is: nobody, if not signed in or not active."""
+    """Return the reader for `user`: `NOBODY` if they are anonymous or inactive."""
     if user.pk is None or not user.is_active:
         return NOBODY
     return Acting(f"{_PREFIX}user:{user.pk}".encode())
 
 
 def each_as(chosen: Reader, items: Iterator[Item]) -> Iterator[Item]:
-    """Yield what `items` yields, each made for `chosen`, whatever reader runs the loop.
+    """Yield from `items`, producing each item as the reader `chosen`.
 
-    A `with` around a generator's body would change its caller's reader between two items.
+    A `with` in a generator's body would also change the caller's reader between items.
     """
     while True:
         with reading_as(chosen):

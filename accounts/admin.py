@@ -1,6 +1,6 @@
-"""Users, groups, tokens, and who changed them, in the admin.
+"""Admin pages for users, groups, tokens and the audit of changes to them.
 
-Superusers, their flags and single permissions are a superuser's business alone.
+Only superusers may change superusers, the superuser flag and single permissions.
 """
 
 from typing import Any, ClassVar
@@ -43,12 +43,12 @@ admin.site.unregister(Group)
 def _may_touch(
     model_admin: object, request: HttpRequest, row: User | ProviderGroup
 ) -> bool:
-    """Be a `may_touch` that leaves what makes superusers to superusers."""
+    """A `may_touch` that reserves rows with superuser rights for superusers."""
     return request.user.is_superuser or not row.is_superuser
 
 
 class GroupBoxes:
-    """Groups as boxes to tick, with what each opens."""
+    """Shows groups as checkboxes, with a help text on what each allows."""
 
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **options: Any
@@ -58,22 +58,22 @@ class GroupBoxes:
         field.help_text = (
             "agent asks; sme also reviews; curator also writes and verifies; admin also "
             "manages policies and users. Other groups open audiences. A role chosen here "
-            "counts in every knowledge base."
+            "applies in every knowledge base."
         )
         return field  # type: ignore[no-any-return]  # unfold ships no types
 
 
 class _KnowledgeRoles(PaginationInlineFormSet):  # type: ignore[misc]  # unfold ships no types
-    """Refuses a second role in a knowledge base, also beside one that the page did not show.
+    """Refuses a second role in the same knowledge base, even if the page hid the first.
 
-    Django leaves out the constraints on the row beside which these are edited.
+    Django does not check constraints that include the parent row of an inline.
     """
 
     def clean(self) -> None:
         super().clean()
         rows = KnowledgeRole.objects.filter(**{self.fk.name: self.instance.pk})
         there = {_place(row): row.pk for row in rows}
-        # Rows are changed and removed in their order, and only then added.
+        # Django saves changes and removals in order, and additions last.
         removed = {form.instance.pk for form in self.deleted_forms}
         for form in self.forms:
             row: KnowledgeRole = form.instance
@@ -94,7 +94,7 @@ def _place(row: KnowledgeRole) -> tuple[int | None, ...]:
 
 
 class KnowledgeRoleInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
-    """Roles in single knowledge bases, of a user or a group."""
+    """The roles of a user or a group in single knowledge bases."""
 
     model = KnowledgeRole
     formset = _KnowledgeRoles
@@ -142,8 +142,8 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         ("Dates", {"fields": ["last_login", "date_joined"]}),
     ]
 
-    add_form_template = None  # Django's says that there will be more to edit
-    # With role and audiences at once: an account without any may do nothing.
+    add_form_template = None  # Django's announces a second page of fields
+    # Groups are chosen at once: an account without any can't do anything.
     add_fieldsets = (
         (None, {"fields": ["username", "usable_password", "password1", "password2"]}),
         ("What they may do", {"fields": ["groups"]}),
@@ -207,7 +207,7 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         return self.has_change_permission(request, user)
 
     @action(description="Send a new link", icon="mail", permissions=["send_link"])
-    @confirmed("Make a link with which this person chooses a new password?")
+    @confirmed("Create a link for this person to choose a new password?")
     def send_link(self, request: HttpRequest, object_id: str) -> HttpResponse:
         user = self.found(request, object_id)
         page = redirect("admin:auth_user_change", user.pk)
@@ -216,9 +216,9 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
     def _invite(
         self, request: HttpRequest, user: User, before: str = ""
     ) -> HttpResponse | None:
-        """Mail a link; return the page that shows it where it could not be mailed."""
+        """Mail a link; return a page that shows it if it could not be mailed."""
         made = invite(user)
-        self.log_change(request, user, "A link to choose a password was made.")
+        self.log_change(request, user, "A link to choose a password was created.")
         if made.is_mailed:
             said = f"{before}A link to choose a password was mailed to {user.email}."
             self.message_user(request, said, messages.SUCCESS)
@@ -227,14 +227,14 @@ class AccountAdmin(GroupBoxes, UserAdmin, BaseAdmin):  # type: ignore[type-arg] 
         if made.fault:
             refused = f"No mail to {user.email}: the mail server {made.fault.said}."
             if not made.fault.is_lasting:
-                refused += " A new link may be taken later."
+                refused += " A new link may be mailed later."
         return secret_page(
             self,
             request,
             user,
             title=f"Link for {user}",
             said=before + refused,
-            use=f"Pass this link on to {user}, who chooses a password by it: once, "
+            use=f"Pass this link on to {user}, who can choose a password with it once, "
             f"within {days_of_links()} days.",
             secret=made.link,
         )
@@ -286,7 +286,7 @@ class RoleAdmin(GroupAdmin, BaseAdmin):
 
 @admin.register(ProviderGroup)
 class ProviderGroupAdmin(GroupBoxes, BaseAdmin):
-    """What the identity provider's groups open: roles, and through groups audiences."""
+    """The groups of the identity provider, with the roles and audiences they grant."""
 
     list_display = ["name", "opens", "audiences", "is_superuser"]
     search_fields = ["name"]
@@ -314,13 +314,13 @@ class ProviderGroupAdmin(GroupBoxes, BaseAdmin):
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(BaseAdmin):
-    """Tokens: seen and revoked here, made by their owners or by `create_token`.
+    """API tokens, to view and revoke; their owners or `create_token` create them.
 
-    A superuser's is revoked by superusers and its owner alone; Django asks this of each
-    row, also of many that are deleted at once.
+    Only superusers and its owner may revoke a superuser's token. Django checks this for
+    each row, also when many are deleted at once.
     """
 
-    when_empty = "Users make tokens on their page API tokens, operators by manage.py create_token."
+    when_empty = "Users create tokens on their page API tokens, operators with manage.py create_token."
     list_display = [
         "name", "token_key", "user", "created", "expiry",
         "may_act_for_others", "may_manage_users",
@@ -342,9 +342,9 @@ class ApiTokenAdmin(BaseAdmin):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """Who changed whose access: users, groups, audiences, policies, tokens."""
+    """The audit of access: changes to users, groups, audiences, policies and tokens."""
 
-    when_empty = "Each change of users, groups, roles, audiences, policies and tokens is kept here, and what was undone."
+    when_empty = "Each change of users, groups, roles, audiences, policies and tokens is recorded here, and so is each undo."
     list_display = ["at", "by", "kind", "action", "subject", "what"]
     list_filter = ["kind", "action"]
     search_fields = ["actor", "subject"]
@@ -358,7 +358,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     @admin.display(description="by", ordering="actor")
     def by(self, entry: AuditEntry) -> str:
         if entry.reader == SIGN_IN.label.decode():
-            return "the identity provider, at a sign-in"
+            return "the identity provider, at sign-in"
         return entry.actor or "no user: a job or a command"
 
     what = column("fields", lambda entry: ", ".join(sorted(entry.changes))[:100])

@@ -37,9 +37,9 @@ View = Callable[..., HttpResponse]
 
 
 def confirmed(question: str) -> Callable[[View], View]:
-    """Let a link action of the admin act on POST alone; GET asks `question` first.
+    """Make an admin link action act only on POST; a GET shows `question` to confirm.
 
-    Put it below unfold's `action`, which checks the permissions before both.
+    Put it below unfold's `action`, which checks the permissions before either.
     """
 
     def decorate(view: View) -> View:
@@ -81,7 +81,7 @@ def form_page(
     template: str = "admin/form_page.html",
     **context: str,
 ) -> HttpResponse:
-    """Return the page of a form that belongs to a list, not to one of its rows."""
+    """Return the page of a form that belongs to a list rather than to a single row."""
     shown = {
         **model_admin.admin_site.each_context(request),
         "title": title,
@@ -95,7 +95,11 @@ def form_page(
 def secret_page(
     model_admin: ModelAdmin, request: HttpRequest, row: Model, **shown: str
 ) -> HttpResponse:
-    """Show a secret, this once: its `title`, what was `said`, the `use`, the `secret`."""
+    """Return the page that shows a secret once.
+
+    Args:
+        shown: The `title`, a message (`said`), the `use` of the secret, the `secret`.
+    """
     context = {
         **model_admin.admin_site.each_context(request),
         "back": reverse(_name(model_admin, "change"), args=[row.pk]),
@@ -115,7 +119,7 @@ def switch_off(
 def tell_of_job(
     model_admin: ModelAdmin, request: HttpRequest, said: str, job_id: object
 ) -> HttpResponse:
-    """Go back to the list and say what a job does; `said` links to it by `{}`."""
+    """Return to the list with a message on a job; `{}` in it becomes the job's URL."""
     message = format_html(said, reverse("admin:jobs_job_change", args=[job_id]))
     model_admin.message_user(request, message, messages.SUCCESS)
     return redirect(_name(model_admin, "changelist"))
@@ -124,7 +128,7 @@ def tell_of_job(
 def act_on_row(
     model_admin: BaseAdmin, request: HttpRequest, key: object, act: Callable[[], str]
 ) -> HttpResponse:
-    """Go back to a row's page and say there what `act` did, or why it refused to."""
+    """Return to a row's page with the message that `act` returned, or its error."""
     try:
         said, level = act(), messages.SUCCESS
     except NescioError as error:
@@ -134,7 +138,7 @@ def act_on_row(
 
 
 def images(rows: Iterable[tuple[str, str]]) -> SafeString:
-    """Return an image for each address and the words that describe it."""
+    """Return an image element for each (URL, alternative text)."""
     image = '<img class="block max-w-full mb-4" loading="lazy" src="{}" alt="{}">'
     return format_html_join("", image, rows)
 
@@ -164,10 +168,10 @@ def table(heads: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> SafeStr
 
 
 class ListFilter(admin.SimpleListFilter):
-    """Narrows a list by one of `choices_by_value`, which may depend on the request.
+    """A list filter with the choices `choices_by_value`, or those of `get_choices`.
 
-    `narrow` is given no other value: the page of one is refused, as with Django's own
-    filters.
+    `narrow` only gets one of these values; a request with any other is refused, as by
+    Django's own filters.
     """
 
     choices_by_value: Mapping[str, str] = {}
@@ -207,9 +211,9 @@ _COUNTED = 500
 
 
 class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold ships no types
-    """Pages of a list that may hold a million rows, which nobody counts.
+    """A paginator that estimates the length of long lists instead of counting all rows.
 
-    The page after the last one is empty and no error, for the last one is not known.
+    A page after the last one is empty rather than an error, as the end is not known.
     """
 
     @cached_property
@@ -225,7 +229,7 @@ class EstimatingPaginator(InfinitePaginator):  # type: ignore[misc]  # unfold sh
         try:
             page = int(number)
         except (TypeError, ValueError) as error:
-            raise PageNotAnInteger(f"Page {number!r} is no number.") from error
+            raise PageNotAnInteger(f"Page {number!r} is not a number.") from error
         if page < 1:
             raise EmptyPage(f"Page {page} is below 1.")
         return page
@@ -245,10 +249,11 @@ def change_each(
     noun: str = "",
     undo: str = "",
 ) -> None:
-    """Change the chosen rows one by one; report how many were `done`, why others not.
+    """Change the chosen rows one by one; report the number changed, and each error.
 
     Args:
-        undo: The kind of undoing that takes what `change` returns, as one of its `rows`.
+        done: The past participle for the message, such as "verified".
+        undo: The kind of undo to offer, which gets the results of `change` as `rows`.
     """
     noted = []
     for key in list(chosen.values_list("pk", flat=True)):
@@ -268,7 +273,7 @@ def change_each(
         model_admin.message_user(request, said, messages.SUCCESS)
 
 
-# By the widgets that Django gives to fields.
+# Unfold's widgets by Django's default ones.
 _WIDGETS: Mapping[type[forms.Widget], type[forms.Widget]] = {
     forms.CheckboxInput: UnfoldBooleanSwitchWidget,
     forms.ClearableFileInput: UnfoldAdminFileFieldWidget,
@@ -281,7 +286,7 @@ _WIDGETS: Mapping[type[forms.Widget], type[forms.Widget]] = {
 
 
 def style(form: forms.BaseForm) -> None:
-    """Give fields without a widget of their own the look that the admin's have."""
+    """Replace Django's default widgets by the admin's."""
     for field in form.fields.values():
         kind = _WIDGETS.get(type(field.widget))
         if kind is not None:
@@ -300,7 +305,7 @@ class StyledForm(forms.Form):
 
 @contextmanager
 def field_errors() -> Iterator[None]:
-    """Turn what a service refuses into an error of the field that is being cleaned."""
+    """Turn a service's `NescioError` into a validation error of the current field."""
     try:
         yield
     except NescioError as error:

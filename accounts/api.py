@@ -38,7 +38,7 @@ class TokenSerializer(rest.ShownSerializer[ApiToken]):
 
 
 class IssuedTokenSerializer(TokenSerializer):
-    """A new token with its secret, which is shown this once."""
+    """A new token with its secret, which is shown only once."""
 
     token = serializers.CharField(
         read_only=True,
@@ -51,7 +51,7 @@ class IssuedTokenSerializer(TokenSerializer):
 
 
 class CredentialsSerializer(serializers.Serializer[None]):
-    """Who wants a token, and for what."""
+    """The credentials of a user who requests a token, and its name and lifetime."""
 
     username = serializers.CharField(max_length=150)
     password = serializers.CharField(
@@ -65,7 +65,7 @@ class CredentialsSerializer(serializers.Serializer[None]):
         max_value=services.MAX_TOKEN_DAYS,
         allow_null=True,
         required=False,
-        help_text="null never expires; left out, it is what NESCIO_TOKEN_DAYS says.",
+        help_text="null never expires; left out, NESCIO_TOKEN_DAYS applies.",
     )
 
 
@@ -77,9 +77,9 @@ def _lifetime(given: Mapping[str, Any]) -> services.Lifetime:
 
 
 class ActsForItself(IsAuthenticated):
-    """Keeps a service that acts for a user from that user's own account."""
+    """Denies a service that acts for a user access to that user's own account."""
 
-    message = f"This is not done for others; leave {HEADER} out."
+    message = f"This can't be done on behalf of others; leave {HEADER} out."
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         allowed = super().has_permission(request, view)
@@ -87,7 +87,7 @@ class ActsForItself(IsAuthenticated):
 
 
 class TokenViewSet(rest.RowViewSet[ApiToken]):
-    """List one's own tokens, newest first; an admin sees everybody's.
+    """List your own tokens, newest first; an admin sees everybody's.
 
     The secrets are not stored and can't be shown.
     """
@@ -100,14 +100,14 @@ class TokenViewSet(rest.RowViewSet[ApiToken]):
     lookup_value_converter = "uuid"
 
     def get_permissions(self) -> list[BasePermission]:
-        # An unsupported method is answered 405 to everybody.
+        # An unsupported method gets a 405, whoever asks.
         if self.action in {"create", None}:
             return [AllowAny()]
         return super().get_permissions()  # type: ignore[return-value]  # the stubs name a protocol
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        """Ignore credentials when signing in: an old token must not stand in the way."""
-        # The schema's generator asks before there is a request.
+        """Ignore credentials on sign-in, so that an old token does not cause a 401."""
+        # The schema generator calls this without a request.
         if getattr(self.request, "method", None) == "POST":
             return []
         return super().get_authenticators()
@@ -122,7 +122,7 @@ class TokenViewSet(rest.RowViewSet[ApiToken]):
         auth=[], request=CredentialsSerializer, responses={201: IssuedTokenSerializer}
     )
     def create(self, request: Request) -> Response:
-        """Sign in with user name and password for a token, shown this once."""
+        """Exchange a user name and password for a token, which is shown only once."""
         given = self.validated(CredentialsSerializer)
         issued = services.sign_in_for_token(
             request._request,
@@ -138,13 +138,13 @@ class TokenViewSet(rest.RowViewSet[ApiToken]):
 
     @extend_schema(operation_id="tokens_revoke")
     def destroy(self, request: Request, token_id: UUID) -> Response:
-        """Revoke a token at once: one's own, or as an admin anybody's but a superuser's."""
+        """Revoke your own token at once; an admin may revoke any but a superuser's."""
         services.revoke_token(token_id=token_id, by=request.user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class AuditEntrySerializer(rest.ShownSerializer[AuditEntry]):
-    """One change of what somebody may see or do."""
+    """One change to what somebody may see or do."""
 
     changes = serializers.DictField(
         child=serializers.ListField(), help_text="[before, after] by field; no secrets."
@@ -169,14 +169,14 @@ class AuditFilter(rest.StrictFilterSet):
         if not AuditEntry.objects.filter(kind=kind).exists():
             named = AuditEntry.objects.order_by("kind").values_list("kind", flat=True)
             listed = ", ".join(named.distinct()) or "none yet"
-            said = f"Nothing is on record of {kind[:80]!a}; there are: {listed}."
+            said = f"There is no record of kind {kind[:80]!a}; there are: {listed}."
             raise ValidationError({"kind": [said]})
         return rows.filter(kind=kind)
 
     def filter_actor(
         self, rows: QuerySet[AuditEntry], _name: str, actor: str
     ) -> QuerySet[AuditEntry]:
-        # The record outlives its users; admins may know of all of them.
+        # The audit outlives its users; admins may know the names of all of them.
         found = rows.filter(actor=actor)
         is_known = User.objects.filter(username=actor).exists()
         if not is_known and not AuditEntry.objects.filter(actor=actor).exists():
@@ -185,7 +185,7 @@ class AuditFilter(rest.StrictFilterSet):
 
 
 class AuditViewSet(rest.RowViewSet[AuditEntry]):
-    """Who changed whose access: users, groups, audiences, policies, tokens; for admins.
+    """Changes to access: users, groups, audiences, policies and tokens; for admins.
 
     Newest first.
     """

@@ -7,15 +7,15 @@ class AccountsConfig(AppConfig):
     verbose_name = "Access"
 
     def ready(self) -> None:
-        """Give the roles their permissions whenever migrations ran; name people.
+        """Grant the roles their permissions after migrations; set how users are named.
 
-        Django's own receiver, which makes the permissions, was connected before this.
+        Django's own receiver, which creates the permissions, was connected before.
         """
         from accounts.people import label_people  # noqa: PLC0415  # needs loaded models
         from accounts.permissions import grant_role_permissions  # noqa: PLC0415  # the same
 
         label_people()
-        # Users and roles are Django's app, and stand under Access like all of ours.
+        # Django's users and groups appear under "Access", next to our own models.
         apps.get_app_config("auth").verbose_name = self.verbose_name
 
         post_migrate.connect(

@@ -1,4 +1,4 @@
-"""Who is asking: API tokens, passwords with a bound on guesses, sessions, and their groups."""
+"""Authentication by API token, password (throttled) and session; users' groups."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -27,13 +27,13 @@ _KEPT = "_group_names"
 _KEPT_ROLES = "_knowledge_roles"
 
 KnowledgeRoles = frozenset[tuple[int, str]]
-"""Knowledge bases by their ids, each with the role in it."""
+"""Pairs of a knowledge base's id and the role in it."""
 
 
 def remember_groups(
     user: User, names: Iterable[str], knowledge_roles: Iterable[str] = ()
 ) -> None:
-    """Keep the names of a user's groups, and their roles as `base:role`."""
+    """Cache the names of a user's groups, and their roles given as `base:role`."""
     setattr(user, _KEPT, frozenset(names))
     setattr(user, _KEPT_ROLES, _parsed(knowledge_roles))
 
@@ -41,7 +41,7 @@ def remember_groups(
 def rights_of(user: User) -> tuple[frozenset[str], KnowledgeRoles]:
     """Return the names of a user's groups and their roles in single knowledge bases.
 
-    By one query, unless they were remembered.
+    Takes one query, unless `remember_groups` cached them.
     """
     if hasattr(user, _KEPT):
         return getattr(user, _KEPT), getattr(user, _KEPT_ROLES)
@@ -51,7 +51,7 @@ def rights_of(user: User) -> tuple[frozenset[str], KnowledgeRoles]:
 
 
 def _rights(key: str) -> tuple[ArraySubquery, ArraySubquery]:
-    """Return expressions for `remember_groups` of the user whose id `key` names."""
+    """Return the arguments of `remember_groups` as expressions; `key` is the user."""
     names = Group.objects.filter(user=OuterRef(key)).order_by().values("name")
     groups = User.groups.through.objects.filter(user=OuterRef(OuterRef(key)))
     own = Q(user=OuterRef(key)) | Q(group__in=groups.values("group"))
@@ -66,7 +66,7 @@ def _parsed(roles: Iterable[str]) -> KnowledgeRoles:
 
 
 def find_user(**named: object) -> User | None:
-    """Return a user with their groups and roles, by one query."""
+    """Return a user with their groups and roles cached, in one query; None if none."""
     names, roles = _rights("pk")
     found = User.objects.annotate(group_names=names, role_names=roles)
     user = found.filter(**named).first()
@@ -76,7 +76,7 @@ def find_user(**named: object) -> User | None:
 
 
 def _user_of(row: Sequence[Any]) -> User:
-    """Return a user from the columns `_USER`, and then those of `_rights`."""
+    """Return a user from the columns `_USER`, followed by those of `_rights`."""
     user = instance(User, row[:-2])
     remember_groups(user, row[-2], row[-1])
     return user
@@ -84,46 +84,46 @@ def _user_of(row: Sequence[Any]) -> User:
 
 @lru_cache(maxsize=1024)
 def _user_of_session(key: int) -> WrittenQuery:
-    """Return what every request of a session runs: writing it takes longer than that."""
+    """Return the query for a session's user; building it is slower than running it."""
     found = User.objects.filter(pk=key).order_by()
     return WrittenQuery.of(found.values_list(*_USER, *_rights("pk")))
 
 
-# Who is asking: a token in `Authorization: Bearer ...` or `Authorization: Token ...`.
+# Tokens, in `Authorization: Bearer ...` or `Authorization: Token ...`.
 
 
 _TOKEN = field_names(ApiToken)
 CHALLENGE = "Bearer, Token"
-"""What a 401 names as schemes, both with the same token."""
+"""The schemes that a 401 names; both take the same token."""
 HOW_TO_SIGN_IN = (
     "Send the header `Authorization: Bearer nsc_...` with a token of an active user, made "
-    "on the page /tokens, by POST /api/v1/tokens or by `manage.py create_token`."
+    "on the page /tokens, with POST /api/v1/tokens or with `manage.py create_token`."
 )
 
 
 class TokenExpiredError(AuthenticationFailed):
-    """An expired token, sent with its whole secret: without it nobody gets this error.
+    """The token has expired; only a caller who sends its whole secret gets this error.
 
-    A revoked token is deleted, so it is an unknown one.
+    A revoked token is deleted, so it counts as unknown.
     """
 
     default_code = "token_expired"
 
 
 class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox ships no types
-    """Knox's scheme with one query a request, which reads the user's groups too.
+    """Knox's scheme with one query per request, which reads the user's groups too.
 
-    Knox looks up all tokens that share a prefix, then deletes the user's expired ones,
-    and fails on bytes that are not UTF-8.
+    Knox itself looks up all tokens that share a prefix, then deletes the user's expired
+    ones, and fails on bytes that are not UTF-8.
     """
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
-        """Take RFC 6750's `Bearer` beside knox's own word."""
+        """Accept RFC 6750's `Bearer` as well as knox's `Token`."""
         words = get_authorization_header(request).split()
         if not words or words[0].lower() not in {b"bearer", b"token"}:
             return None
         if len(words) != 2:
-            raise AuthenticationFailed("The header holds no token, or several words.")
+            raise AuthenticationFailed("The header has no token, or several words.")
         return self.authenticate_credentials(words[1])
 
     def authenticate_header(self, request: Request) -> str:
@@ -134,7 +134,7 @@ class ApiTokenAuthentication(TokenAuthentication):  # type: ignore[misc]  # knox
         row = _live_token(digest).first()
         if row is None:
             if ApiToken.objects.filter(digest=digest).exists():
-                raise TokenExpiredError("This token has expired; make a new one.")
+                raise TokenExpiredError("This token has expired; create a new one.")
             raise AuthenticationFailed("This token is not known, or it was revoked.")
         found = instance(ApiToken, row[: len(_TOKEN)])
         user = found.user = _user_of(row[len(_TOKEN) :])
@@ -153,15 +153,14 @@ def _live_token(digest: str) -> WrittenQuery:
     )
 
 
-# Passwords, with a bound on guesses that holds for REST, pages and admin alike;
-# sessions.
+# Sessions, and passwords with one limit on guesses for REST, pages and admin alike.
 
 
 class AccountBackend(ModelBackend):
-    """Sessions and permissions of active users; it lets nobody in.
+    """Loads sessions and permissions of active users; it does not sign anybody in.
 
-    A role in one knowledge base opens the pages that show rows of knowledge bases; which
-    rows, their own queries say.
+    A role in one knowledge base grants the pages that show rows of knowledge bases; the
+    queries of these pages limit the rows.
     """
 
     def authenticate(
@@ -183,7 +182,7 @@ class AccountBackend(ModelBackend):
     def get_group_permissions(
         self, user_obj: User | AnonymousUser, obj: Model | None = None
     ) -> set[str]:
-        # Roles import this module.
+        # Imported here, since `accounts.roles` imports this module.
         from accounts.permissions import permissions_in_bases  # noqa: PLC0415
 
         found: set[str] = super().get_group_permissions(user_obj, obj)
@@ -193,7 +192,7 @@ class AccountBackend(ModelBackend):
 
 
 class ThrottledModelBackend(AccountBackend):
-    """Checks a password unless too many were tried, right or wrong."""
+    """Checks passwords, with a limit on attempts, whether right or wrong."""
 
     def authenticate(
         self,

@@ -1,7 +1,7 @@
-"""What every page of the admin derives from: it takes no more than it offers.
+"""The base of every admin page, which only accepts input that the page offers.
 
-Django hands the text of addresses and forms to the database as it comes: any lookup of a
-field, any id of a row, any first value of a form.
+Django passes the text of addresses and forms to the database unchecked: any lookup of a
+field, any id of a row, any initial value of a form.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,26 +37,26 @@ Decorated = TypeVar("Decorated", bound=Callable[..., object])
 Fieldsets = list[tuple[str | None, dict[str, Any]]]
 _LISTED: Final = 100
 _COUNTED: Final = 1_000
-"""Of the rows that keep another from being deleted; more are "more than"."""
+"""Limit for counting rows that prevent a deletion; above it, "more than" is shown."""
 
 
 def action(**options: object) -> Callable[[Decorated], Decorated]:
-    """Be unfold's decorator, which ships no types."""
+    """Wrap unfold's `action`, which has no type hints."""
     return cast(Callable[[Decorated], Decorated], decorators.action(**options))
 
 
 def display(**options: object) -> Callable[[Decorated], Decorated]:
-    """Be unfold's decorator, which ships no types."""
+    """Wrap unfold's `display`, which has no type hints."""
     return cast(Callable[[Decorated], Decorated], decorators.display(**options))
 
 
 def nobody(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
-    """Be a `has_..._permission` that no one has."""
+    """A `has_..._permission` method that denies everyone."""
     return False
 
 
 def holders_of(*wanted: Role | str) -> Callable[..., bool]:
-    """Return a `has_..._permission` of those who have all these roles and permissions."""
+    """Return a `has_..._permission` that requires all these roles and permissions."""
 
     def allowed(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
         user = request.user
@@ -69,9 +69,9 @@ def holders_of(*wanted: Role | str) -> Callable[..., bool]:
 
 
 def holders_somewhere(least: Role) -> Callable[..., bool]:
-    """Return a `has_..._permission` of those with a role in any knowledge base.
+    """Return a `has_..._permission` that requires a role in any knowledge base.
 
-    What is done to a row, the row's service holds to its knowledge base.
+    The service that acts on a row checks the role in that row's knowledge base.
     """
 
     def allowed(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
@@ -81,12 +81,12 @@ def holders_somewhere(least: Role) -> Callable[..., bool]:
 
 
 def superusers(model_admin: object, request: HttpRequest, obj: object = None) -> bool:
-    """Be a `has_..._permission` of superusers."""
+    """A `has_..._permission` method that allows only superusers."""
     return request.user.is_superuser
 
 
 def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, str]]:
-    """Return a column that shows a choice by its label, in its colour."""
+    """Return a column that shows a choice field's label in the value's colour."""
 
     @display(description=field, ordering=field, label=colours)
     def shown(model_admin: object, row: Model) -> tuple[str, str]:
@@ -98,7 +98,7 @@ def badge(field: str, colours: Mapping[Any, str]) -> Callable[..., tuple[str, st
 def column(
     description: str, shown: Callable[[Any], object], *, ordering: str | None = None
 ) -> Callable[[object, Any], object]:
-    """Return a column that shows what `shown` makes of a row."""
+    """Return a column that shows the result of `shown` for a row."""
 
     @admin.display(description=description, ordering=ordering)
     def of_row(model_admin: object, row: Any) -> object:
@@ -108,7 +108,7 @@ def column(
 
 
 class _IdsOnly:
-    """Looks up no row for text that is no id, which Django's widgets would."""
+    """A widget that ignores values that are not ids; Django's would look them up."""
 
     def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
         ids = [each for each in value if number_in(str(each)) is not None]
@@ -124,16 +124,16 @@ class _SelectMultiple(_IdsOnly, AutocompleteSelectMultiple):
 
 
 class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no types
-    """Refuses each filter that the page does not offer.
+    """Refuses filters that the page does not offer.
 
-    Django also takes any lookup on a field of the model's own: who counts the rows that
-    `text__regex` leaves reads a withheld text letter by letter.
+    Django also accepts any lookup on the model's own fields: by counting the rows that
+    match `text__regex`, a user could read a withheld text letter by letter.
     """
 
     def get_filters(self, request: HttpRequest) -> Any:
-        filters = self.get_filters_params()  # without what is searched for
+        filters = self.get_filters_params()  # without the search term
         if any("\0" in value for values in filters.values() for value in values):
-            raise IncorrectLookupParameters  # no text of the database has it
+            raise IncorrectLookupParameters  # PostgreSQL text can't contain it
         found = super().get_filters(request)
         hierarchy = [f"{self.date_hierarchy}__{bound}" for bound in ("gte", "lt")]
         unnamed = sorted(found[2].keys() - hierarchy)
@@ -144,14 +144,14 @@ class _NamedFiltersOnly(ChangeList):  # type: ignore[misc]  # unfold ships no ty
         return found
 
     def get_results(self, request: HttpRequest) -> None:
-        """Offer no "Show all" where nothing is left out."""
+        """Hide "Show all" where the list is complete."""
         super().get_results(request)
         if not (self.get_filters_params() or self.query):
             self.full_result_count = self.result_count
 
 
 def _count(relation: ForeignObjectRel, rows: Sequence[Model]) -> int:
-    """Return how many rows refer to these, at most one more than are counted."""
+    """Return how many rows refer to these, counting up to one above the limit."""
     others = relation.related_model._base_manager
     found = others.filter(**{f"{relation.field.name}__in": rows})
     counted: int = found[: _COUNTED + 1].count()
@@ -159,12 +159,12 @@ def _count(relation: ForeignObjectRel, rows: Sequence[Model]) -> int:
 
 
 class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
-    """Holds each request to the rows, filters and values that there are."""
+    """An admin page that only accepts existing rows, known filters and valid values."""
 
     list_per_page = 50
-    show_full_result_count = False  # of all rows beside those that a filter leaves
-    when_empty = ""  # what a list holds that nobody adds a row to by hand
-    fixed_fields: Sequence[str] = ()  # shown and no longer changed once a row is there
+    show_full_result_count = False  # it would count the whole table
+    when_empty = ""  # shown in place of an empty list whose rows are not added by hand
+    fixed_fields: Sequence[str] = ()  # read-only once the row exists
 
     def get_changelist(self, request: HttpRequest, **options: Any) -> type[ChangeList]:
         return _NamedFiltersOnly
@@ -178,9 +178,9 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def get_deleted_objects(
         self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """Count what keeps rows from being deleted, where it is more than can be listed.
+        """Count the rows that prevent a deletion if they are too many to list.
 
-        Django would read all of it, and first what would be deleted with the rows.
+        Django would read all of them, after all rows that would be deleted as well.
         """
         rows = list(objs)
         needing = [
@@ -200,7 +200,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return [], {}, set(), held
 
     def may_touch(self, request: HttpRequest, row: Any) -> bool:
-        """Tell whether who may change or delete rows may do so to this one."""
+        """Return whether a user who may change or delete rows may do so to this one."""
         return True
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -214,7 +214,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
     def get_prepopulated_fields(
         self, request: HttpRequest, obj: Any = None
     ) -> dict[str, Any]:
-        """Fill in what is made of another field while the row is new, and then no more."""
+        """Prepopulate fields from others only while the row is new."""
         made: dict[str, Any] = super().get_prepopulated_fields(request, obj)
         return {} if obj else made
 
@@ -226,13 +226,13 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             options["widget"] = select(db_field, self.admin_site)
         field = super().formfield_for_dbfield(db_field, request, **options)
         if isinstance(field, SplitDateTimeField):
-            # Its label is of both boxes, and names neither.
+            # The field's label covers both inputs, so each needs one of its own.
             for box, part in zip(field.widget.widgets, ("date", "time"), strict=True):
                 box.attrs["aria-label"] = f"{capfirst(field.label)}: {part}"
         return field
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        """Take from an address no more than the fields can show; Django takes any text."""
+        """Take only valid initial values from the address; Django takes any text."""
         given: dict[str, Any] = super().get_changeform_initial_data(request)
         return {name: text for name, text in given.items() if self._is_for(name, text)}
 
@@ -241,20 +241,20 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
             field = self.opts.get_field(name)
         except FieldDoesNotExist:
             return True
-        # A moment is shown in two inputs, which one text doesn't fill.
+        # A datetime has two inputs, which one text can't fill.
         if isinstance(field, DateTimeField):
             return False
         if isinstance(field, Field) and not field.many_to_many:
             try:
                 field.to_python(text)
-            except (ValidationError, ValueError):  # the second from a field of a list
+            except (ValidationError, ValueError):  # the second from an array field
                 return False
         return True
 
     def response_action(
         self, request: HttpRequest, queryset: QuerySet[Any]
     ) -> HttpResponse | None:
-        """Take no chosen row whose id is none: Django hands any text to the database."""
+        """Refuse invalid ids of chosen rows; Django passes any text to the database."""
         for chosen in request.POST.getlist(ACTION_CHECKBOX_NAME):
             try:
                 self.opts.pk.to_python(chosen)
@@ -268,22 +268,22 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
         return response
 
     def useless_actions(self, key: int) -> Collection[str]:
-        """Return the buttons that would do nothing to the row of this id."""
+        """Return the paths of the buttons that would not change the row `key`."""
         return ()
 
     def get_actions_detail(
         self, request: HttpRequest, object_id: int | str
     ) -> list[UnfoldAction]:
-        # The address's id as it came, before Django looked at it.
+        # The id comes straight from the address; Django has not checked it yet.
         useless = self.useless_actions(number_in(str(object_id)) or 0)
         found = super().get_actions_detail(request, object_id)
         return [each for each in found if each.path not in useless]
 
     def found(self, request: HttpRequest, object_id: object) -> Any:
-        """Return the row that an address names, as far as its reader may see it.
+        """Return the row with the id from the address, if the user may see it.
 
         Raises:
-            Http404: There is none, or the id is none that a row can have.
+            Http404: There is no such row, or the id is not valid.
         """
         row = self.get_object(request, str(object_id))
         if row is None:
@@ -293,7 +293,7 @@ class BaseAdmin(ModelAdmin):  # type: ignore[misc]  # unfold ships no types
 
 
 class _OpenOrAll(ChoicesFieldListFilter):
-    """Gives "All" a value: a list that opens narrowed would be narrowed again without."""
+    """Gives "All" a query parameter; without one, the list would be filtered again."""
 
     def choices(self, changelist: Any) -> Iterator[Any]:
         every, *states = super().choices(changelist)
@@ -314,7 +314,7 @@ OPEN: Final = "state__exact=open"
 
 
 class OpenFirstAdmin(BaseAdmin):
-    """A list that opens with what is open; it has `OPEN_OR_ALL` among its filters."""
+    """A list that shows only open rows at first; its filters include `OPEN_OR_ALL`."""
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -324,15 +324,15 @@ class OpenFirstAdmin(BaseAdmin):
         response: HttpResponse = super().changelist_view(request, extra_context)
         shown = getattr(response, "context_data", None) or {}
         if changes := shown.get("cl"):
-            # An address without anything would narrow it again.
+            # An address without parameters would filter the list again.
             changes.clear_all_filters_qs = "?o="
-            changes.full_result_count = changes.result_count  # no "Show all" beside it
+            changes.full_result_count = changes.result_count  # hides "Show all"
             changes.is_of_open = request.GET.urlencode() == OPEN
         return response
 
 
 class UserFormAdmin(BaseAdmin):
-    """Rows with a form that knows who fills it in, as its `user`."""
+    """An admin page whose form class has the current user as `user`."""
 
     def get_form(
         self,

@@ -1,4 +1,4 @@
-"""Requests that come at the same time, computed as one batch."""
+"""Batching of concurrent requests into one computation."""
 
 import time
 from collections import deque
@@ -25,22 +25,22 @@ class _Waiting(Generic[Item, Result]):
 
 
 class Batches(Generic[Item, Result]):
-    """Runs a function on whatever waits: while one batch is computed the next one gathers.
+    """Runs a function on all waiting items, while others gather for the next batch.
 
-    So a lone request waits for nobody, and many at once cost few passes.
+    So a single request does not wait for others, and many at once take few passes.
     """
 
     def __init__(
         self, run: Callable[[Sequence[Item]], Sequence[Result]], *, most: int
     ) -> None:
-        """Take what computes a batch, in order, and how many items are one at most."""
+        """Take `run`, which returns results in order for at most `most` items."""
         self._run, self._most = run, most
         self._turn = FairLock()
         self._line: deque[_Waiting[Item, Result]] = deque()
 
     @property
     def waiting(self) -> int:
-        """How many items are not yet part of a batch."""
+        """The number of items that are not yet part of a batch."""
         return len(self._line)
 
     def ask(self, item: Item, *, deadline: float) -> Result:
@@ -48,13 +48,13 @@ class Batches(Generic[Item, Result]):
 
         Raises:
             OverdueError: Its turn came after the deadline.
-            Exception: What computing its batch raised.
+            Exception: Whatever `run` raised for its batch.
         """
         mine: _Waiting[Item, Result] = _Waiting(item, deadline, Future())
         self._line.append(mine)
         with self._turn:
-            # The thread that had the turn before may have computed this item too. Of two that
-            # arrive together the later one may have the turn first.
+            # The previous thread may have computed this item too. If two threads arrive
+            # together, the later one may get the lock first.
             while not mine.result.done():
                 self._compute()
         return mine.result.result()
@@ -72,7 +72,7 @@ class Batches(Generic[Item, Result]):
             return
         try:
             results = self._run([each.item for each in due])
-        except Exception as error:  # noqa: BLE001  # of any kind: raised where it was asked
+        except Exception as error:  # noqa: BLE001  # re-raised in every waiting thread
             for each in due:
                 each.result.set_exception(error)
         else:

@@ -1,8 +1,8 @@
-"""A cache of counters in a file, which the processes of one host share.
+"""A cache of counters in a file shared by the processes of one host.
 
-Throttles count in it where no Redis is named (CACHE_URL). SQLite counts in one atomic
-statement, without a round trip to the database; the file outlives a restart, so that this
-opens no new round of guesses at passwords.
+Throttles use it where CACHE_URL names no Redis. SQLite counts in one atomic statement,
+without a round trip to the database; the file survives a restart, so that restarting
+does not grant new guesses at passwords.
 """
 
 import sqlite3
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from django.core.cache.backends.base import DEFAULT_TIMEOUT, BaseCache
 
-_WAIT_SECONDS: Final = 5.0  # for others that write; what is not counted is let through
+_WAIT_SECONDS: Final = 5.0  # for other writers; a request that can't be counted passes
 _TABLE: Final = """
     CREATE TABLE IF NOT EXISTS counts (
         key text PRIMARY KEY, value integer NOT NULL, expires real NOT NULL
@@ -33,15 +33,15 @@ _INCREMENT: Final = """
 
 
 class CounterFile(BaseCache):
-    """Django's cache for whole numbers; `LOCATION` is the file.
+    """A Django cache backend for integers; `LOCATION` is the file.
 
-    Every method raises `sqlite3.Error` where the file can't be used.
+    Every method raises `sqlite3.Error` if the file can't be used.
     """
 
     def __init__(self, location: str, params: Mapping[str, Any]) -> None:
         super().__init__(dict(params))
         self._file = Path(location)
-        # Django makes an instance for each thread, and none before a fork.
+        # Django creates one instance per thread, and none before a fork.
         self._opened: sqlite3.Connection | None = None
 
     @property
@@ -52,7 +52,7 @@ class CounterFile(BaseCache):
                 self._file, timeout=_WAIT_SECONDS, isolation_level=None
             )
             _write_ahead(opened)
-            # A count may be lost with the host.
+            # Losing counts in a crash of the host is acceptable.
             opened.execute("PRAGMA synchronous = OFF")
             opened.executescript(_TABLE)
             self._file.chmod(0o600)
@@ -66,7 +66,7 @@ class CounterFile(BaseCache):
         timeout: float | None = DEFAULT_TIMEOUT,
         version: int | None = None,
     ) -> bool:
-        """Begin a count that is not there, or that is over; tell whether it was so."""
+        """Start a counter unless a live one exists; return whether it was started."""
         now = time.time()
         self._sql.execute("DELETE FROM counts WHERE expires <= ?", [now])
         return self._write(_ADD, key, value, timeout, version)
@@ -105,16 +105,16 @@ class CounterFile(BaseCache):
         return row[0] if row else default
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> int:
-        """Add to a count and return it; two processes at once never lose one.
+        """Increment a counter and return it; concurrent increments are never lost.
 
         Raises:
-            ValueError: There is none, or it is over.
+            ValueError: There is no such counter, or it has expired.
         """
         made = self.make_and_validate_key(key, version=version)
         values = {"key": made, "delta": delta, "now": time.time()}
         rows = self._sql.execute(_INCREMENT, values).fetchall()
         if not rows:
-            raise ValueError(f"Nothing is counted as {key!r}.")
+            raise ValueError(f"There is no counter {key!r}.")
         return int(rows[0][0])
 
     def delete(self, key: str, version: int | None = None) -> bool:
@@ -127,9 +127,10 @@ class CounterFile(BaseCache):
 
 
 def _write_ahead(opened: sqlite3.Connection) -> None:
-    """Let readers and writers not wait for each other, from the file's first moment on.
+    """Switch to write-ahead logging, so that readers and writers don't block others.
 
-    Of several that open a new file at once, SQLite fails all but one without waiting.
+    If several processes open a new file at once, SQLite fails all but one without
+    waiting, so this retries.
     """
     last = time.monotonic() + _WAIT_SECONDS
     while True:

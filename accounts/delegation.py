@@ -1,7 +1,7 @@
-"""A service account's token may ask for a named user: with that user's entitlement.
+"""Delegation: a service account's token may act for a named user, with their rights.
 
-What it asks is kept, found and counted as that user's; the service's name stands in the
-log, with the answer and in the audit.
+Its questions are stored, found and counted as that user's; the log, the answer and the
+audit name the service.
 """
 
 import logging
@@ -27,16 +27,16 @@ _SERVICE = "_service"
 
 
 class UnknownUserError(NescioError):
-    """Whom the header names is nobody."""
+    """The header does not name an active user."""
 
     code = "unknown_user"
 
 
 class DelegatingTokenAuthentication(ApiTokenAuthentication):
-    """API tokens; one that may act for others counts as the user whom the header names.
+    """Authentication by API token; a delegating one acts as the user in the header.
 
-    That user's role counts as agent at most: nothing is verified, changed or administered
-    for somebody else.
+    That user's role counts as agent at most: nothing is verified, changed or
+    administered on behalf of somebody else.
     """
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
@@ -44,7 +44,7 @@ class DelegatingTokenAuthentication(ApiTokenAuthentication):
         named = request.headers.get(HEADER)
         if found is None or named is None:
             return found
-        # The library's views import this module by settings, and roles import the views.
+        # REST framework's views import this module, and `roles` imports those.
         from accounts.roles import Role, has_role  # noqa: PLC0415
 
         service, token = found
@@ -62,23 +62,23 @@ class DelegatingTokenAuthentication(ApiTokenAuthentication):
 
 
 def acted_for(name: str, *, service: User, named_by: str) -> User:
-    """Return the user of this name, as agent at most, for whom `service` acts.
+    """Return the user with this name, limited to agent, for whom `service` acts.
 
     Args:
-        named_by: What held the name, for the error.
+        named_by: The header or field that held the name, for the error.
 
     Raises:
-        UnknownUserError: There is no active user of this name.
-        PermissionDenied: It is a superuser's.
+        UnknownUserError: There is no active user with this name.
+        PermissionDenied: The user is a superuser.
     """
     user = find_user(username=name, is_active=True) if "\0" not in name else None
     if user is None:
         raise UnknownUserError(
-            f"{named_by} is {name[:150]!r}, and there is no active user of this name."
+            f"{named_by} is {name[:150]!r}, and there is no active user with this name."
         )
     if user.is_superuser:
         raise PermissionDenied(
-            f"{user.username!r} is a superuser, and superusers are never acted for."
+            f"{user.username!r} is a superuser, and no token may act for a superuser."
         )
     limit_to_agent(user)
     setattr(user, _SERVICE, service.username)
@@ -86,8 +86,8 @@ def acted_for(name: str, *, service: User, named_by: str) -> User:
 
 
 def limit_to_agent(user: User) -> None:
-    """Let no role of `user` above agent count, as long as this instance is used."""
-    # The library's views import this module by settings, and roles import the views.
+    """Reduce the roles of `user` to agent, for this instance only."""
+    # REST framework's views import this module, and `roles` imports those.
     from accounts.roles import Role, has_role  # noqa: PLC0415
 
     names, _ = rights_of(user)
@@ -97,6 +97,6 @@ def limit_to_agent(user: User) -> None:
 
 
 def acting_service(user: object) -> str:
-    """Return the name of the service that acts for this user; empty: none does."""
+    """Return the name of the service that acts for this user; empty if none does."""
     name: str = getattr(user, _SERVICE, "")
     return name

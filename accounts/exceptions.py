@@ -1,4 +1,4 @@
-"""The one base of all errors that a caller can cause or must know about."""
+"""The base class of all errors that a caller can cause or must know about."""
 
 import errno
 import math
@@ -11,12 +11,12 @@ _DISK_FULL: Final = "53100"  # PostgreSQL's code
 
 
 class NescioError(Exception):
-    """An error with a stable code, turned into HTTP in one place.
+    """An error with a stable code, turned into an HTTP response in one place.
 
     `code` is for machines and never changes; the message is for people and holds the
-    offending value and the remedy. `status` is the HTTP status it becomes; `detail`, if
-    any, is what a machine needs besides, ready for JSON; after `retry_seconds`, if any, the
-    same request may work.
+    offending value and the remedy. `status` is the HTTP status. `detail`, if any, holds
+    further values for machines, ready for JSON. After `retry_seconds`, if any, the same
+    request may succeed.
     """
 
     code = "error"
@@ -26,7 +26,7 @@ class NescioError(Exception):
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Return the first `most` of names for a message, and how many more there are."""
+    """Return the first `most` names for a message, with the number of others."""
     others = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + others
 
@@ -37,7 +37,7 @@ def error_envelope(code: str, message: str, detail: object = None) -> dict[str, 
 
 
 class NotFoundError(NescioError):
-    """What was asked for does not exist, or may not be seen by the asker."""
+    """The row does not exist, or the caller may not see it."""
 
     code = "not_found"
     status = 404
@@ -58,13 +58,13 @@ class ForbiddenError(NescioError):
 
 
 class RoleElsewhereError(ForbiddenError):
-    """The caller's role is one in other knowledge bases."""
+    """The caller has the role only in other knowledge bases."""
 
     code = "role_elsewhere"
 
 
 class ThrottledError(NescioError):
-    """Somebody asks too often; after `retry_seconds` they may again."""
+    """The caller sent too many requests; after `retry_seconds` they may try again."""
 
     code = "throttled"
     status = 429
@@ -75,7 +75,7 @@ class ThrottledError(NescioError):
 
 
 class UnavailableError(NescioError):
-    """A part that is needed is down; the same request may work later."""
+    """A required service is down; the same request may succeed later."""
 
     code = "unavailable"
     status = 503
@@ -83,14 +83,14 @@ class UnavailableError(NescioError):
 
 
 class DiskFullError(UnavailableError):
-    """There is no space to store anything; nothing was stored."""
+    """The disk has no space left; nothing was stored."""
 
     code = "disk_full"
     retry_seconds = 30
 
 
 def as_unavailable(error: BaseException | None) -> UnavailableError | None:
-    """Return the error to report for one of database or disk that may pass."""
+    """Return the error to report for a temporary failure of the database or disk."""
     state = getattr(getattr(error, "__cause__", None), "sqlstate", None)
     number = error.errno if isinstance(error, OSError) else None
     if state == _DISK_FULL or number in {errno.ENOSPC, errno.EDQUOT}:
@@ -106,7 +106,7 @@ class InvalidCredentialsError(NescioError):
 
 
 class LocalSignInOffError(ForbiddenError):
-    """Passwords that are kept here count for nothing."""
+    """Sign-in with a local password is switched off."""
 
     code = "local_sign_in_off"
 

@@ -1,19 +1,19 @@
-"""A lock that threads get in the order in which they came for it."""
+"""A lock that threads acquire in the order in which they asked for it."""
 
 import threading
 from collections import deque
 
 
 class FairLock:
-    """Re-entrant as `threading.RLock`, and first come, first served.
+    """A lock that is re-entrant like `threading.RLock`, and first come, first served.
 
-    Python's own locks go to a thread that gives one up and takes it again at once, as
-    one does between two steps of a long work, before any that waits: it may wait for
-    minutes while others pass.
+    A thread that releases one of Python's own locks and acquires it again at once, as
+    between two steps of a long job, gets it before any thread that waits; these may
+    starve for minutes.
     """
 
     def __init__(self) -> None:
-        self._line: deque[threading.Lock] = deque()  # the first one's thread has it
+        self._line: deque[threading.Lock] = deque()  # the first one's thread owns it
         self._changing = threading.Lock()
         self._owner: int | None = None
         self._depth = 0
@@ -33,7 +33,7 @@ class FairLock:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait for it."""
+        """The number of threads that wait for the lock."""
         return max(0, len(self._line) - 1)
 
     def _wait(self) -> None:
@@ -45,7 +45,7 @@ class FairLock:
                 return
         try:
             turn.acquire()  # released by the thread before us when it leaves
-        except BaseException:  # a signal that ends the process, say
+        except BaseException:  # such as a signal that ends the process
             self._leave(turn)
             raise
 

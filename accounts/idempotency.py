@@ -1,8 +1,8 @@
-"""`Idempotency-Key`: a POST that is sent again is answered again, and done once.
+"""`Idempotency-Key`: a POST that is repeated is executed once and gets the same reply.
 
-After draft-ietf-httpapi-idempotency-key-header. A row stands for a key from before its
-request is run until a day later, so it holds over all processes, and neither a lock nor a
-transaction is held meanwhile.
+Follows draft-ietf-httpapi-idempotency-key-header. A database row claims the key before
+the request runs and is kept for a day, so it works across processes without holding a
+lock or a transaction meanwhile.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ Handler = Callable[..., HttpResponseBase]
 
 
 class InvalidKeyError(NescioError):
-    """The key can't be one, or not of this request."""
+    """The key is malformed, or this request can't have one."""
 
     code = "invalid_idempotency_key"
 
@@ -47,7 +47,7 @@ class KeyReusedError(NescioError):
 
 
 class KeyInUseError(ConflictError):
-    """The first request with this key is still being done."""
+    """The first request with this key is still in progress."""
 
     code = "idempotency_key_in_use"
     retry_seconds = 1
@@ -58,7 +58,7 @@ class ReplyTooLargeError(ConflictError):
 
 
 def done_once(view: APIView, post: Handler) -> Handler:
-    """Return what does as a view's `post`, but once for each key of a caller."""
+    """Wrap a view's `post` so that it runs once for each key of a caller."""
 
     def handler(request: Request, *args: Any, **kwargs: Any) -> HttpResponseBase:
         row = _claim(request)
@@ -67,7 +67,7 @@ def done_once(view: APIView, post: Handler) -> Handler:
         try:
             try:
                 response = post(request, *args, **kwargs)
-            except Exception as error:  # noqa: BLE001  # what is no answer is raised again
+            except Exception as error:  # noqa: BLE001  # raised again without a reply
                 response = view.handle_exception(error)
         except BaseException:
             row.delete()
@@ -84,10 +84,10 @@ def prune_replies() -> int:
 
 
 def _claim(request: Request) -> KeptReply:
-    """Return the row of the request's key: a new one, or the kept reply of the same request."""
+    """Return the row for the request's key: a new one, or the earlier request's."""
     if not request.user.is_authenticated:
         raise InvalidKeyError(
-            f"{HEADER} is a signed-in caller's; leave it out of this request."
+            f"{HEADER} needs a signed-in caller; leave it out of this request."
         )
     key = request.headers[HEADER]
     if not re.fullmatch(KEY_PATTERN, key):
@@ -107,12 +107,12 @@ def _claim(request: Request) -> KeptReply:
         return row
     if row.digest != digest:
         raise KeyReusedError(
-            f"{HEADER} {key[:60]!r} was another request's, with another address or body; "
-            "take a new key for each request, and the same only to send it again."
+            f"{HEADER} {key[:60]!r} was used for another request, with another address "
+            "or body; use a new key for each request, the same only to send it again."
         )
     if row.status is None:
         raise KeyInUseError(
-            f"The request with the {HEADER} {key[:60]!r} is still being done; send it "
+            f"The request with the {HEADER} {key[:60]!r} is still in progress; send it "
             "again in a moment."
         )
     return row
@@ -135,7 +135,7 @@ def _refuse_stream(request: Request) -> None:
 
 
 def _digest(request: Request) -> str:
-    """Return what tells a request from another: method, address and what its body says."""
+    """Return a hash that identifies a request, of its method, URL and parsed body."""
     said = hashlib.sha256(f"{request.method} {request.get_full_path()}\n".encode())
     body = request.data
     if isinstance(body, QueryDict):
@@ -155,7 +155,7 @@ def _of_form(value: object) -> object:
 
 
 def _keep(row: KeptReply, response: HttpResponseBase) -> None:
-    """Keep a reply, unless the same request may be done otherwise in a moment."""
+    """Keep a reply, unless repeating the request may soon have another result."""
     passing = response.status_code >= 500 or response.status_code == 429
     if passing or not isinstance(response, Response):
         row.delete()
@@ -164,7 +164,7 @@ def _keep(row: KeptReply, response: HttpResponseBase) -> None:
     headers = {
         name: value for name, value in response.items() if name != "Content-Type"
     }
-    # Not by the instance: who took over an abandoned key has a row of their own.
+    # Not by `row.save()`: if another request took over the key, this row is gone.
     KeptReply.objects.filter(pk=row.pk).update(
         status=response.status_code,
         headers=headers,
@@ -176,7 +176,7 @@ def _replay(row: KeptReply) -> Response:
     if not row.body:
         raise ReplyTooLargeError(
             f"The request with the {HEADER} {row.key[:60]!r} was done, with status "
-            f"{row.status}; its reply was too large to be kept. Read what came of it."
+            f"{row.status}; its reply was too large to be kept. Look up its result."
         )
     response = Response(json.loads(row.body), row.status, headers=row.headers)
     response["Idempotency-Replayed"] = "true"

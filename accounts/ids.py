@@ -1,4 +1,4 @@
-"""Ids: numbers as addresses and forms bring them, any text at all, and the rows they name."""
+"""Parsing of ids from addresses and forms, which may be any text; rows by their ids."""
 
 import hashlib
 from typing import Final, TypeVar
@@ -6,18 +6,19 @@ from typing import Final, TypeVar
 from django.db.models import Model, QuerySet
 from django.http import Http404
 
-_DIGITS: Final = 18  # one more may be beyond what a column of the database holds
+_DIGITS: Final = 18  # with one more, it may not fit a bigint column
 
 Row = TypeVar("Row", bound=Model)
 
 
 def number_in(text: object) -> int | None:
-    """Return the whole number, 0 or more, that plain digits say; None for all else.
+    """Return the non-negative integer in a text of ASCII digits, or None.
 
-    No row has the id 0, so that `number_in(text) or 0` finds none where the text is no id.
+    No row has the id 0, so `number_in(text) or 0` finds no row if the text is not an
+    id.
 
-    `str.isdigit` and `int` alone also take what is no plain digit, and more of them than
-    the database's numbers have.
+    `str.isdigit` and `int` alone also accept other digits, and more of them than fit
+    the database's integers.
     """
     given = text if isinstance(text, str) else ""
     is_number = given.isascii() and given.isdecimal() and len(given) <= _DIGITS
@@ -25,10 +26,10 @@ def number_in(text: object) -> int | None:
 
 
 def row_at(rows: QuerySet[Row], **key: object) -> Row:
-    """Return the row with this key, of those that the reader may see.
+    """Return the row with this key among those that the reader may see.
 
     Raises:
-        Http404: There is none; the page says so, which Django's words for it don't.
+        Http404: There is none; unlike Django's own message, this one names the key.
     """
     found = rows.filter(**key).first()
     if found is None:

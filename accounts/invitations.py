@@ -1,7 +1,7 @@
-"""Links with which somebody chooses a password: an invitation, or one after it was forgotten.
+"""Links for choosing a password: for an invitation, or after it was forgotten.
 
-A link is mailed, or shown once to the administrator who made it, and never logged. It works
-until a password is chosen by it, the person signs in, or it is too old.
+A link is mailed, or shown once to the administrator who created it, and never logged.
+It works until a password is chosen with it, the person signs in, or it expires.
 """
 
 import logging
@@ -39,12 +39,12 @@ class _Tokens(PasswordResetTokenGenerator):
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """A new link, which is shown this once."""
+    """A new link, which is shown only once."""
 
     link: str = field(repr=False)
     is_mailed: bool
     fault: MailFault | None = (
-        None  # why the mail server did not take it, where one was asked
+        None  # why the mail server refused it, if it was to be mailed
     )
 
 
@@ -54,10 +54,10 @@ def days_of_links() -> int:
 
 
 def invite(user: User) -> Invitation:
-    """Make a link with which `user` chooses a password, and mail it where that can be done.
+    """Create a link for `user` to choose a password, and mail it where possible.
 
-    It is mailed within the request: its sender sees at once whether that failed, and no job
-    holds the link.
+    It is mailed within the request, so that the administrator sees a failure at once
+    and no job holds the link.
     """
     refuse_local_sign_in()
     key = urlsafe_base64_encode(force_bytes(user.pk))
@@ -84,7 +84,7 @@ def invite(user: User) -> Invitation:
 
 
 class ChoosePasswordPage(PasswordResetConfirmView):
-    """Where a link leads: the person chooses a password and is signed in."""
+    """The page of a link, where the person chooses a password and is signed in."""
 
     post_reset_login = True
     post_reset_login_backend = (
@@ -110,15 +110,15 @@ class ChoosePasswordPage(PasswordResetConfirmView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         if not self.validlink:
-            # Guesses alone: the address of a refused request is logged, and so no link is
-            # refused that still works.
+            # Only failed attempts count: the URL of a throttled request is logged, so a
+            # link that still works must never be throttled.
             count_attempt(self.request)
             raise ForbiddenError(
-                "This link was used, is too old, or is nobody's. Ask an administrator for a "
-                "new one, or sign in with the password that you have."
+                "This link was used, has expired or is not valid. Ask an administrator "
+                "for a new one, or sign in with the password that you have."
             )
         return super().get_context_data(**kwargs)
 
     def form_valid(self, form: Any) -> HttpResponse:
-        with acting_for(form.user):  # so that the audit names them
+        with acting_for(form.user):  # so that the audit names the user
             return super().form_valid(form)

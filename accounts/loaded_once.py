@@ -1,4 +1,4 @@
-"""Models and probes in use: each loaded once per process."""
+"""A cache of values such as models and probes, each loaded once per process."""
 
 import threading
 from collections.abc import Callable, Hashable
@@ -17,7 +17,7 @@ RETRY_SECONDS: Final = 60.0
 class _Slot(Generic[Value]):
     value: Value
     version: Hashable
-    retry_at: float | None = None  # on the monotonic clock; None: loaded for good
+    retry_at: float | None = None  # on the monotonic clock; None: loading succeeded
 
     def is_current(self, version: Hashable) -> bool:
         is_due = self.retry_at is not None and monotonic() >= self.retry_at
@@ -25,7 +25,7 @@ class _Slot(Generic[Value]):
 
 
 class LoadedOnce(Generic[Key, Value]):
-    """Values by key; one thread loads while the others wait for the same value."""
+    """A cache by key; one thread loads a value while the others wait for it."""
 
     def __init__(self) -> None:
         self._slots: dict[Key, _Slot[Value]] = {}
@@ -39,11 +39,11 @@ class LoadedOnce(Generic[Key, Value]):
         version: Hashable = None,
         fallback: Callable[[NescioError], Value] | None = None,
     ) -> Value:
-        """Return the value of a key, loaded if it is not there in this version.
+        """Return the value of a key, loading it if it is not cached in this version.
 
-        `load` must not use this cache itself. `fallback` makes what is kept in place of
-        a value that can't be loaded, until loading is tried again after a minute;
-        without it the error is raised.
+        `load` must not use this cache itself. If it fails, the value of `fallback` is
+        cached instead, and loading is tried again after a minute; without `fallback`
+        the error is raised.
         """
         slot = self._slots.get(key)
         if slot is None or not slot.is_current(version):
@@ -54,7 +54,7 @@ class LoadedOnce(Generic[Key, Value]):
         return slot.value
 
     def find(self, key: Key) -> Value | None:
-        """Return what is loaded, of whatever version; None if nothing is."""
+        """Return the cached value of any version, or None."""
         slot = self._slots.get(key)
         return slot.value if slot else None
 

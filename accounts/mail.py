@@ -1,4 +1,4 @@
-"""What a mail server's answer means: for whom it is, and whether to try again."""
+"""Classification of mail server errors: which mails they affect, whether to retry."""
 
 import re
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing import Final
 
 from django.conf import settings
 
-_FOR_GOOD: Final = 500  # SMTP's codes from here on; below, it may be tried again
+_FOR_GOOD: Final = 500  # SMTP errors from this code on are permanent
 _TOO_LARGE: Final = 552
 _MAX_WORDS: Final = 200  # characters of the server's answer
 _ADDRESS: Final = re.compile(r"<?[^\s<>]+@[^\s<>]+>?")
@@ -23,12 +23,12 @@ _ADDRESS: Final = re.compile(r"<?[^\s<>]+@[^\s<>]+>?")
 
 @dataclass(frozen=True, slots=True)
 class MailFault:
-    """Why a mail was not taken.
+    """The reason why a mail was not accepted.
 
     Attributes:
-        said: What the mail server does, without the address of whom the mail is for.
-        is_lasting: Sent again, it would be refused again.
-        is_of_all: So are all other mails.
+        said: What the mail server does, without the recipient's address.
+        is_lasting: Sent again, the mail would be refused again.
+        is_of_all: All other mails would fail too.
     """
 
     said: str
@@ -37,9 +37,10 @@ class MailFault:
 
 
 def fault_of(error: SMTPException | OSError) -> MailFault:
-    """Return what an error in sending a mail to one address means."""
+    """Classify an error that occurred in sending a mail to one address."""
     if isinstance(error, SMTPRecipientsRefused):
-        # Of one address there is one; its words may repeat it.
+        # One recipient, so one code. The server's text is left out: it may repeat the
+        # address.
         code = min((code for code, _ in error.recipients.values()), default=0)
         how = "for good" if code >= _FOR_GOOD else "for now"
         said = f"refuses the address {how} ({code})"

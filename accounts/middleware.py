@@ -1,4 +1,4 @@
-"""Runs a request's statements for its user; heads of the REST interface's answers."""
+"""Middleware that sets the reader of a request, and the headers of REST responses."""
 
 from collections.abc import Callable
 
@@ -14,17 +14,17 @@ from accounts.acting import NOBODY, Acting, each_as, reading_as, user_reader
 from accounts.people import AnyUser
 from accounts.throttles import COUNTED
 
-# What machines ask: errors are JSON here, and no cache keeps an answer.
+# Addresses for programs: errors are JSON here, and responses are not cached.
 API_PREFIXES = (
     "/api/", "/v1/", "/dify/", "/mcp", "/metrics", "/slack/", "/teams/", "/widget/",
 )  # fmt: skip
 
 
 class RequestReader:
-    """The user of a request, and nobody until it is known who that is.
+    """The reader of a request: its user, or nobody until the user is known.
 
-    Neither session nor token is read for this: a page that asks nothing about its user
-    costs nothing, and reads nothing.
+    It reads neither session nor token by itself, so that a page that does not need its
+    user runs no query for it, and can't read any knowledge.
     """
 
     is_owner = False
@@ -52,7 +52,7 @@ class RequestReader:
 
 
 class ReaderMiddleware:
-    """Runs a request, and what it streams afterwards, for its user."""
+    """Runs a request, and the response that it streams, as its user."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -69,10 +69,10 @@ class ReaderMiddleware:
 
 
 class ApiHeadersMiddleware:
-    """What every answer of the REST interface carries, whichever view made it.
+    """Sets the headers of every REST response, whichever view returned it.
 
-    No cache keeps it, for it depends on who asks; the caller's rate is said where it was
-    counted.
+    Responses depend on the caller, so they must not be cached; those that were counted
+    for throttling carry the caller's rate.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:

@@ -1,8 +1,8 @@
-"""The client of a model service: embedder and verifier in another process, mostly on a GPU.
+"""The client of the model service: embedder and verifier in a process of their own.
 
-`manage.py serve_models` is the other side. What is sent is JSON; what comes back are named
-arrays in safetensors' format, which holds numbers and nothing that runs. Each request says by
-a fingerprint which model it is meant for.
+`manage.py serve_models` is the server. Requests are JSON; replies are named arrays in
+the safetensors format, which holds only numbers and no code. Each request carries the
+fingerprint of the model that is to answer it.
 """
 
 import logging
@@ -24,14 +24,14 @@ from accounts.exceptions import UnavailableError
 logger = logging.getLogger(__name__)
 
 DEADLINE: Final = "Nescio-Deadline-Seconds"  # header: seconds until the client gives up
-MODEL: Final = "Nescio-Model"  # header: the fingerprint of the model that is meant
+MODEL: Final = "Nescio-Model"  # header: the fingerprint of the model to use
 DESCRIPTION: Final = "/v1/models"
 _PAUSE_SECONDS: Final = (0.05, 2.0)  # the first, and the longest
 _PASSING: Final = frozenset({502, 503, 504})
 
 
 class ModelServiceError(UnavailableError):
-    """The model service is down, overloaded or another version; the log says which."""
+    """The model service is down, overloaded or of another version; see the log."""
 
     code = "model_service_unavailable"
 
@@ -50,32 +50,32 @@ class ModelServiceError(UnavailableError):
 
 
 class ModelChangedError(ModelServiceError):
-    """The service has another model than it had when it was first asked."""
+    """The service now has a different model than when it was first asked."""
 
 
 def describe() -> Mapping[str, Any]:
-    """Return what the service says of its models, as JSON."""
+    """Return the service's description of its models, as parsed JSON."""
     try:
         found = _send("GET", DESCRIPTION).json()
     except ValueError as error:
-        raise ModelServiceError("its description is no JSON") from error
+        raise ModelServiceError("its description is not JSON") from error
     if not isinstance(found, dict):
-        raise ModelServiceError("its description is no JSON object")
+        raise ModelServiceError("its description is not a JSON object")
     return found
 
 
 def compute(
     path: str, body: Mapping[str, object], *, model: str
 ) -> Mapping[str, np.ndarray]:
-    """Return the arrays that the service makes of a request.
+    """Return the arrays that the service computes for a request.
 
     Args:
         model: The fingerprint of the model that is to compute them.
 
     Raises:
-        ModelChangedError: It has another model by now.
-        ModelServiceError: It cannot be reached within the time limit, has too much to do,
-            or replies what cannot be read.
+        ModelChangedError: The service has another model by now.
+        ModelServiceError: The service cannot be reached within the time limit, is
+            overloaded, or sends an unreadable reply.
     """
     reply = _send("POST", path, body, model)
     try:
@@ -87,7 +87,7 @@ def compute(
 def rows_of(
     arrays: Mapping[str, np.ndarray], name: str, shape: Sequence[int]
 ) -> np.ndarray:
-    """Return one of the arrays, of finite numbers and this shape; -1 is any length."""
+    """Return one of the arrays, checked to be finite and of this shape (-1: any)."""
     found = arrays.get(name)
     if (
         found is None
@@ -105,7 +105,7 @@ def _send(
     body: Mapping[str, object] | None = None,
     model: str = "",
 ) -> httpx2.Response:
-    """Send, again and again while it is overloaded or starting, within one time limit."""
+    """Send a request; retry within the time limit while the service is overloaded."""
     deadline = time.monotonic() + settings.MODEL_SERVICE_TIMEOUT_SECONDS
     pause, longest = _PAUSE_SECONDS
     while True:
@@ -130,7 +130,7 @@ def _send(
                 raise ModelChangedError(why)
             if reply.status_code not in _PASSING:
                 raise ModelServiceError(why)
-        # Drawn, so that those who were sent away together do not come again together.
+        # Random, so that clients that were refused together do not retry together.
         wait = pause * random.uniform(0.5, 1.5)  # noqa: S311  # no secret
         if time.monotonic() + wait >= deadline:
             raise ModelServiceError(why)
@@ -150,7 +150,7 @@ def _client() -> httpx2.Client:
             _clients[own] = httpx2.Client(
                 base_url=url,
                 headers={"Authorization": f"Bearer {key}"} if key else {},
-                trust_env=False,  # an operator's proxy is for what lies outside
+                trust_env=False,  # a proxy is for connections to the outside
             )
         return _clients[own]
 
@@ -164,7 +164,7 @@ def close() -> None:
 
 
 def _begin_anew() -> None:
-    global _lock, _clients  # another thread may have held it when this one was forked
+    global _lock, _clients  # another thread may have held the lock during the fork
     _lock, _clients = threading.Lock(), {}
 
 

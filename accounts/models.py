@@ -22,11 +22,11 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
 
 
 class ApiTokenManager(AuthTokenManager.from_queryset(ApiTokenQuerySet)):  # type: ignore[misc]  # knox ships no types
-    """Makes tokens as knox does, and reads them by `ApiTokenQuerySet`."""
+    """Knox's manager, with the methods of `ApiTokenQuerySet`."""
 
 
 class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
-    """One credential of one user; of the token only the SHA-512 is kept."""
+    """A user's credential; only the SHA-512 of the token is stored."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     digest = models.CharField(max_length=128, unique=True, editable=False)
@@ -56,10 +56,10 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
 
 
 class KeptReply(models.Model):
-    """What a POST with an `Idempotency-Key` was answered, for who sends it again.
+    """The reply to a POST with an `Idempotency-Key`, kept for repeated requests.
 
-    The key is its caller's alone: of a user, by one token (or a session), which also says
-    for whom a service acts. Deleted after a day.
+    Keys are separate for each caller: a user, by one token or by a session; for a
+    delegating service, the user for whom it acts. Deleted after a day.
     """
 
     user = models.ForeignKey(
@@ -99,7 +99,7 @@ def configured_issuer() -> str:
 
 
 class ProviderAccount(models.Model):
-    """Whose account it is at the identity provider; equal names or mails link nothing."""
+    """The link to a user's account at the identity provider, by its subject alone."""
 
     user = models.OneToOneField(User, models.CASCADE, related_name="provider_account")
     issuer = models.CharField(
@@ -123,16 +123,16 @@ class ProviderAccount(models.Model):
 
 
 class Preferences(models.Model):
-    """What a user chose for themselves; who chose nothing has no row."""
+    """A user's own settings; a user who changed nothing has no row."""
 
     class Language(models.TextChoices):
-        """Those in which refusals have words."""
+        """The languages in which refusals are worded."""
 
         ENGLISH = "en", "English"
         GERMAN = "de", "German"
 
     class Alert(models.TextChoices):
-        """What who runs or owns a knowledge base may be mailed about."""
+        """The alerts that those who run or own a knowledge base may be mailed."""
 
         FAILURES = "failures", "background work, followed sources or webhooks fail"
         DRIFT = (
@@ -165,7 +165,7 @@ class Preferences(models.Model):
 
 
 class ProviderGroup(models.Model):
-    """What a group of the identity provider opens here."""
+    """The groups here that a group of the identity provider grants to its members."""
 
     EVERYONE = "*"
 
@@ -191,16 +191,17 @@ class ProviderGroup(models.Model):
 
 
 class KnowledgeRole(models.Model):
-    """What a user, or each member of a group, may do in one knowledge base alone.
+    """A role of a user, or of each member of a group, in a single knowledge base.
 
-    It adds to what their groups open everywhere. Admins' rights have no such bounds.
+    It adds to the roles that their groups grant everywhere. The role admin can't be
+    limited to a knowledge base.
     """
 
     class Kind(models.TextChoices):
         SME = "sme", "sme: judges and replies"
         CURATOR = "curator", "curator: also writes and verifies"
 
-    # By its name: knowledge bases belong to a higher layer.
+    # As a string: knowledge bases belong to a higher layer, which can't be imported.
     knowledge_base = models.ForeignKey(
         "kb.KnowledgeBase", models.CASCADE, related_name="roles"
     )
@@ -235,11 +236,12 @@ class KnowledgeRole(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One change of what somebody may see or do, written by the database alone.
+    """A change to what somebody may see or do, written by database triggers only.
 
-    Users, groups, permissions and tokens are watched here, audiences and policies in their
-    own apps' migrations; `accounts/migrations/audit.sql` says how. It outlives its user and
-    its subject, so both are names.
+    The triggers on users, groups, permissions and tokens are in this app, those on
+    audiences and policies in their own apps' migrations; see
+    `accounts/migrations/audit.sql`. The row outlives its user and its subject, so it
+    stores their names.
     """
 
     class Action(models.TextChoices):
@@ -268,16 +270,17 @@ class AuditEntry(models.Model):
 def optional_user(
     related_name: str, help_text: str = "", **options: Any
 ) -> "models.ForeignKey[User | None, User | None]":
-    """Return a field for a user who may be deleted, as `optional_row`."""
+    """Return a field for a user who may be deleted; see `optional_row`."""
     return optional_row(User, related_name, help_text, **options)
 
 
 def optional_row(
     model: type[_Row], related_name: str, help_text: str = "", **options: Any
 ) -> "models.ForeignKey[_Row | None, _Row | None]":
-    """Return a field for a row or none.
+    """Return a nullable foreign key; by default it becomes null if its row is deleted.
 
-    Unless `on_delete` says otherwise it may be deleted, and the field's own row stays.
+    Args:
+        options: Further options of the field, such as another `on_delete`.
     """
     return models.ForeignKey(
         model,
@@ -289,10 +292,10 @@ def optional_row(
 
 
 def count_of(rows: models.QuerySet[Any], key: str) -> Coalesce:
-    """Return how many of `rows` have the outer row as their `key`, as an expression.
+    """Return an expression for the number of `rows` whose `key` is the outer row.
 
-    It is counted for the rows that are read alone; over a join all of `rows` would be
-    grouped.
+    The subquery counts only for the rows that are read; with a join, the database would
+    group all of `rows`.
     """
     own = rows.filter(**{key: models.OuterRef("pk")}).order_by().values(key)
     counted = own.annotate(count=models.Count("*")).values("count")

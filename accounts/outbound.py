@@ -1,7 +1,7 @@
-"""Connections to addresses that somebody typed in, which may not lead inside.
+"""Connections to addresses entered by users, which must not reach internal hosts.
 
-The host is looked up once, every address that it has is checked, and the connection goes to
-the very address that was checked, so that no second look-up can lead inside (DNS
+The host is looked up once, all of its addresses are checked, and the connection goes to
+a checked address, so that a second look-up can't lead to an internal one (DNS
 rebinding).
 """
 
@@ -26,7 +26,7 @@ class PrivateAddressError(NescioError):
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is one of the internet, whatever form it hides in."""
+    """Return whether an IP address is public, also if it is an IPv4 address in IPv6."""
     found: _Address = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         found = _inner(found)
@@ -34,7 +34,7 @@ def is_public(address: str) -> bool:
 
 
 def _inner(address: ipaddress.IPv6Address) -> _Address:
-    """Return the IPv4 address that an IPv6 address stands for, or itself."""
+    """Return the IPv4 address that is embedded in an IPv6 address, or the latter."""
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     if address.teredo is not None:
@@ -43,7 +43,7 @@ def _inner(address: ipaddress.IPv6Address) -> _Address:
 
 
 def checked_address(url: SplitResult, *, allow_private: bool, setting: str) -> str:
-    """Return an IP address of the host; `setting` would allow one that is not public.
+    """Return an IP address of the host; errors name `setting`, which allows any one.
 
     Raises:
         OSError: The host cannot be looked up.
@@ -61,12 +61,12 @@ def checked_address(url: SplitResult, *, allow_private: bool, setting: str) -> s
 
 
 def check_without_lookup(url: SplitResult, *, setting: str) -> None:
-    """Refuse a host that is not public by its text alone: a number, or localhost."""
+    """Refuse a host that is evidently not public: an IP address or localhost."""
     host = url.hostname or ""
     name = host.rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):  # RFC 6761
         _refuse_private(host, ["127.0.0.1"], setting)
-    # Beside what is usual it reads 127.1 and 2130706433, as a connection would.
+    # This also parses forms such as 127.1 and 2130706433, as a connection would.
     with suppress(OSError, UnicodeError):
         found = socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
         _refuse_private(host, [str(each[4][0]) for each in found], setting)
@@ -77,14 +77,14 @@ def _refuse_private(host: str, addresses: Iterable[str], setting: str) -> None:
     if private:
         which = "" if host == private[0] else f"{private[0]}, which is "
         raise PrivateAddressError(
-            f"{host} is {which}no public address; name another, or set {setting}."
+            f"{host} is {which}not a public address; name another, or set {setting}."
         )
 
 
 def connect(
     url: SplitResult, *, allow_private: bool, setting: str, timeout: float
 ) -> "Pinned":
-    """Return a connection that will go to an address which was checked."""
+    """Return a connection to a checked address of the host, not yet opened."""
     address = checked_address(url, allow_private=allow_private, setting=setting)
     kind = _PinnedTls if url.scheme == "https" else Pinned
     host, port = url.hostname or "", url.port or PORTS[url.scheme]
@@ -92,12 +92,12 @@ def connect(
 
 
 def target(url: SplitResult) -> str:
-    """Return what a request of an address asks its host for."""
+    """Return the request target of a URL: its path and query."""
     return (url.path or "/") + (f"?{url.query}" if url.query else "")
 
 
 class Pinned(http.client.HTTPConnection):
-    """A connection to an address that was checked before."""
+    """An HTTP connection to a given IP address, which was checked before."""
 
     def __init__(self, host: str, port: int, *, address: str, timeout: float) -> None:
         super().__init__(host, port, timeout=timeout)
@@ -110,8 +110,9 @@ class Pinned(http.client.HTTPConnection):
 
     @contextmanager
     def in_time(self) -> Iterator[None]:
-        """Let one exchange take no longer than the timeout, and close the connection."""
-        # Each read has a time limit of its own; one that sends a byte now and then has none.
+        """Limit one exchange to the timeout, and close the connection afterwards."""
+        # The socket's timeout applies to each read; a host that sends a byte now and
+        # then would never exceed it.
         stop = threading.Timer(self._seconds, self._cut)
         stop.daemon = True
         stop.start()
@@ -122,15 +123,15 @@ class Pinned(http.client.HTTPConnection):
             self.close()
 
     def _cut(self) -> None:
-        """End whatever read is waiting, from another thread."""
+        """Interrupt a waiting read, from another thread."""
         self.was_cut = True
         if isinstance(self.sock, socket.socket):
-            with suppress(OSError):  # it ended by itself
+            with suppress(OSError):  # already closed
                 self.sock.shutdown(socket.SHUT_RDWR)
 
 
 class _PinnedTls(Pinned):
-    """The same with TLS, whose certificate must be the host's."""
+    """The same with TLS; the certificate must match the host."""
 
     default_port = http.client.HTTPS_PORT
 

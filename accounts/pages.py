@@ -1,4 +1,4 @@
-"""One's own pages: the profile with its password, API tokens, and undoing."""
+"""A user's own pages: profile with password and preferences, API tokens, and undo."""
 
 import math
 from contextlib import suppress
@@ -81,7 +81,7 @@ class PreferencesForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscri
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def profile(request: HttpRequest) -> HttpResponse:
-    """Show who one is here; POST changes one's password and ends one's other sessions."""
+    """Show the user's profile; POST changes their password and ends other sessions."""
     user = caller(request)
     has_password = settings.LOCAL_SIGN_IN and user.has_usable_password()
     form = OwnPasswordForm(user, request.POST or None, label_suffix="")
@@ -94,7 +94,7 @@ def profile(request: HttpRequest) -> HttpResponse:
         if has_password and form.is_valid():
             form.save()
             update_session_auth_hash(request, user)
-            messages.success(request, "Your password is changed.")
+            messages.success(request, "Your password was changed.")
             return redirect("profile")
     shown = {
         "form": form if has_password else None,
@@ -110,7 +110,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def set_preferences(request: HttpRequest) -> HttpResponse:
-    """Keep the language of one's refusals, and what one is mailed about."""
+    """Save the user's language of refusals and mail preferences."""
     form = PreferencesForm(request.POST, user=caller(request))
     if form.is_valid():
         form.save()
@@ -125,7 +125,7 @@ def set_preferences(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
-    """List one's own tokens; POST makes one and shows its secret this once."""
+    """List the user's tokens; POST creates one and shows its secret only this time."""
     user, issued = caller(request), None
     form = TokenForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -147,7 +147,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_POST
 def revoke(request: HttpRequest, token_id: UUID) -> HttpResponse:
-    with suppress(TokenNotFoundError):  # revoked before, in another window
+    with suppress(TokenNotFoundError):  # already revoked, in another window
         revoke_token(token_id=token_id, by=caller(request))
     return redirect("own-tokens")
 
@@ -155,7 +155,7 @@ def revoke(request: HttpRequest, token_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def undo(request: HttpRequest) -> HttpResponse:
-    """Take back what one has just done, and return to where one did it."""
+    """Undo an action and return to the page where the undo was offered."""
     user = caller(request)
     offer = read_offer(request.POST.get("undo", ""), user)
     try:

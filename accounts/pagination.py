@@ -1,4 +1,4 @@
-"""Lists by cursor: stable while rows are added, as fast on the last page as on the first."""
+"""Cursor pagination: stable while rows are added, and equally fast on every page."""
 
 import re
 from datetime import datetime, timedelta
@@ -17,9 +17,10 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 class NewestFirstPagination(CursorPagination):
-    """Pages by the view's `ordering`, or else newest first, of 1 to 200 rows.
+    """Pages of 1 to 200 rows in the view's `ordering`, by default newest first.
 
-    The library ignores a page size that is none and hands a forged position on.
+    REST framework ignores an invalid page size, and passes a forged cursor position on
+    to the database; this class refuses both.
     """
 
     ordering: str | list[str] | tuple[str, ...] = ("-created_at", "-pk")
@@ -27,11 +28,11 @@ class NewestFirstPagination(CursorPagination):
     page_size_query_description = "Rows a page, 1 to 200."
     max_page_size: int = 200
 
-    def paginate_queryset(  # type: ignore[override]  # rows of a table, no other sequence
+    def paginate_queryset(  # type: ignore[override]  # takes querysets only
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[Any] | None:
         if not _BASE64.fullmatch(request.query_params.get(self.cursor_query_param, "")):
-            raise _bad_cursor()  # the library skips over what is no base64
+            raise _bad_cursor()  # the library ignores characters that are not base64
         try:
             cursor = self.decode_cursor(request)
         except NotFound as error:
@@ -54,7 +55,7 @@ class NewestFirstPagination(CursorPagination):
             return self.page_size
         size = number_in(asked)
         if size is None or not 1 <= size <= self.max_page_size:
-            msg = f"{asked!r} is no number from 1 to {self.max_page_size}."
+            msg = f"{asked!r} is not a number from 1 to {self.max_page_size}."
             raise ValidationError({"page_size": [msg]})
         return size
 
@@ -69,7 +70,7 @@ class NewestFirstPagination(CursorPagination):
 
 
 def _bad_cursor() -> ValidationError:
-    msg = "This is no cursor of this list; take it from `next` or `previous`."
+    msg = "This is not a cursor of this list; take it from `next` or `previous`."
     return ValidationError({"cursor": [msg]})
 
 
@@ -81,7 +82,7 @@ def _is_position(model: type[Model], ordering: str, position: str) -> bool:
     try:
         value = field.to_python(position)
         if isinstance(value, datetime):
-            # Ours are in UTC; Python has offsets that the database refuses.
+            # Our cursors are in UTC; Python accepts offsets that the database refuses.
             return value.utcoffset() == timedelta(0)
     except (DjangoValidationError, ValueError, OverflowError):
         return False

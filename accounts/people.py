@@ -1,4 +1,4 @@
-"""What people are called: on pages by their full name, where they are chosen by both names."""
+"""Names of people: the full name on pages, full and user name where one is chosen."""
 
 from collections.abc import Iterable
 
@@ -8,45 +8,48 @@ from django.db.models import CharField, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Concat, Lower, NullIf, Trim
 
 AnyUser = AbstractBaseUser | AnonymousUser
-"""Who reads or asks, signed in or not."""
+"""A user, signed in or anonymous."""
 
 _FULL_NAME = Trim(Concat("first_name", Value(" "), "last_name"))
 
-register = template.Library()  # a built-in of all templates, by the settings
+register = template.Library()  # the settings load it into all templates
 
 
 @register.filter(name="person")
 def person_name(user: AbstractBaseUser | None) -> str:
-    """Return the full name, or the name to sign in with where there is none; "" of nobody."""
+    """Return the full name, or the user name if there is none; "" for None."""
     if user is None:
         return ""
     return (isinstance(user, User) and user.get_full_name()) or user.get_username()
 
 
 def group_names(groups: Iterable[Group]) -> list[str]:
-    """Return the names, sorted: groups come from the database in any order."""
+    """Return the names, sorted: the database returns groups in any order."""
     return sorted(group.name for group in groups)
 
 
 def _label(user: User) -> str:
-    """Return the full name, if any, with the name to sign in with, which is nobody else's."""
+    """Return the full name, if any, with the user name, which is unique."""
     name, sign_in = user.get_full_name(), user.get_username()
     return f"{name} ({sign_in})" if name else sign_in
 
 
 def label_people() -> None:
-    """Let lists, choices, filters and searches of the admin name people by both names."""
+    """Make the admin's lists, choices and filters show people by full and user name."""
     User.add_to_class("__str__", _label)
 
 
 def people_named(part: str) -> QuerySet[User]:
-    """Return those in whose full name, or name to sign in with, this is."""
+    """Return the users whose full name or user name contains `part`, in any case."""
     full = User.objects.annotate(full_name=_FULL_NAME)
     return full.filter(Q(username__icontains=part) | Q(full_name__icontains=part))
 
 
 def find_person(name: str, among: QuerySet[User] | None = None) -> User | None:
-    """Return who has a name to sign in with, or else alone a full name; of the active ones."""
+    """Return the active user with this user name, or else with this full name.
+
+    Returns None if nobody has the name, or several people share the full name.
+    """
     people = User.objects.all() if among is None else among
     active = people.filter(is_active=True)
     if (found := active.filter(username=name).first()) or not name:
@@ -56,7 +59,7 @@ def find_person(name: str, among: QuerySet[User] | None = None) -> User | None:
 
 
 def by_name(people: QuerySet[User]) -> QuerySet[User]:
-    """Return people in the order of what they are called, with what that takes alone."""
+    """Return people sorted by displayed name, loading only the fields of names."""
     full = NullIf(_FULL_NAME, Value(""))
     called = Lower(Coalesce(full, "username", output_field=CharField()))
     named = people.only("username", "first_name", "last_name")

@@ -1,4 +1,4 @@
-"""What each role may do in the admin: Django's model permissions on the role's group."""
+"""The model permissions in the admin that each role's group gets."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,8 @@ _READ = ("view",)
 _WRITE = ("view", "add", "change")
 _ALL = ("view", "add", "change", "delete")
 
-# What a role adds to the roles below it: {app: {model: actions}}.
+# The permissions that a role adds to those of the roles below it: {app: {model:
+# actions}}.
 _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     Role.AGENT: {},
     Role.SME: {
@@ -95,8 +96,9 @@ _ADDED: Mapping[Role, Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 }
 
 
-# What of it a role in one knowledge base opens, by app: pages of rows of knowledge bases.
-# What all knowledge bases share is looked at.
+# The models, by app, to which these permissions also apply for a role in one knowledge
+# base: those whose rows belong to a knowledge base. Shared ones (`_SHARED`) may be
+# viewed.
 _OF_BASES = {
     "jobs": {"job"},
     "kb": {
@@ -132,9 +134,9 @@ def permissions_in_bases(user: User) -> set[str]:
 def grant_role_permissions(
     app_config: AppConfig, using: str, apps: Apps = global_apps, **_: object
 ) -> None:
-    """Make the role groups and give them their permissions on one app's models.
+    """Create the role groups and grant them their permissions on one app's models.
 
-    Adds what is missing after each app's migrations and takes nothing away.
+    Runs after each app's migrations; adds missing permissions and removes none.
     """
     try:
         groups = apps.get_model("auth", "Group").objects.using(using)

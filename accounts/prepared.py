@@ -1,6 +1,7 @@
-"""Statements in SQL, and such as a connection parses and plans the first time only.
+"""Raw SQL statements, and prepared ones that a connection parses and plans only once.
 
-For a statement that every request runs both take longer than running it.
+For a statement that every request runs, parsing and planning take longer than running
+it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from accounts.replica import reading_alias
 def execute(
     sql: str, parameters: Mapping[str, Any] | Sequence[Any] | None = None
 ) -> Sequence[tuple[Any, ...]]:
-    """Run a statement and return all rows; none where it gives none."""
+    """Run a statement and return all rows; empty if it returns none."""
     with connections[reading_alias()].cursor() as cursor:
         cursor.execute(sql, parameters)
         rows: list[tuple[Any, ...]] = cursor.fetchall() if cursor.description else []
@@ -24,24 +25,24 @@ def execute(
 
 
 def lock_until_commit(name: str) -> None:
-    """Keep out who takes the lock of this name too, until the transaction ends."""
+    """Take the advisory lock of this name until the transaction ends."""
     execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [name])
 
 
 def check_constraints() -> None:
-    """Check the deferred constraints now, where their error can be reported."""
+    """Check the deferred constraints now, while their errors can still be reported."""
     execute("SET CONSTRAINTS ALL IMMEDIATE")
     execute("SET CONSTRAINTS ALL DEFERRED")
 
 
 class _PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):
-    """Prepares what it runs; Django's own cursors write the values into the statement."""
+    """A cursor that prepares statements; Django's own insert values on the client."""
 
-    def execute(self, query: str, params: Mapping[str, Any]) -> Self:  # type: ignore[override]  # narrower: Django hands on what `execute_prepared` gives it
+    def execute(self, query: str, params: Mapping[str, Any]) -> Self:  # type: ignore[override]  # narrower: Django passes on what `execute_prepared` gives it
         return super().execute(query, params, prepare=True)
 
     def _convert_query(self, query: Any, params: Any = None) -> Any:
-        """Keep what is run where Django looks for it, to log it."""
+        """Store the statement where Django looks for it when logging."""
         self._query = super()._convert_query(query, params)
         return self._query
 
@@ -49,11 +50,11 @@ class _PreparedCursor(psycopg.Cursor[tuple[Any, ...]]):
 def execute_prepared(
     sql: str, parameters: Mapping[str, Any]
 ) -> Sequence[tuple[Any, ...]]:
-    """Run one of a few statements that every request runs, and return all rows.
+    """Run one of the few statements that every request runs, and return all rows.
 
-    Each connection parses it once, and plans it once unless a plan for the values is
-    better. A statement that needs a partial index is none for this. Parameters are in
-    `sql` as `%(name)s`.
+    Each connection parses it once, and plans it once unless a plan for the given values
+    is better. Do not use it for a statement that needs a partial index. Parameters are
+    in `sql` as `%(name)s`.
     """
     chosen = connections[reading_alias()]
     chosen.ensure_connection()
@@ -78,10 +79,10 @@ class WrittenQuery:
 
     @classmethod
     def of(cls, rows: models.QuerySet[Any, tuple[Any, ...]]) -> Self:
-        """Write a `values_list` down; nothing is asked yet.
+        """Compile a `values_list` to SQL without running it.
 
-        What depends on the time or on other rows must be left to the database (`Now`, a
-        subquery): the parameters stay as they are.
+        Values that depend on the time or on other rows must be computed by the database
+        (`Now`, a subquery), as the parameters are fixed.
         """
         sql, parameters = rows.query.sql_with_params()
         named = {f"p{at}": value for at, value in enumerate(parameters)}

@@ -1,4 +1,4 @@
-"""What experts work on: taken, released, and written by a service from a form."""
+"""Admin pages for queues of experts' work: assignment, and handling in a form."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,10 +20,10 @@ from accounts.undo import ChangedSinceError, take_back_each, undoes
 
 
 class QueueAdmin(FixedRowsAdmin):
-    """Rows that wait for experts, as far as their reader may see them."""
+    """An admin page of rows that wait for experts, as far as the user may see them."""
 
     actions: ClassVar = ["assign_to_me", "unassign"]
-    assignee: ClassVar = "assignee"  # the field
+    assignee: ClassVar = "assignee"  # the field's name
 
     def __init__(self, model: type[Model], admin_site: admin.AdminSite) -> None:
         super().__init__(model, admin_site)
@@ -60,7 +60,7 @@ class QueueAdmin(FixedRowsAdmin):
 
     @transaction.atomic
     def _assign(self, user: User | None, key: int, *, by: User) -> dict[str, Any]:
-        """Return what takes it back."""
+        """Assign a row and return the values for undoing it."""
         row = self._locked(key, by)
         before = getattr(row, self.assignee) if row else None
         self.assign_to(user, key, by=by)
@@ -71,7 +71,7 @@ class QueueAdmin(FixedRowsAdmin):
         }
 
     def _assign_back(self, noted: Mapping[str, Any], by: User) -> Sequence[str]:
-        """Let rows be assigned as they were, but what was assigned since."""
+        """Restore earlier assignees, except of rows that were assigned since."""
         return take_back_each(noted["rows"], partial(self._assign_one_back, by=by))
 
     @transaction.atomic
@@ -96,7 +96,7 @@ class QueueAdmin(FixedRowsAdmin):
 
 
 class QueueFormAdmin(QueueAdmin):
-    """Rows with a form, a `ServiceForm` of the user, as long as they are open."""
+    """A queue whose open rows have a form, a `ServiceForm` with the current user."""
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
         sections = self.get_fieldsets(request, obj)
@@ -123,7 +123,7 @@ class QueueFormAdmin(QueueAdmin):
         obj.refresh_from_db()
 
     def outcome(self, row: Any) -> str:
-        """Say what came of the form; empty lets Django say that the row was changed."""
+        """Return a message on the form's result; if empty, Django's own is shown."""
         return ""
 
     def response_change(self, request: HttpRequest, obj: Model) -> HttpResponse:

@@ -1,6 +1,6 @@
-"""Databases that have some of the migrations that one of today's replaces, not all.
+"""Detection of databases in which only part of the replaced migrations was applied.
 
-Django takes the replacing one out of its plan there, and finds nothing missing.
+Django then drops the replacing migration from its plan, and reports nothing as missing.
 """
 
 from django.db import connection
@@ -10,7 +10,7 @@ from django.db.migrations.recorder import MigrationRecorder
 
 
 def count_missing() -> int:
-    """Return how many migrations this database lacks, replaced ones among them."""
+    """Return how many migrations this database lacks, including replaced ones."""
     executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return len(plan) + len(missing_replaced(executor.loader, executor.recorder))
@@ -19,10 +19,10 @@ def count_missing() -> int:
 def missing_replaced(
     loader: MigrationLoader, recorder: MigrationRecorder
 ) -> list[tuple[str, str]]:
-    """Return those that have to be applied by a version that still has them.
+    """Return the replaced migrations that an older version still has to apply.
 
-    The first of an app counts too, whose name was kept: of a database with no more than it
-    Django would make every table again.
+    This includes an app of which only the first migration was applied, whose name the
+    replacing one has kept: Django would create every table again.
     """
     applied = recorder.applied_migrations().keys()
     found: list[tuple[str, str]] = []

@@ -1,8 +1,9 @@
-"""Reads from a streaming replica, as fresh as those from the primary.
+"""Reads from a streaming replica that are as fresh as those from the primary.
 
-Before a view reads from the replica, the replica must have replayed all that was committed
-on the primary before the view began: so people see what they wrote, and nobody sees what
-they may no longer. Where it has not, or is away, the primary is read.
+Before a view reads from the replica, the replica must have replayed everything that was
+committed on the primary before the view began: so people see what they wrote, and
+nobody sees rows to which they lost access. If it is behind or down, the primary is
+read.
 """
 
 import logging
@@ -25,10 +26,10 @@ from django.db import (
 logger = logging.getLogger(__name__)
 
 REPLICA: Final = "replica"
-# After these the primary is read: the connection was lost, or the replica had to remove rows
-# that a statement was still reading.
+# Errors after which the primary is read: the connection was lost, or the replica had to
+# remove rows that a statement was still reading.
 LOST: Final = (OperationalError, InterfaceError)
-# How far the primary has come: what was committed is flushed.
+# The primary's position in the log: everything committed is flushed up to it.
 _WRITTEN = """
 SELECT pg_current_wal_flush_lsn()::text, system_identifier::text FROM pg_control_system()
 """
@@ -39,22 +40,22 @@ SELECT pg_is_in_recovery() AND system_identifier::text = %s,
 FROM pg_control_system()
 """
 _LOOK_AGAIN_SECONDS = 0.005
-_REST_SECONDS = 5.0  # in which no read tries a replica that was away or behind
+_REST_SECONDS = 5.0  # pause before a replica that was down or behind is tried again
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _chosen: ContextVar[str] = ContextVar("database", default=DEFAULT_DB_ALIAS)
-_resting_until = 0.0  # of this process
+_resting_until = 0.0  # on the monotonic clock; for this process
 
 
 def reading_alias() -> str:
-    """Return the database that statements read from."""
+    """Return the alias of the database that statements read from."""
     return _chosen.get()
 
 
 class ReplicaRouter:
-    """Reads go where `reading` says; what follows a write reads what was written."""
+    """Routes reads to the database that `reading` chose; after a write, the primary."""
 
     def db_for_read(self, model: type[models.Model], **hints: object) -> str:
         return reading_alias()
@@ -71,7 +72,7 @@ class ReplicaRouter:
 
 
 def reads_replica(view: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Let a view that only reads, and may be run twice, read from the replica."""
+    """Let a view read from the replica; it must not write, and may be run twice."""
 
     @wraps(view)
     def read(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
@@ -90,7 +91,7 @@ def reads_replica(view: Callable[Parameters, Result]) -> Callable[Parameters, Re
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Read from the replica within the block if it is there and up to date."""
+    """Read from the replica within the block if it is available and up to date."""
     token = _chosen.set(REPLICA if _is_fit() else DEFAULT_DB_ALIAS)
     try:
         yield
@@ -101,7 +102,7 @@ def reading() -> Iterator[None]:
 def _is_fit() -> bool:
     if (
         REPLICA not in connections.databases
-        or connections[DEFAULT_DB_ALIAS].in_atomic_block  # wrote what no replica has
+        or connections[DEFAULT_DB_ALIAS].in_atomic_block  # may have uncommitted writes
         or time.monotonic() < _resting_until
     ):
         return False
@@ -119,9 +120,9 @@ def _rest(why: str) -> None:
 
 
 def problem() -> str | None:
-    """Return why nothing can be read from the replica now, if so.
+    """Return why the replica can't be used now, or None.
 
-    Waits up to `NESCIO_DATABASE_REPLICA_WAIT_MS` for it to come up to the primary.
+    Waits up to `NESCIO_DATABASE_REPLICA_WAIT_MS` for it to catch up with the primary.
     """
     written, cluster = _row(DEFAULT_DB_ALIAS, _WRITTEN)
     give_up_at = time.monotonic() + settings.DATABASE_REPLICA_WAIT.total_seconds()
@@ -132,9 +133,9 @@ def problem() -> str | None:
             connections[REPLICA].close()
             return f"not reachable ({type(error).__name__})"
         if not is_its_own:
-            return "DATABASE_REPLICA_URL leads to no replica of DATABASE_URL"
+            return "DATABASE_REPLICA_URL is not a replica of DATABASE_URL"
         if not is_secured:
-            return "its role bypasses row-level security: sign in as with DATABASE_URL"
+            return "its role bypasses row-level security: use that of DATABASE_URL"
         if behind <= 0:
             return None
         if time.monotonic() >= give_up_at:

@@ -1,11 +1,11 @@
-"""What names a request in log lines, from HTTP to the job that it enqueued."""
+"""Request ids in log lines, from the HTTP request to the jobs that it enqueues."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 NONE = "-"
-_NAMED = "nescio_request_id"  # of an error
+_NAMED = "nescio_request_id"  # an attribute of exceptions
 
 _current: ContextVar[str] = ContextVar("request_id", default=NONE)
 
@@ -16,7 +16,10 @@ def current_request_id() -> str:
 
 @contextmanager
 def named(request_id: str) -> Iterator[None]:
-    """Name what is logged meanwhile, and an error that leaves it: it is logged outside."""
+    """Set the request id within the block, and on an error that leaves it.
+
+    The error is logged outside of the block.
+    """
     token = _current.set(request_id)
     try:
         yield

@@ -1,7 +1,7 @@
 """Parts that the REST interfaces of all apps share: strict fields, filters, view sets.
 
-A strict field takes the JSON type it names. The library reads "5", 5.0 and true as the
-integer 5: a caller's mistake would be kept as knowledge.
+A strict field accepts only its own JSON type. REST framework also reads "5" and 5.0 as
+the integer 5, and true as 1, so that a caller's mistake would be stored as knowledge.
 """
 
 import json
@@ -34,21 +34,21 @@ from accounts.replica import reads_replica
 from accounts.roles import caller
 
 MAX_REPORTED = 20
-"""Errors of one request that are named; a caller who sends thousands gets no more."""
+"""The maximum number of errors that the response to one request lists."""
 
 
 _MAX_SHOWN = 80
-"""Characters of a wrong value that its error repeats."""
+"""The maximum number of characters of a wrong value that an error repeats."""
 
 
 def _shown(value: object) -> str:
-    """Return a value of a body as its error repeats it: as JSON, not all of a long one."""
-    text = json.dumps(value, default=str)  # a form may send a file for a text
+    """Return a value of a body for an error message: as JSON, truncated if long."""
+    text = json.dumps(value, default=str)  # a form may send a file in place of a text
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]} ..."
 
 
 class StrictCharField(serializers.CharField):
-    default_error_messages = {"invalid": "{input} is no text; send one in quotes."}
+    default_error_messages = {"invalid": "{input} is not a text; send one in quotes."}
 
     def to_internal_value(self, data: object) -> str:
         if not isinstance(data, str):
@@ -58,7 +58,7 @@ class StrictCharField(serializers.CharField):
 
 class StrictIntegerField(serializers.IntegerField):
     default_error_messages = {
-        "invalid": "{input} is no whole number; send one such as 5, without quotes."
+        "invalid": "{input} is not a whole number; send one such as 5, without quotes."
     }
 
     def to_internal_value(self, data: object) -> int:
@@ -69,7 +69,7 @@ class StrictIntegerField(serializers.IntegerField):
 
 class StrictFloatField(serializers.FloatField):
     default_error_messages = {
-        "invalid": "{input} is no number; send one such as 0.5, without quotes."
+        "invalid": "{input} is not a number; send one such as 0.5, without quotes."
     }
 
     def to_internal_value(self, data: object) -> float:
@@ -77,7 +77,7 @@ class StrictFloatField(serializers.FloatField):
             self.fail("invalid", input=_shown(data))
         try:
             return super().to_internal_value(data)
-        except OverflowError:  # an integer beyond every float
+        except OverflowError:  # an integer too large for a float
             self.fail("invalid", input=_shown(data))
 
 
@@ -93,7 +93,7 @@ class StrictBooleanField(serializers.BooleanField):
 
 
 class StrictMomentField(serializers.DateTimeField):
-    """A moment with date and time, as text, in UTC; without an offset it is in UTC."""
+    """A date and time as text, converted to UTC; without an offset, it is in UTC."""
 
     def to_internal_value(self, value: object) -> datetime:
         if not isinstance(value, str):
@@ -108,7 +108,7 @@ class StrictMomentField(serializers.DateTimeField):
 
 class _StrictRelatedField(serializers.RelatedField[Any, Any, Any]):
     def run_validation(self, data: object = empty) -> Any:
-        # The library's reads "" as null.
+        # REST framework's own field reads "" as null.
         return serializers.Field.run_validation(self, data)
 
 
@@ -116,7 +116,7 @@ class StrictPrimaryKeyField(
     _StrictRelatedField, serializers.PrimaryKeyRelatedField[Any]
 ):
     default_error_messages = {
-        "incorrect_type": "{input} is no id; send a whole number, without quotes.",
+        "incorrect_type": "{input} is not an id; send a whole number, without quotes.",
         "does_not_exist": "There is no {noun} {input}; send the id of one that you may see.",
     }
 
@@ -140,15 +140,15 @@ def listed_slugs(rows: QuerySet[Any], slug_field: str) -> str:
 
 
 def no_such_row(rows: QuerySet[Any], slug_field: str, slug: str) -> str:
-    """Say that none of `rows` has this slug, and which slugs there are."""
+    """Return the message that none of `rows` has this slug, with the available ones."""
     noun, listed = rows.model._meta.verbose_name, listed_slugs(rows, slug_field)
     return f"There is no {noun} {slug[:80]!a}; available: {listed}."
 
 
 class StrictSlugField(_StrictRelatedField, serializers.SlugRelatedField[Any]):
-    """A row by its slug; the error of one that is not there lists those that are."""
+    """A row by its slug; the error for an unknown slug lists the available ones."""
 
-    default_error_messages = {"invalid": "{input} is no slug; send one in quotes."}
+    default_error_messages = {"invalid": "{input} is not a slug; send one in quotes."}
 
     def to_internal_value(self, data: object) -> Any:
         if not isinstance(data, str):
@@ -166,9 +166,9 @@ class StrictSlugField(_StrictRelatedField, serializers.SlugRelatedField[Any]):
 
 
 class StrictListField(serializers.ListField):
-    """A list whose length is checked before its elements are.
+    """A list whose length is checked before its elements.
 
-    The library checks every element first, each perhaps by a query of its own.
+    REST framework checks every element first, possibly with a query for each.
     """
 
     def to_internal_value(self, data: object) -> list[Any]:
@@ -182,7 +182,7 @@ class StrictListField(serializers.ListField):
 
 
 class StrictSlugListField(StrictListField):
-    """Rows by their slugs or names, found by one query."""
+    """A list of rows by their slugs or names, loaded with one query."""
 
     def __init__(
         self, *, queryset: QuerySet[Any], slug_field: str, **options: Any
@@ -206,7 +206,7 @@ class StrictSlugListField(StrictListField):
 def unknown_names(
     unknown: Iterable[str], known: Iterable[str], noun: str
 ) -> serializers.ValidationError:
-    """Return the error of names that mean nothing here, with those that do."""
+    """Return the error for unknown names, with the list of known ones."""
     listed = ", ".join(sorted(known)) or "none"
     return serializers.ValidationError(
         {
@@ -217,7 +217,7 @@ def unknown_names(
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A JSON object whose every key is known: a misspelt key is no silent nothing."""
+    """A JSON object without unknown keys, so that a misspelt one is not ignored."""
 
     def to_internal_value(self, data: object) -> Any:
         if isinstance(data, Mapping):
@@ -228,10 +228,10 @@ class StrictSerializer(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
     def _refuse_without(self, data: Mapping[str, object]) -> None:
-        """Refuse a part of a body in which something is missing.
+        """Refuse a nested object that lacks a required field.
 
-        The library takes what is left out of a change for unchanged, but a row of a list is
-        no change of one that was there.
+        REST framework treats fields left out of a PATCH as unchanged, but an element of
+        a list does not change an existing one.
         """
         if self.root is self or not getattr(self.root, "partial", False):
             return
@@ -243,7 +243,7 @@ class StrictSerializer(serializers.Serializer[Any]):
 
 
 class StrictModelSerializer(StrictSerializer, serializers.ModelSerializer[Any]):
-    """A JSON object of a model's fields, each strictly of its type."""
+    """A JSON object of a model's fields, each strict about its JSON type."""
 
     serializer_field_mapping = {
         **serializers.ModelSerializer.serializer_field_mapping,
@@ -265,7 +265,7 @@ _Row = TypeVar("_Row", bound=Model)
 
 
 class ShownSerializer(serializers.ModelSerializer[_Row]):
-    """What is shown of a row, and never written by it."""
+    """A read-only representation of a row."""
 
     def get_extra_kwargs(self) -> dict[str, Any]:
         said = super().get_extra_kwargs()
@@ -274,7 +274,7 @@ class ShownSerializer(serializers.ModelSerializer[_Row]):
         }
 
 
-# Filters of lists over REST; one that can't be read is refused, never ignored.
+# Filters of lists over REST; an invalid value is refused, never ignored.
 
 
 _BOOLEANS = [("true", "true"), ("false", "false")]
@@ -302,7 +302,7 @@ class NonEmptyForm(forms.Form):
 
 
 class StrictFilterSet(django_filters.FilterSet):
-    """The declared filters of a list, each refused where it is empty or can't be read."""
+    """The declared filters of a list, which refuse empty and invalid values."""
 
     class Meta:
         form = NonEmptyForm
@@ -310,7 +310,7 @@ class StrictFilterSet(django_filters.FilterSet):
 
 @extend_schema_field({"type": "boolean"})
 class BooleanFilter(django_filters.TypedChoiceFilter):
-    """true or false; the library's own takes anything and ignores what it can't read."""
+    """A filter by true or false; the library's own ignores any other value."""
 
     def __init__(self, field_name: str | None = None, **options: Any) -> None:
         options.setdefault("coerce", lambda value: value == "true")
@@ -330,35 +330,35 @@ class _MomentField(IsoDateTimeField):
             return moment and moment.astimezone(UTC)
         except OverflowError as error:
             raise forms.ValidationError(
-                f"{value} lies beyond the years 1 to 9999 in UTC; take a moment within."
+                f"{value} is outside the years 1 to 9999 in UTC; use one within them."
             ) from error
 
 
 class MomentFilter(django_filters.IsoDateTimeFilter):
-    """A moment; one that an offset carries over the calendar's edge is refused."""
+    """A filter by date and time, limited to the years 1 to 9999 in UTC."""
 
     field_class = _MomentField
 
 
 @extend_schema_field({"type": "string", "minLength": 1})
 class SlugFilter(django_filters.CharFilter):
-    """A row by its slug or name."""
+    """A filter by a row's slug or name."""
 
 
-# What REST views of all apps share: rows by id, and what is done to one of them.
+# What the REST views of all apps share: rows by id, and actions on one of them.
 
 
 def validated(
     serializer: type[serializers.BaseSerializer[Any]], given: object, **options: Any
 ) -> dict[str, Any]:
-    """Return what a body, or the parameters of an address, say, by a serializer."""
+    """Return a body, or a URL's parameters, as validated by a serializer."""
     read = serializer(data=given, **options)
     _say_remedies(read)
     read.is_valid(raise_exception=True)
     return dict(read.validated_data)
 
 
-# What a field takes, by its class; the first that fits.
+# What to send, by the field's class; the first match counts.
 _TAKES: Sequence[tuple[type[serializers.Field[Any, Any, Any, Any]], str]] = (
     (serializers.BooleanField, "true or false"),
     (serializers.IntegerField, "a whole number"),
@@ -377,15 +377,15 @@ _TAKES: Sequence[tuple[type[serializers.Field[Any, Any, Any, Any]], str]] = (
 
 
 def _say_remedies(field: Any, within: tuple[type, ...] = ()) -> None:
-    """Let errors say what is wrong and what to send, wherever in `field` it is.
+    """Set error messages with fault and remedy on `field` and its nested fields.
 
-    That of a wrong choice lists the right ones. A serializer that holds others of its own
-    class (`within`), such as a tree's, ends there.
+    The message on a wrong choice lists the valid ones. Serializers nested in one of
+    their own class (`within`), as in a tree, are skipped, so that the recursion ends.
     """
     takes = next((said for kind, said in _TAKES if isinstance(field, kind)), "a value")
     messages = field.error_messages
     messages["required"] = f"It is missing; send {takes}."
-    messages["null"] = f"null is no value here; send {takes}" + (
+    messages["null"] = f"null is not allowed here; send {takes}" + (
         "." if field.required else ", or leave the field out."
     )
     if isinstance(field, serializers.CharField):
@@ -397,7 +397,7 @@ def _say_remedies(field: Any, within: tuple[type, ...] = ()) -> None:
             f'"{{input!s:.{_MAX_SHOWN}}}" is not a valid choice; there are: {known}.'
         )
     elif isinstance(field, serializers.Serializer):
-        messages["invalid"] = "An object, {{...}}, belongs here and not a {datatype}."
+        messages["invalid"] = "An object, {{...}}, is expected here, not a {datatype}."
         if type(field) not in within:
             for each in field.fields.values():
                 _say_remedies(each, (*within, type(field)))
@@ -406,17 +406,17 @@ def _say_remedies(field: Any, within: tuple[type, ...] = ()) -> None:
 
 
 class KnownQueryView(APIView):
-    """The base of every REST view: parameters of the address that nobody reads are refused.
+    """The base of every REST view, which refuses unknown query parameters.
 
-    What an address takes is what its description says of it. A POST with an
-    `Idempotency-Key` is done once.
+    The known parameters are those in the OpenAPI description of the address. A POST
+    with an `Idempotency-Key` is executed once.
     """
 
     takes_idempotency_key = True
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        # Who may not do this, or too often, has been refused by now.
+        # Permissions and throttles have been checked by now.
         if request.method == "POST" and idempotency.HEADER in request.headers:
             self._do_once()
         match = request.resolver_match
@@ -425,7 +425,7 @@ class KnownQueryView(APIView):
         method = "get" if request.method == "HEAD" else str(request.method).lower()
         known = _query_parameters(match.route, match.func).get(method)
         if known is None and method != "options" and hasattr(self, method):
-            known = frozenset()  # an address that is left out of the description
+            known = frozenset()  # the address is not in the description
         if known is not None and (unknown := request.query_params.keys() - known):
             raise unknown_names(unknown, known, "parameter")
 
@@ -439,7 +439,7 @@ class KnownQueryView(APIView):
 def _query_parameters(
     route: str, view: Callable[..., HttpResponseBase]
 ) -> Mapping[str, frozenset[str]]:
-    """Return the parameters in the description of one address, by its methods."""
+    """Return the query parameters in the description of an address, by method."""
     generator = SchemaGenerator(patterns=[path(route, view)])  # type: ignore[no-untyped-call]  # untyped in the library
     described = generator.get_schema(public=True)  # type: ignore[no-untyped-call]
     return {
@@ -454,7 +454,7 @@ def _query_parameters(
 
 
 class ResourceViewSet(KnownQueryView, GenericViewSet[_Row]):
-    """Rows of one model over REST; `get_queryset` holds what the caller may see."""
+    """Rows of one model over REST; `get_queryset` returns those the caller may see."""
 
     throttle_scope = "user"
     lookup_value_converter = "int"
@@ -500,7 +500,7 @@ class RowViewSet(ListModelMixin, ResourceViewSet[_Row]):
 
 
 def optional_text(source: str, **options: Any) -> serializers.CharField:
-    """Show a text of a row that may be missing; null without it."""
+    """Return a field that shows a row's text, or null if it is missing."""
     return serializers.CharField(
         source=source, default=None, allow_null=True, **options
     )

@@ -1,10 +1,11 @@
-"""Roles are Django groups: their ranks, and who holds which where.
+"""Roles, which are Django groups: their ranks, and which user has which role where.
 
 agent asks and votes; sme also reviews; curator also writes and verifies knowledge;
 admin also manages policies, users and every job.
 
-A `KnowledgeRole` is one of these in one knowledge base. `has_role` doesn't count it, so
-that what isn't a knowledge base's stays closed; `has_role_in` and `where_role` do.
+A `KnowledgeRole` is one of these in a single knowledge base. `has_role` ignores it, so
+that it grants nothing outside of that knowledge base; `has_role_in` and `where_role`
+count it.
 """
 
 from enum import StrEnum
@@ -25,7 +26,7 @@ from accounts.people import AnyUser
 
 
 class Role(StrEnum):
-    """The four roles, least first; each is the name of a Django group."""
+    """The four roles, lowest first; each is the name of a Django group."""
 
     AGENT = "agent"
     SME = "sme"
@@ -37,15 +38,15 @@ RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 def has_role(user: AnyUser, least: Role) -> bool:
-    """Tell whether an active `user` holds `least` or a role above it everywhere.
+    """Return whether an active `user` has `least` or a higher role everywhere.
 
-    Who has a role in some knowledge base is an agent everywhere. One query at most.
+    A user with a role in some knowledge base is an agent everywhere. One query at most.
     """
     return bases_of_role(user, least) is None
 
 
 def bases_of_role(user: AnyUser, least: Role) -> frozenset[int] | None:
-    """Return the ids of the knowledge bases in which `user` has a role; None: in all."""
+    """Return the ids of the knowledge bases where `user` has the role; None for all."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     if user.is_superuser:
@@ -67,19 +68,20 @@ def has_role_somewhere(user: AnyUser, least: Role) -> bool:
 
 
 def where_role(user: AnyUser, least: Role, path: str = "knowledge_base") -> Q:
-    """Return the condition that a row is of a knowledge base where `user` has a role.
+    """Return the condition that `user` has the role in a row's knowledge base.
 
     Args:
-        path: From the row to its knowledge base, as in a lookup.
+        path: The lookup from the row to its knowledge base.
     """
     return _within(bases_of_role(user, least), path)
 
 
 def reach_of(user: AnyUser | None, least: Role) -> frozenset[int] | None:
-    """Return the ids of the knowledge bases that a user's work is held to; None: to none.
+    """Return the ids of the knowledge bases that a user's work is limited to, if any.
 
-    Only who has roles in single ones is held to these: whether others may work at all,
-    their way in has asked. So are nobody's jobs and commands free.
+    Returns None for no limit. Only users with roles in single knowledge bases are
+    limited; whether others may work at all, the view has already checked. Jobs and
+    commands without a user have no limit either.
     """
     bases = None if user is None else bases_of_role(user, least)
     if bases == frozenset() and not (isinstance(user, User) and rights_of(user)[1]):
@@ -88,10 +90,10 @@ def reach_of(user: AnyUser | None, least: Role) -> frozenset[int] | None:
 
 
 def where_not_elsewhere(user: AnyUser, *paths: str) -> Q:
-    """Return the condition that rows of work are within the reach of an expert.
+    """Return the condition that rows are in knowledge bases where `user` may review.
 
     Args:
-        paths: From a row to its knowledge bases, by default one, "knowledge_base".
+        paths: The lookups from a row to its knowledge bases; default: "knowledge_base".
     """
     reach = reach_of(user, Role.SME)
     found = Q()
@@ -103,7 +105,7 @@ def where_not_elsewhere(user: AnyUser, *paths: str) -> Q:
 def refuse_elsewhere(
     user: User | None, knowledge_base_id: int, least: Role = Role.CURATOR
 ) -> None:
-    """Raise `RoleElsewhereError` for work outside of the reach of `user`."""
+    """Raise `RoleElsewhereError` if the knowledge base is out of the user's reach."""
     check_reach(reach_of(user, least), knowledge_base_id, least)
 
 
@@ -115,7 +117,7 @@ def check_reach(
         name = base.objects.get(pk=knowledge_base_id)
         raise RoleElsewhereError(
             f"This needs the role {least} in the knowledge base {name}, which you do not "
-            "have; an admin gives it."
+            "have; an admin can grant it."
         )
 
 
@@ -126,11 +128,11 @@ def _within(bases: frozenset[int] | None, path: str) -> Q:
 def holders(
     least: Role, *, knowledge_base_id: int | None = None, somewhere: bool = False
 ) -> QuerySet[User]:
-    """Return the active users who hold `least` or a role above it, each once.
+    """Return the active users who have `least` or a higher role, each once.
 
     Args:
-        knowledge_base_id: Count also a role in this knowledge base.
-        somewhere: Count also a role in any.
+        knowledge_base_id: Also count a role in this knowledge base.
+        somewhere: Also count a role in any knowledge base.
     """
     enough = _at_least(least)
     in_group = User.groups.through.objects.filter(group__name__in=enough)
@@ -147,11 +149,11 @@ def holders(
 
 
 def where_holder(least: Role, user: str, knowledge_base: str) -> Q:
-    """Return the condition that the active user whom a row names has a role where it is.
+    """Return the condition that a row's user is active and has the role in its base.
 
     Args:
-        user: From the row to the user, as in a lookup.
-        knowledge_base: From the row to its knowledge base.
+        user: The lookup from the row to the user.
+        knowledge_base: The lookup from the row to its knowledge base.
     """
     there = KnowledgeRole.objects.filter(
         Q(user=OuterRef(user)) | Q(group__user=OuterRef(user)),
@@ -160,8 +162,8 @@ def where_holder(least: Role, user: str, knowledge_base: str) -> Q:
     )
     anywhere = Q(**{f"{user}__in": holders(least)})
     only_there = Q(Exists(there), **{f"{user}__is_active": True})
-    # That there is somebody is said although it follows: few rows name one, and the
-    # database then looks at these alone.
+    # The first condition is implied by the others, but lets the database skip the many
+    # rows without a user.
     return Q(**{f"{user}__isnull": False}) & (anywhere | only_there)
 
 
@@ -176,15 +178,15 @@ def caller(request: HttpRequest | Request) -> User:
 
 
 def is_live(request: HttpRequest) -> bool:
-    """Tell whether HTMX asks for a part of a page."""
+    """Return whether HTMX requests a part of a page."""
     return request.headers.get("HX-Request") == "true"
 
 
 class HasRole(BasePermission):
-    """Lets those in who have `least`, or `reads` to look, if it is another.
+    """Requires the role `least`, or for reading `reads`, if set.
 
-    With `somewhere`, a role in one knowledge base is enough: for views whose rows and
-    services hold to it.
+    With `somewhere`, a role in one knowledge base is enough: for views whose querysets
+    and services check it for each row.
     """
 
     least: Role
@@ -203,8 +205,8 @@ class HasRole(BasePermission):
             return True
         if has_role_somewhere(request.user, wanted):
             self.message = (
-                f"This is about all knowledge bases and needs the role {wanted} in all of "
-                "them; you have it in single ones."
+                f"This concerns all knowledge bases and needs the role {wanted} in all "
+                "of them; you have it only in some."
             )
         return False
 

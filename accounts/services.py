@@ -1,4 +1,4 @@
-"""Writes: the tokens, groups and sessions of users."""
+"""Services that write users' tokens, groups, roles, preferences and sessions."""
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -28,13 +28,13 @@ from accounts.roles import Role, has_role, has_role_somewhere, holders
 
 Alert = Preferences.Alert
 MAX_TOKEN_DAYS = 3650
-# None never expires; "default" is as long as NESCIO_TOKEN_DAYS says.
+# None never expires; "default" is NESCIO_TOKEN_DAYS.
 Lifetime = timedelta | None | Literal["default"]
 
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A new token: its row, and the secret that is shown this once and never stored."""
+    """A new token: its row, and the secret, which is shown once and never stored."""
 
     row: ApiToken
     secret: str = field(repr=False)
@@ -48,7 +48,7 @@ def create_token(
     may_act_for_others: bool = False,
     may_manage_users: bool = False,
 ) -> IssuedToken:
-    """Make a token for `user`; it works until it expires, is revoked or the user is inactive."""
+    """Create a token, valid until it expires, is revoked or `user` becomes inactive."""
     expiry = knox_settings.TOKEN_TTL if expires_in == "default" else expires_in
     row, secret = ApiToken.objects.create(
         user=user,
@@ -61,7 +61,7 @@ def create_token(
 
 
 def refuse_local_sign_in() -> None:
-    """Raise `LocalSignInOffError` where passwords count for nothing."""
+    """Raise `LocalSignInOffError` if sign-in by password is switched off."""
     if not settings.LOCAL_SIGN_IN:
         raise LocalSignInOffError(
             f"Passwords are switched off here. Sign in with {settings.OIDC_NAME}; tokens "
@@ -89,7 +89,7 @@ def sign_in_for_token(
 
 
 def revocable_tokens(by: AnyUser) -> QuerySet[ApiToken]:
-    """Return whose tokens `by` may end: a superuser's only a superuser and their owner."""
+    """Return the tokens `by` may revoke: a superuser's only as superuser or owner."""
     tokens: QuerySet[ApiToken] = ApiToken.objects.all()
     if not has_role(by, Role.ADMIN):
         return tokens.filter(user_id=by.pk)
@@ -105,13 +105,13 @@ def revoke_token(*, token_id: uuid.UUID, by: AnyUser) -> None:
 
 
 def set_groups(user: User, groups: Iterable[Group]) -> None:
-    """Make `groups` all that the user has; from the role sme on the admin is open."""
+    """Replace the user's groups; from the role sme on, they may use the admin."""
     user.groups.set(groups)
     update_staff(user)
 
 
 def update_staff(user: User) -> None:
-    """Open the admin to who may use it, after a change of role."""
+    """Grant or withdraw access to the admin after a change of role."""
     is_staff = has_role_somewhere(user, Role.SME)
     if user.is_staff != is_staff:
         user.is_staff = is_staff
@@ -120,10 +120,10 @@ def update_staff(user: User) -> None:
 
 @contextmanager
 def keeping_staff(chosen: Callable[[], QuerySet[User]]) -> Iterator[None]:
-    """Open the admin, or close it, for those whose roles are changed within the block.
+    """Update access to the admin for users whose roles change within the block.
 
     Args:
-        chosen: Whom it may concern; read before and after.
+        chosen: Returns the users who may be affected; called before and after.
     """
     before = set(chosen().values_list("pk", flat=True))
     yield
@@ -136,7 +136,7 @@ def keeping_staff(chosen: Callable[[], QuerySet[User]]) -> Iterator[None]:
 
 
 def holding_roles(rows: QuerySet[KnowledgeRole]) -> QuerySet[User]:
-    """Return the users who have these roles, by themselves or by a group."""
+    """Return the users who have these roles, themselves or through a group."""
     groups = rows.filter(group__isnull=False).values("group")
     members = User.groups.through.objects.filter(group__in=groups).values("user_id")
     own = rows.filter(user__isnull=False).values("user")
@@ -145,10 +145,10 @@ def holding_roles(rows: QuerySet[KnowledgeRole]) -> QuerySet[User]:
 
 @transaction.atomic
 def set_knowledge_roles(user: User, roles: Mapping[int, str]) -> None:
-    """Make these all the roles that the user themself has in single knowledge bases.
+    """Replace the user's own roles in single knowledge bases; those of groups stay.
 
     Args:
-        roles: By the knowledge base's id.
+        roles: The role by the knowledge base's id.
     """
     rows = KnowledgeRole.objects.filter(user=user)
     rows.exclude(knowledge_base__in=roles).delete()
@@ -169,7 +169,7 @@ ALERT_ROLES: Mapping[Alert, Role] = {
     Alert.ESCALATIONS: Role.SME,
     Alert.GAPS: Role.SME,
 }
-"""The role, if only in one knowledge base, whose holders may choose an alert."""
+"""The role that may choose an alert; a role in a single knowledge base is enough."""
 _ALERTS_OF_ADMINS = (Alert.FAILURES, Alert.DRIFT)
 
 
@@ -180,7 +180,7 @@ def alerts_open_to(user: User) -> tuple[Alert, ...]:
 
 
 def alerts_of(user: User) -> tuple[Alert, ...]:
-    """Return what a user is mailed about; admins who chose nothing, of what breaks."""
+    """Return the alerts a user is mailed; failures and drift for admins by default."""
     chosen: Collection[str] | None = preferences_of(user).alerts
     if chosen is None:
         chosen = _ALERTS_OF_ADMINS if has_role(user, Role.ADMIN) else ()
@@ -188,7 +188,7 @@ def alerts_of(user: User) -> tuple[Alert, ...]:
 
 
 def users_alerted(alert: Alert) -> QuerySet[User]:
-    """Return the users with an address of whom `alerts_of` has this one (one query)."""
+    """Return the users with a mail address whose `alerts_of` includes this one."""
     wanted = Q(preferences__alerts__contains=[alert])
     if alert in _ALERTS_OF_ADMINS:
         admins = holders(Role.ADMIN).values("pk")
@@ -198,7 +198,7 @@ def users_alerted(alert: Alert) -> QuerySet[User]:
 
 
 def end_access(user: User) -> None:
-    """End the user's sessions and tokens for good: none works again with the account."""
+    """Delete the user's sessions and tokens, so that reactivation revives none."""
     ApiToken.objects.owned_by(user).delete()
     for session in Session.objects.iterator():
         if session.get_decoded().get(SESSION_KEY) == str(user.pk):

@@ -1,7 +1,7 @@
-"""How often somebody may ask: a counter in the cache for each scope, caller and window.
+"""Throttling, with a counter in the cache for each scope, caller and time window.
 
-One atomic increment holds over several processes on a shared cache; in exchange a burst
-across the edge of two windows may reach twice the rate.
+One atomic increment works across processes with a shared cache; in exchange, a burst
+around the boundary of two windows may reach twice the rate.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # the library's views import this module by settings
 logger = logging.getLogger(__name__)
 cache = cast("BaseCache", ConnectionProxy(caches, "counters"))
 
-COUNTED = "nescio.throttle"  # the key of the request's META that holds its count
+COUNTED = "nescio.throttle"  # the key in the request's META for its count
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -44,7 +44,7 @@ def configured_rate(scope: str) -> Rate:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """How much of a rate is used up in this window; `used` counts this request too."""
+    """The use of a rate in the current window; `used` includes this request."""
 
     limit: int
     used: int
@@ -56,7 +56,7 @@ class Count:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers of draft-ietf-httpapi-ratelimit-headers-06, as most clients read."""
+        """Headers of draft-ietf-httpapi-ratelimit-headers-06, which most clients read."""
         return {
             "RateLimit-Limit": str(self.limit),
             "RateLimit-Remaining": str(max(0, self.limit - self.used)),
@@ -65,9 +65,9 @@ class Count:
 
 
 def count(scope: str, caller: str) -> Count | None:
-    """Count one request of `caller`; None, logged, while the cache is down.
+    """Count one request of `caller`; while the cache is down, log it and return None.
 
-    Throttling protects the service and must not be what takes it down.
+    Throttling protects the service, so its failure must not take the service down.
     """
     rate = configured_rate(scope)
     now = time.time()
@@ -77,7 +77,7 @@ def count(scope: str, caller: str) -> Count | None:
     try:
         used = _increment(key, rate.seconds)
     except (RedisError, sqlite3.Error, OSError):
-        logger.exception("The cache is down; nothing is throttled meanwhile.")
+        logger.exception("The cache is down; requests are not throttled meanwhile.")
         return None
     return Count(rate.limit, used, (window + 1) * rate.seconds - now)
 
@@ -92,16 +92,16 @@ def _increment(key: str, seconds: int) -> int:
     for _ in range(2):
         try:
             return cache.incr(key)
-        except ValueError:  # the first of its window, or it was evicted
+        except ValueError:  # the first in its window, or the counter was evicted
             cache.add(key, 0, timeout=seconds)
     cache.set(key, 1, timeout=seconds)
     return 1
 
 
 class ScopedThrottle(BaseThrottle):
-    """One count for each caller and `view.throttle_scope` ("user" where there is none).
+    """A throttle for each caller and `view.throttle_scope` (by default "user").
 
-    What is left goes with the answer, by `accounts.middleware.ApiHeadersMiddleware`.
+    `accounts.middleware.ApiHeadersMiddleware` adds the remaining rate to the response.
     """
 
     _count: Count | None = None
@@ -120,15 +120,15 @@ class ScopedThrottle(BaseThrottle):
 
 
 def client_address(request: Request | HttpRequest) -> str:
-    """Return the caller's address; forwarded ones count only behind known proxies."""
+    """Return the caller's address; forwarded ones count only from known proxies."""
     return BaseThrottle().get_ident(request) or ""  # type: ignore[arg-type]  # reads headers and META only
 
 
 def login_wait(request: HttpRequest, username: str) -> float | None:
-    """Return how long a sign-in must wait: by name and address, and by address alone.
+    """Count a sign-in by name and address, and by address; return the time to wait.
 
-    The first bounds guesses at a password, the second guesses at many names. The answer
-    says of the one that refuses what is left, not of the caller's other requests.
+    The first limits guesses at one password, the second guesses at many names. If one
+    of them refuses, the response carries its rate instead of that of the caller.
     """
     address = client_address(request)
     counts = (

@@ -1,4 +1,4 @@
-"""How many threads torch computes with: one in a process that is yet to fork."""
+"""The number of torch's threads: one in a process that will fork."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,16 +9,16 @@ _forks_later = False
 
 
 def set_torch_threads() -> None:
-    """Set what the settings say; the first model that a process loads calls it."""
-    import torch  # noqa: PLC0415  # seconds, which most commands need not pay
+    """Set torch's number of threads; called when a process loads its first model."""
+    import torch  # noqa: PLC0415  # takes seconds, and most commands don't need it
 
     torch.set_num_threads(1 if _forks_later else settings.TORCH_THREADS)
 
 
 @contextmanager
 def before_forking() -> Iterator[None]:
-    """Load models in the block without threads: a fork would wait for them for ever."""
-    global _forks_later  # of the process, as torch's own number is
+    """Load models within the block with one thread; a fork would hang with more."""
+    global _forks_later  # per process, like torch's own number
     _forks_later = True
     try:
         yield

@@ -1,7 +1,8 @@
-"""Taking back what one has just done, by a button in the message that says so.
+"""Undo of an action that was just done, by a button in its success message.
 
-What was there before lies in the button, signed: for who is offered it, and for an hour.
-Whether it can still be taken back, the function of its kind decides.
+The button contains the previous values, signed, for the user who did it and for an
+hour. The function registered for the kind decides whether the action can still be
+undone.
 """
 
 import time
@@ -23,18 +24,19 @@ from accounts.roles import caller
 
 OFFERED_SECONDS: Final = 3600
 MAX_ROWS: Final = 500
-"""How many rows an offer notes at most: what was there lies in the page, and is sent back."""
+"""The maximum number of rows in an offer; the page holds and returns their values."""
 _SALT: Final = "accounts.undo"
 _SAID_REFUSALS: Final = 5
 
 TakeBack = Callable[[Mapping[str, Any], User], Sequence[str] | None]
-"""Takes what was there before; refuses with `ChangedSinceError` what changed since.
+"""Restores the previous values; raises `ChangedSinceError` if they changed since.
 
-Of many rows it returns why some of them stay as they are, and refuses where all do.
+For several rows, it returns the reasons why some of them stay as they are, and raises
+if all do.
 """
 
 Names = Callable[[Mapping[str, Any]], Iterable[str]]
-"""Names the rows of what was there before, for the audit: by ids, without their words."""
+"""Names the rows in the previous values for the audit: by ids, without their text."""
 
 Way = TypeVar("Way", bound=TakeBack)
 
@@ -42,7 +44,7 @@ _WAYS: dict[str, tuple[TakeBack, Names]] = {}
 
 
 class ChangedSinceError(ConflictError):
-    """What is to be taken back was changed by somebody since, or is too long ago."""
+    """The row was changed since the action, or the action was too long ago."""
 
     code = "changed_since"
 
@@ -52,7 +54,7 @@ class InvalidUndoError(NescioError):
 
 
 class Offer(NamedTuple):
-    """Something done that can be taken back; `back` is where its message is shown."""
+    """An action that can be undone; `back` is the URL where its message is shown."""
 
     kind: str
     before: Mapping[str, Any]
@@ -61,11 +63,11 @@ class Offer(NamedTuple):
     until: float  # a POSIX time
 
     def take_back(self, by: User) -> Sequence[str]:
-        """Take it back; return why some of it stays as it is."""
+        """Undo the action; return the reasons why some rows stay as they are."""
         if time.time() > self.until:
             raise ChangedSinceError(
-                "That was more than an hour ago and is no longer undone from here; undo it "
-                "by hand."
+                "That was more than an hour ago and can no longer be undone here; undo "
+                "it by hand."
             )
         way, names = _WAYS[self.kind]
         with transaction.atomic(), connection.cursor() as cursor:
@@ -78,7 +80,7 @@ class Offer(NamedTuple):
 
 
 def undoes(kind: str, names: Names) -> Callable[[Way], Way]:
-    """Let a function take back what is offered as `kind`; the audit names its rows."""
+    """Register a function that undoes actions of a `kind`; `names` is for the audit."""
 
     def register(way: Way) -> Way:
         _WAYS[kind] = way, names
@@ -90,10 +92,10 @@ def undoes(kind: str, names: Names) -> Callable[[Way], Way]:
 def take_back_each(
     rows: Sequence[Mapping[str, Any]], take_back: Callable[[Mapping[str, Any]], object]
 ) -> Sequence[str]:
-    """Take rows back one by one; return why some of them stay as they are.
+    """Undo the changes to rows one by one; return why some of them stay as they are.
 
     Raises:
-        ChangedSinceError: All of them do.
+        ChangedSinceError: All of them stay as they are.
     """
     stays = []
     for row in rows:
@@ -107,7 +109,7 @@ def take_back_each(
 
 
 def some_of(said: Sequence[str]) -> str:
-    """Return the first of many sentences, and how many more there are."""
+    """Return the first few of many sentences, and the number of others."""
     rest = len(said) - _SAID_REFUSALS
     more = [f"And {rest} more."] if rest > 0 else []
     return " ".join([*said[:_SAID_REFUSALS], *more])
@@ -122,10 +124,10 @@ def offer_undo(
     back: str,
     is_focused: bool = False,
 ) -> None:
-    """Say what was done, with a button that takes it back and leads to `back`.
+    """Show a success message with a button that undoes the action and leads to `back`.
 
     Args:
-        is_focused: For what is gone from the page: the button has the focus there.
+        is_focused: Whether the button gets the focus, as its row is gone from the page.
     """
     offer = Offer(kind, before, said, back, time.time() + OFFERED_SECONDS)
     token = signing.dumps([caller(request).pk, *offer], salt=_SALT, compress=True)
@@ -141,10 +143,10 @@ def offer_undo(
 
 
 def read_offer(token: str, by: User) -> Offer:
-    """Return what was offered to `by`.
+    """Return the offer in a signed token.
 
     Raises:
-        InvalidUndoError: It was not, or not to `by`.
+        InvalidUndoError: The token is not valid, or was issued to another user.
     """
     try:
         owner, *offer = signing.loads(token, salt=_SALT)

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend, which sets for whom the database runs each statement."""
+"""Django's PostgreSQL backend, extended to set the reader of each statement."""

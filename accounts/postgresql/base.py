@@ -1,10 +1,10 @@
-"""The connection of `settings.DATABASES`: every statement is run for its reader.
+"""The backend of `settings.DATABASES`, which runs every statement for its reader.
 
-`application_name` carries the reader: of all settings that a client may choose freely
-PostgreSQL reports it back after each change, a rollback's too. So before each statement
-it is compared with `accounts.acting.reader()`, without asking the server, and set
-together with the role where it differs. Poolers in transaction mode, such as PgBouncer,
-carry it along with their client.
+`application_name` carries the reader: it is the only freely chosen setting whose value
+PostgreSQL reports back after each change, even one by a rollback. So before each
+statement it can be compared with `accounts.acting.reader()` without asking the server;
+if it differs, it is set together with the role. Poolers in transaction mode, such as
+PgBouncer, restore it for each client.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _CARRIER = b"application_name"
 
 
 class _Cursor(CursorWrapper):
-    """Tells the database also before what Django's cursors hand straight to the driver."""
+    """Sets the reader before `copy` and `stream`, which bypass Django's wrappers."""
 
     def __getattr__(self, name: str) -> Any:
         if name in {"copy", "stream"}:
@@ -36,10 +36,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.execute_wrappers.append(self._tell_and_execute)
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
-        """Return a connection that lives; a pool that holds a dead one loses all such at once.
+        """Return a live connection; if the pool gives a dead one, purge all dead ones.
 
-        Left to itself the pool finds one after the other and waits longer after each: after
-        a restart of the database, for longer than a request does.
+        By itself, the pool would discover them one by one and wait longer after each;
+        after a restart of the database, longer than a request may take.
         """
         connection = super().get_new_connection(conn_params)
         if pool := self.pool:
@@ -62,7 +62,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         wanted = reader()
         known = pgconn.parameter_status(_CARRIER)
         if known == wanted.label or (
-            # Nothing but a rollback is possible, which tells what it went back to.
+            # Only a rollback is possible, after which the server reports the value
+            # again.
             pgconn.transaction_status == TransactionStatus.INERROR
         ):
             return
@@ -70,7 +71,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             result = pgconn.exec_(_statement(wanted))
             if result.status != ExecStatus.COMMAND_OK:
                 said = errors.error_from_result(result)
-                # Only the server gives a code: without one the connection was lost.
+                # Only the server sets a code; without one, the connection was lost.
                 raise said if said.sqlstate else errors.OperationalError(str(said))
 
     def _tell_and_execute(self, execute: Callable[..., Any], *arguments: Any) -> Any:

@@ -1,7 +1,7 @@
-"""From checked claims of the identity provider to an account here, and its groups.
+"""Mapping of the identity provider's verified claims to a local account and its groups.
 
-An account belongs to an issuer's subject, and to nothing else: names and mail addresses
-are chosen by people, and an equal one proves nothing.
+An account is linked to an issuer and subject only: people choose names and mail
+addresses themselves, so an equal one proves nothing.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,18 +22,18 @@ from accounts.services import set_groups, set_knowledge_roles
 
 
 class SignInRefusedError(ForbiddenError):
-    """Who signed in at the provider gets no session here."""
+    """The user signed in at the provider but gets no session here."""
 
     code = "sign_in_refused"
 
 
 class _NameTakenError(SignInRefusedError):
-    """Another account has the name."""
+    """Another account already has the user name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rights:
-    """What the provider's groups open here."""
+    """The rights that the provider's groups grant here."""
 
     groups: tuple[Group, ...]
     is_superuser: bool
@@ -44,14 +44,14 @@ class Rights:
 
 
 def sign_in_by_claims(claims: Mapping[str, Any]) -> User:
-    """Return the account of the claims' issuer and subject, with the groups they bring.
+    """Return the account of the claims' issuer and subject, with its groups updated.
 
-    Made at the first sign-in, if the provider's groups open anything. An account whose
-    groups open nothing any more loses its groups and is refused.
+    It is created at the first sign-in if the provider's groups grant anything. An
+    account whose groups no longer grant anything loses its groups and is refused.
 
     Raises:
-        SignInRefusedError: Nothing is opened, the account is closed, or its name is
-            another account's.
+        SignInRefusedError: The groups grant nothing, the account is closed, or another
+            account has its name.
     """
     rights = _rights(claims)
     with reading_as(SIGN_IN):
@@ -80,7 +80,7 @@ def _find_account(claims: Mapping[str, Any], rights: Rights | None) -> User | No
 
 
 def _make_account(claims: Mapping[str, Any], rights: Rights | None) -> User:
-    """Make the account, or take the one that the same person's other window made."""
+    """Create the account, or return the one that a concurrent sign-in just created."""
     try:
         return _create_account(claims, rights)
     except _NameTakenError:
@@ -93,14 +93,14 @@ def _create_account(claims: Mapping[str, Any], rights: Rights | None) -> User:
     if rights is None:
         raise SignInRefusedError(
             f"There is no account here for the subject {claims['sub']!r}. Groups are not "
-            "taken from the provider, so an administrator must make and connect one."
+            "taken from the provider, so an administrator must create and connect one."
         )
     if not rights.opens_anything:
         raise _nothing_opened(claims)
     user = User(username=_username(claims))
     user.set_unusable_password()
     _describe(user, claims)
-    # "Root" beside "root" would be taken for the same person.
+    # People would take "Root" and "root" for the same person.
     if User.objects.filter(username__iexact=user.username).exists():
         raise _name_taken(user.username, claims)
     try:
@@ -110,7 +110,7 @@ def _create_account(claims: Mapping[str, Any], rights: Rights | None) -> User:
                 user=user, issuer=claims["iss"], subject=claims["sub"]
             )
             _give(user, rights)
-    except IntegrityError as error:  # made in this moment
+    except IntegrityError as error:  # a concurrent request created it
         raise _name_taken(user.username, claims) from error
     return user
 
@@ -137,7 +137,7 @@ def _name_taken(name: str, claims: Mapping[str, Any]) -> _NameTakenError:
 
 
 def _describe(user: User, claims: Mapping[str, Any]) -> None:
-    """Take over the person's name, and their mail address unless it is unverified."""
+    """Copy the person's name, and their mail address unless it is unverified."""
     values = {
         "first_name": claims.get("given_name") or claims.get("name"),
         "last_name": claims.get("family_name"),
@@ -146,20 +146,20 @@ def _describe(user: User, claims: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if isinstance(value, str) and "\0" not in value:
             field = cast("CharField[str, str]", User._meta.get_field(name))
-            with suppress(ValidationError):  # what is none keeps nobody out
+            with suppress(ValidationError):  # an invalid value must not block sign-in
                 setattr(user, name, field.clean(value, user))
 
 
 def _give(user: User, rights: Rights) -> None:
-    """Make the provider's word all that the account may: no group or role is left.
+    """Replace all rights of the account, groups and roles, by those from the provider.
 
-    Who becomes a superuser begins without password, tokens and sessions: administrators
-    could connect the account and set its password as long as it was none.
+    A new superuser loses password, tokens and sessions: before, administrators could
+    link the account and set its password.
     """
     if user.is_superuser != rights.is_superuser:
         user.is_superuser = rights.is_superuser
         if user.is_superuser:
-            user.set_unusable_password()  # which ends the sessions too
+            user.set_unusable_password()  # this ends the sessions too
             ApiToken.objects.owned_by(user).delete()
         user.save(update_fields=["is_superuser", "password"])
     set_groups(user, rights.groups)
@@ -167,7 +167,7 @@ def _give(user: User, rights: Rights) -> None:
 
 
 def _rights(claims: Mapping[str, Any]) -> Rights | None:
-    """Return what the provider's groups open; None where it does not decide that."""
+    """Return the rights from the provider's groups; None if groups are managed here."""
     if not settings.OIDC_GROUPS_CLAIM:
         return None
     names = {ProviderGroup.EVERYONE, *_group_names(claims)}
@@ -177,7 +177,7 @@ def _rights(claims: Mapping[str, Any]) -> Rights | None:
 
 
 def _group_names(claims: Mapping[str, Any]) -> Collection[str]:
-    """Return the groups by the claim's name, or by a path such as realm_access.roles."""
+    """Return the groups from the claim, given by name or path (realm_access.roles)."""
     path = settings.OIDC_GROUPS_CLAIM
     found: object = claims
     for part in [path] if path in claims else path.split("."):

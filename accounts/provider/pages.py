@@ -1,4 +1,4 @@
-"""Sign-in and sign-out in the browser: by password, by the provider, by a link."""
+"""Sign-in and sign-out pages: by password, by the identity provider, by a link."""
 
 import logging
 import math
@@ -63,9 +63,10 @@ class SignInPage(LoginView):
 
 
 class SignOutPage(LogoutView):
-    """Ends the session here; the page that follows offers to end the provider's too.
+    """Ends the session here; the next page offers a link to end the provider's too.
 
-    A form's answer may lead to no other site by the content policy, a link may.
+    The Content-Security-Policy forbids a form to redirect to another site, but not a
+    link.
     """
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -77,7 +78,7 @@ class SignOutPage(LogoutView):
 
 
 def _end_session(request: HttpRequest) -> str:
-    """Return the provider's sign-out address after a sign-out here, once; else nothing."""
+    """Return the provider's sign-out URL, once after a sign-out here; otherwise ""."""
     if not request.session.pop(_LEFT_PROVIDER, False) or not settings.OIDC_ISSUER:
         return ""
     try:
@@ -92,7 +93,7 @@ def _end_session(request: HttpRequest) -> str:
 
 @never_cache
 def admin_sign_in(request: HttpRequest) -> HttpResponse:
-    """Send strangers to the one sign-in page where there is a provider."""
+    """Send anonymous users to the common sign-in page if there is a provider."""
     if settings.OIDC_ISSUER and not request.user.is_authenticated:
         following = request.GET.get("next", reverse("admin:index"))
         return redirect(f"{reverse('login')}?{urlencode({'next': following})}")
@@ -113,9 +114,9 @@ class _Callback(OIDCAuthenticationCallbackView):  # type: ignore[misc]  # the li
 
     def login_failure(self) -> HttpResponse:
         said = self.request.GET.get("error_description") or self.request.GET.get(
-            "error", "this browser began no sign-in here"
+            "error", "this browser did not start a sign-in here"
         )
-        raise SignInRefusedError(f"Sign-in was broken off: {said[:300]}. {_AGAIN}")
+        raise SignInRefusedError(f"Sign-in was cancelled: {said[:300]}. {_AGAIN}")
 
 
 _AGAIN = "Begin again at the sign-in page."
@@ -123,7 +124,7 @@ _AGAIN = "Begin again at the sign-in page."
 
 @never_cache
 def provider_start(request: HttpRequest) -> HttpResponseBase:
-    """Send the browser to the provider, with state, nonce and PKCE's challenge."""
+    """Redirect to the provider with state, nonce and PKCE challenge."""
     if not settings.OIDC_ISSUER:
         return redirect("login")
     count_attempt(request)
@@ -133,30 +134,30 @@ def provider_start(request: HttpRequest) -> HttpResponseBase:
 
 @never_cache
 def provider_callback(request: HttpRequest) -> HttpResponseBase:
-    """Take the code that the provider sent the browser back with.
+    """Complete a sign-in with the code that the provider sent back with the browser.
 
     Raises:
-        SignInRefusedError: What came back or was exchanged for it does not hold.
+        SignInRefusedError: The response, or the token exchanged for it, is not valid.
     """
     if not settings.OIDC_ISSUER or not {"state", "error"} & request.GET.keys():
         return redirect("login")
-    # The library ends a session at any error, also at one that a link made up.
+    # The library ends the session on any error, even one from a forged link.
     began = request.session.get("oidc_states", {})
     if "error" in request.GET and request.GET.get("state") not in began:
-        raise SignInRefusedError(f"Sign-in was broken off. {_AGAIN}")
+        raise SignInRefusedError(f"Sign-in was cancelled. {_AGAIN}")
     try:
         response: HttpResponseBase = _Callback.as_view()(request)
     except (SuspiciousOperation, PyJWTError, RequestException) as error:
         logger.warning("A sign-in by the provider failed: %r", error)
         raise SignInRefusedError(
-            f"The sign-in could not be checked ({type(error).__name__}), so it does not "
-            f"count. {_AGAIN} The log says more."
+            f"The sign-in could not be verified ({type(error).__name__}), so it was "
+            f"refused. {_AGAIN} The log has details."
         ) from error
     return response
 
 
 def count_attempt(request: HttpRequest) -> None:
-    """Raise `ThrottledError` where an address tries to sign in too often."""
+    """Count a sign-in attempt; raise `ThrottledError` if the address had too many."""
     wait = seconds_to_wait("login_address", client_address(request))
     if wait is not None:
         raise ThrottledError(
@@ -170,7 +171,7 @@ _LINK_SECONDS = 600
 
 
 class _LinkTokens(PasswordResetTokenGenerator):
-    """Tokens that end with the next sign-in, or after `_LINK_SECONDS`."""
+    """Tokens that are valid until the next sign-in, at most `_LINK_SECONDS`."""
 
     key_salt = "accounts.provider.pages.sign_in_link"
 
@@ -182,7 +183,7 @@ class _LinkTokens(PasswordResetTokenGenerator):
 
 
 def sign_in_path(user: User) -> str:
-    """Return the path that signs `user` in once, for operators: manage.py sign_in_link."""
+    """Return the path that signs `user` in once; for manage.py sign_in_link."""
     return reverse("login-link", args=[user.pk, _LinkTokens().make_token(user)])
 
 
@@ -192,10 +193,10 @@ def link(request: HttpRequest, user_id: str, token: str) -> HttpResponse:
     user = find_user(pk=number_in(user_id) or 0, is_active=True)
     if user is None or not _LinkTokens().check_token(user, token):
         raise ForbiddenError(
-            "This link was used, is too old, or is nobody's. "
-            "Make another: manage.py sign_in_link NAME"
+            "This link was used, has expired or is not valid. "
+            "Create another: manage.py sign_in_link NAME"
         )
-    logger.warning("%s signs in by a link of manage.py sign_in_link", user.username)
+    logger.warning("%s signs in with a link of manage.py sign_in_link", user.username)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
     request.session.set_expiry(settings.OIDC_SESSION)
     return redirect("ask")

@@ -1,9 +1,9 @@
-"""OpenID Connect's code flow: the library's, with what its backend leaves out.
+"""OpenID Connect's code flow, with the checks that mozilla-django-oidc leaves out.
 
-mozilla-django-oidc makes and compares state, nonce and PKCE's verifier and exchanges the
-code. It reads no discovery document, finds no key of a provider that names none, and checks
-neither issuer nor audience of an ID token, which PyJWT does here together with signature
-and expiry.
+The library creates and compares state, nonce and PKCE verifier, and exchanges the code.
+It does not read the discovery document, can't choose a key if the token names none, and
+checks neither the issuer nor the audience of an ID token. PyJWT does the latter here,
+together with signature and expiry.
 """
 
 import time
@@ -27,7 +27,7 @@ _DISCOVERY: Final = "/.well-known/openid-configuration"
 _KEEP_SECONDS: Final = 3600
 _CLOCKS_DIFFER_SECONDS: Final = 30
 _REQUIRED: Final = ("iss", "sub", "aud", "exp", "iat")
-# The library's settings that the provider itself says.
+# The library's settings that come from the discovery document.
 _DISCOVERED: Final = {
     "OIDC_OP_AUTHORIZATION_ENDPOINT": "authorization_endpoint",
     "OIDC_OP_TOKEN_ENDPOINT": "token_endpoint",
@@ -37,19 +37,19 @@ _DISCOVERED: Final = {
 
 
 class ProviderUnavailableError(UnavailableError):
-    """The identity provider does not say what sign-in needs."""
+    """The identity provider's discovery document can't be read or is not usable."""
 
     code = "identity_provider_unavailable"
 
 
 def discovery() -> Mapping[str, Any]:
-    """Return the provider's discovery document, read at most once an hour.
+    """Return the provider's discovery document, cached for an hour.
 
-    One that can't be read is asked for again after a minute: requests that each waited for
-    it would hold all threads of the web server.
+    A failure is cached for a minute: requests that each waited for the provider would
+    occupy all threads of the web server.
 
     Raises:
-        ProviderUnavailableError: It can't be read, lacks an address or names another issuer.
+        ProviderUnavailableError: It can't be read, lacks a URL or names another issuer.
     """
     issuer = settings.OIDC_ISSUER
     found = _documents.get(
@@ -63,7 +63,7 @@ def discovery() -> Mapping[str, Any]:
     return found
 
 
-# By issuer; in its place what is wrong with it.
+# The discovery document by issuer, or the error message if there is none.
 _documents: LoadedOnce[str, Mapping[str, Any] | str] = LoadedOnce()
 
 
@@ -80,7 +80,7 @@ def _read_discovery(issuer: str) -> Mapping[str, Any]:
         ) from error
     if not isinstance(document, dict):
         raise ProviderUnavailableError(
-            f"{address} is no discovery document but {document!r:.80}. Correct "
+            f"{address} is not a discovery document but {document!r:.80}. Correct "
             "NESCIO_OIDC_ISSUER."
         )
     named = document.get("issuer")
@@ -96,10 +96,10 @@ def _read_discovery(issuer: str) -> Mapping[str, Any]:
 
 
 def setting(name: str, *default: Any) -> Any:
-    """Return a setting of the library: what the provider says, else Django's."""
+    """Return a setting of the library, from the discovery document or from Django."""
     if name in _DISCOVERED:
         return discovery().get(_DISCOVERED[name])
-    if name == "OIDC_TOKEN_USE_BASIC_AUTH":  # what is left out is basic
+    if name == "OIDC_TOKEN_USE_BASIC_AUTH":  # basic is the default
         methods = discovery().get("token_endpoint_auth_methods_supported", [])
         return "client_secret_post" not in methods
     return import_from_settings(name, *default)
@@ -110,15 +110,15 @@ class ProviderBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the l
     get_user = AccountBackend.get_user
 
     def __init__(self) -> None:
-        """Ask the provider nothing: Django makes a backend for every permission it checks."""
+        """Send no request: Django creates a backend for every permission check."""
 
     def authenticate(
         self, request: HttpRequest | None, *, nonce: str, code_verifier: str
     ) -> User | None:
-        """Take only what the callback gives.
+        """Authenticate with the callback's nonce and code verifier, which are required.
 
-        The library's takes anything, also a form's name and password, and would then
-        redeem a code of the address without state, nonce and verifier.
+        The library's method takes any arguments, also a form's name and password, and
+        would then redeem a code from the URL without state, nonce and verifier.
         """
         super().__init__()
         user: User | None = super().authenticate(
@@ -127,7 +127,7 @@ class ProviderBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the l
         return user
 
     def retrieve_matching_jwk(self, token: str) -> jwt.PyJWK:
-        """Return the provider's key for a token; one that names none needs no second."""
+        """Return the provider's key for a token; if it names none, the only one."""
         response = requests.get(
             self.OIDC_OP_JWKS_ENDPOINT, timeout=settings.OIDC_TIMEOUT
         )
@@ -161,7 +161,7 @@ class ProviderBackend(OIDCAuthenticationBackend):  # type: ignore[misc]  # the l
             options={"require": [*_REQUIRED]},
         )
         if isinstance(claims["aud"], list) and len(claims["aud"]) > 1:
-            claims.setdefault("azp", None)  # whose it is of several must be said
+            claims.setdefault("azp", None)  # with several audiences, azp is required
         if claims.get("azp", client) != client:
             raise jwt.InvalidAudienceError(f"Authorized party is {claims['azp']!r}")
         return claims

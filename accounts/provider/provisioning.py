@@ -1,7 +1,7 @@
-"""Accounts made, changed and closed over REST by another system, such as a directory's.
+"""Provisioning: another system, such as a directory, manages accounts over REST.
 
-As much of SCIM as its clients need: no protocol of its own, one token with a right of its
-own. Superusers are out of its reach.
+It covers what SCIM clients need, as plain REST, with a token that has a separate right.
+Superusers can't be read or changed.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from accounts.people import group_names
 from accounts.roles import IsAdmin
 from accounts.services import end_access, set_groups, set_knowledge_roles, update_staff
 
-_TAKEN = "The name or the subject is another account's."
+_TAKEN = "Another account has the name or the subject."
 
 
 class NoProviderError(NescioError):
@@ -37,7 +37,7 @@ class MayProvision(IsAdmin):
     def has_permission(self, request: Request, view: APIView) -> bool:
         allowed = super().has_permission(request, view)
         self.message = (
-            "This needs a token of a user with the role admin, made by "
+            "This needs a token of a user with the role admin, created with "
             "manage.py create_token --manages-users."
         )
         token = request.auth
@@ -46,16 +46,16 @@ class MayProvision(IsAdmin):
 
 @transaction.atomic
 def write_account(user: User, changes: Mapping[str, Any]) -> User:
-    """Make or change an account; who is set inactive loses sessions and tokens.
+    """Create or change an account; one set inactive loses its sessions and tokens.
 
     Args:
-        user: Of the database, or new with a name that is valid.
-        changes: Fields of the user, `groups` and `knowledge_roles` to have from now on,
-            and `subject` at the configured identity provider.
+        user: A saved user, or a new one with a valid name.
+        changes: Fields of the user; `groups` and `knowledge_roles`, which replace the
+            current ones; and `subject` at the configured identity provider.
 
     Raises:
-        ConflictError: The name or the subject is another account's.
-        NoProviderError: There is a subject and no identity provider.
+        ConflictError: Another account has the name or the subject.
+        NoProviderError: There is a subject but no identity provider.
     """
     changes = {**changes}
     groups, subject = changes.pop("groups", None), changes.pop("subject", None)
@@ -69,13 +69,13 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
         setattr(user, name, value)
     try:
         with transaction.atomic():
-            # What somebody else changed since it was read, such as a closing, stays.
+            # Concurrent changes to other fields, such as closing the account, are kept.
             user.save(update_fields=None if is_new else [*changes])
             if subject is not None:
                 _connect(user, subject)
     except IntegrityError as error:
         raise ConflictError(
-            f"The name {user.username!r} or the subject {subject!r} is another account's."
+            f"Another account has the name {user.username!r} or subject {subject!r}."
         ) from error
     if groups is not None:
         set_groups(user, groups)
@@ -83,7 +83,7 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
         set_knowledge_roles(
             user, {each["knowledge_base"].pk: each["role"] for each in roles}
         )
-    if "is_active" in changes:  # roles open the admin to who is active alone
+    if "is_active" in changes:  # only active users may have access to the admin
         update_staff(user)
     if not user.is_active:
         end_access(user)
@@ -93,7 +93,7 @@ def write_account(user: User, changes: Mapping[str, Any]) -> User:
 def _connect(user: User, subject: str) -> None:
     if not settings.OIDC_ISSUER:
         raise NoProviderError(
-            "A subject is somebody's number at an identity provider, and none is set: "
+            "A subject is somebody's id at an identity provider, and none is set: "
             "NESCIO_OIDC_ISSUER."
         )
     values = {"issuer": settings.OIDC_ISSUER, "subject": subject}
@@ -101,7 +101,7 @@ def _connect(user: User, subject: str) -> None:
 
 
 class KnowledgeRoleSerializer(rest.ShownSerializer[KnowledgeRole]):
-    """What an account may do in one knowledge base alone."""
+    """An account's role in a single knowledge base."""
 
     knowledge_base = serializers.SlugRelatedField[Model](
         slug_field="slug", read_only=True
@@ -119,7 +119,7 @@ class UserSerializer(rest.ShownSerializer[User]):
     groups = serializers.SerializerMethodField(help_text="Names, sorted.")
     knowledge_roles = KnowledgeRoleSerializer(many=True, read_only=True)
     subject = rest.optional_text(
-        "provider_account.subject", help_text="Their number at the identity provider."
+        "provider_account.subject", help_text="Their id at the identity provider."
     )
 
     class Meta:
@@ -137,7 +137,7 @@ _BASES: Any = KnowledgeRole._meta.get_field("knowledge_base").related_model
 
 
 class NewKnowledgeRoleSerializer(rest.StrictSerializer):
-    """What an account is to be in one knowledge base alone."""
+    """The role that an account is to have in a single knowledge base."""
 
     knowledge_base = rest.StrictSlugField(
         slug_field="slug", queryset=_BASES.objects.all()
@@ -148,21 +148,21 @@ class NewKnowledgeRoleSerializer(rest.StrictSerializer):
 
 
 class UserChangesSerializer(rest.StrictModelSerializer):
-    """What to change; what is left out stays."""
+    """Changes to an account; fields that are left out stay as they are."""
 
     groups = rest.StrictSlugListField(
         queryset=Group.objects.all(),
         slug_field="name",
         required=False,
         max_length=1000,
-        help_text="Names of all groups to have from now on; roles are groups.",
+        help_text="Names of all groups to have from now on, roles included.",
     )
     knowledge_roles = rest.StrictListField(
         child=NewKnowledgeRoleSerializer(),
         required=False,
         max_length=1000,
-        help_text="All roles in single knowledge bases to have from now on, beside those "
-        "of their groups.",
+        help_text="All roles in single knowledge bases to have from now on, besides "
+        "those of their groups.",
     )
     subject = rest.StrictCharField(
         max_length=255, required=False, help_text="The claim sub of their sign-ins."
@@ -188,7 +188,7 @@ class UserChangesSerializer(rest.StrictModelSerializer):
 
 
 class NewUserSerializer(UserChangesSerializer):
-    """An account to be made; it has no password."""
+    """An account to create; it has no password."""
 
     username = rest.StrictCharField(
         max_length=150, validators=[UnicodeUsernameValidator()]
@@ -224,12 +224,12 @@ class UserViewSet(ListModelMixin, RetrieveModelMixin, rest.ResourceViewSet[User]
         return super().get_object()
 
     @extend_schema(
-        summary="Make an account",
+        summary="Create an account",
         request=NewUserSerializer,
         responses={201: UserSerializer, 409: _TAKEN},
     )
     def create(self, request: Request) -> Response:
-        """Make an account without a password."""
+        """Create an account without a password."""
         given = self.validated(NewUserSerializer)
         user = User(username=User.normalize_username(given.pop("username")))
         write_account(user, given)
@@ -241,7 +241,7 @@ class UserViewSet(ListModelMixin, RetrieveModelMixin, rest.ResourceViewSet[User]
         responses={200: UserSerializer, 409: _TAKEN},
     )
     def partial_update(self, request: Request, username: str) -> Response:
-        """Change what is given; one that becomes inactive loses its sessions and tokens."""
+        """Change the given fields; setting it inactive ends its sessions and tokens."""
         user = write_account(self.get_object(), self.validated(UserChangesSerializer))
         return Response(self._shown(user))
 

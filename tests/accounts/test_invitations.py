@@ -167,7 +167,7 @@ def test_a_mail_that_is_not_taken_leaves_the_link_to_the_administrator(
     page = html.unescape(add_carla(admin_page).content.decode())
 
     assert f"No mail to carla@example.org: {said}" in page
-    assert ("may be taken later" in page) is (server is Down)
+    assert ("may be mailed later" in page) is (server is Down)
     path = path_in(page)
     assert said in caplog.text
     assert "carla" not in caplog.text

@@ -267,7 +267,7 @@ def test_what_the_person_denied_at_the_provider_is_said(client):
     page = client.get(denied.headers["Location"].removeprefix("http://testserver"))
 
     assert page.status_code == 403
-    assert "broken off" in page.content.decode()
+    assert "cancelled" in page.content.decode()
 
 
 def test_a_link_that_makes_up_an_error_ends_no_session_and_says_nothing(client):
@@ -328,7 +328,7 @@ def test_an_administrator_connects_an_account_that_was_here_before(
 def test_without_a_claim_of_groups_only_connected_accounts_come_in(client, settings):
     settings.OIDC_GROUPS_CLAIM = ""
     refused = sign_in(client)
-    assert "must make and connect one" in refused.content.decode()
+    assert "must create and connect one" in refused.content.decode()
 
     ada = make_user(Role.CURATOR, username="ada")
     ProviderAccount.objects.create(user=ada, issuer=settings.OIDC_ISSUER, subject="ada")

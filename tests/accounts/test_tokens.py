@@ -207,7 +207,7 @@ def test_an_expired_token_is_401(agent):
     assert response.status_code == 401
     error = response.json()["error"]
     assert error["code"] == "token_expired"
-    assert error["message"].startswith("This token has expired; make a new one.")
+    assert error["message"].startswith("This token has expired; create a new one.")
 
 
 def test_the_token_of_an_inactive_user_is_401(agent):

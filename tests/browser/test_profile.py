@@ -28,7 +28,7 @@ def test_a_password_is_changed_on_the_profile_and_opens_the_desk(make_desk):
     page.get_by_label("New password", exact=True).fill(NEW)
     page.get_by_label("New password confirmation").fill(NEW)
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Your password is changed.")).to_be_visible()
+    expect(page.get_by_text("Your password was changed.")).to_be_visible()
 
     page.get_by_label("Language of refusals").select_option("German")
     page.get_by_role("button", name="Save").press("Enter")

@@ -565,10 +565,10 @@ def test_who_makes_an_endpoint_is_audited_and_delivering_is_not(owner, receiver)
     [
         ("http://93.184.216.34/", "begins with 'http'"),
         ("file:///etc/passwd", "begins with 'file'"),
-        ("https://127.0.0.1/", "no public address"),
-        ("https://localhost/", "no public address"),
-        ("https://169.254.169.254/latest", "no public address"),
-        ("https://[::ffff:10.0.0.1]/", "no public address"),
+        ("https://127.0.0.1/", "not a public address"),
+        ("https://localhost/", "not a public address"),
+        ("https://169.254.169.254/latest", "not a public address"),
+        ("https://[::ffff:10.0.0.1]/", "not a public address"),
         ("https://name:word@example.org/", "contains a user name or a password"),
         ("https://", "begins with"),
         ("https://example.org:99999/", "is not an address"),
@@ -633,7 +633,7 @@ def test_the_form_of_an_endpoint_says_what_allows_a_private_address(client, owne
 
     shown = client.post(reverse("admin:integrations_endpoint_add"), said).text
 
-    assert "127.0.0.1 is no public address" in shown
+    assert "127.0.0.1 is not a public address" in shown
     assert "NESCIO_WEBHOOK_ALLOW_PRIVATE" in shown
     assert not Endpoint.objects.exists()
 

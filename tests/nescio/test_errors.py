@@ -281,12 +281,12 @@ def test_a_validation_error_names_the_field_in_words_and_in_detail(client):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"question": None}, "null is no value here; send a text."),
-        ({"question": 5}, "5 is no text; send one in quotes."),
-        ({"question": ["{0}"]}, '["{0}"] is no text; send one in quotes.'),
+        ({"question": None}, "null is not allowed here; send a text."),
+        ({"question": 5}, "5 is not a text; send one in quotes."),
+        ({"question": ["{0}"]}, '["{0}"] is not a text; send one in quotes.'),
         ({"question": " "}, "It is empty; send a text with something in it."),
         ({}, "It is missing; send a text."),
-        ([], "An object, {...}, belongs here and not a list."),
+        ([], "An object, {...}, is expected here, not a list."),
     ],
 )
 def test_a_wrong_value_is_named_with_what_to_send(client, given, said):
@@ -300,15 +300,23 @@ def test_a_wrong_value_is_named_with_what_to_send(client, given, said):
 @pytest.mark.parametrize(
     ("field", "given", "said"),
     [
-        ("document", "five", '"five" is no id; send a whole number, without quotes.'),
+        (
+            "document",
+            "five",
+            '"five" is not an id; send a whole number, without quotes.',
+        ),
         (
             "document",
             987,
             "There is no document 987; send the id of one that you may see.",
         ),
         ("document", None, ""),
-        ("confidence", "x" * 99, f'"{"x" * 79} ... is no number; send one such as 0.5'),
-        ("audience", 3, "3 is no slug; send one in quotes."),
+        (
+            "confidence",
+            "x" * 99,
+            f'"{"x" * 79} ... is not a number; send one such as 0.5',
+        ),
+        ("audience", 3, "3 is not a slug; send one in quotes."),
     ],
 )
 def test_what_an_entry_refers_to_is_refused_by_value(db, field, given, said):

@@ -233,7 +233,7 @@ def test_the_primary_itself_is_no_replica(following):
     connections["replica"].settings_dict["HOST"] = source
 
     with acting_for(make_user()):
-        assert "leads to no replica" in str(replica.problem())
+        assert "is not a replica" in str(replica.problem())
 
 
 def test_a_replica_that_is_away_is_done_without_and_found_again(

@@ -10,15 +10,16 @@ from psycopg.errors import LockNotAvailable
 from accounts.acting import as_owner
 from accounts.replaced_migrations import missing_replaced
 
-# Before 0.1.0 each change had a migration of its own; this was the first.
+# The first migration of the versions before 0.1.0, which had different ones.
 _BEFORE_FIRST_VERSION = ("accounts", "0001_add_api_token")
 _LOCK_SECONDS: Final = 10.0
 
 
 class Command(migrate.Command):
-    """Django's own, as the role that signed in: tables are changed by their owner.
+    """Django's `migrate`, run as the role that connected, which owns the tables.
 
-    Who waits for a table's lock lets nobody past who only reads it, so none waits long.
+    A migration that waits for a table's lock also blocks all readers behind it, so it
+    waits only for a limited time.
     """
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -27,8 +28,8 @@ class Command(migrate.Command):
             "--lock-seconds",
             type=float,
             default=_LOCK_SECONDS,
-            help="how long to wait for the lock of a table that is in use; 0 is for "
-            "ever, while everybody else waits too (default %(default)s)",
+            help="how long to wait for the lock of a table that is in use; 0 waits for "
+            "ever, and everybody else with it (default %(default)s)",
         )
 
     def execute(self, *args: Any, **options: Any) -> str | None:
@@ -64,7 +65,7 @@ def _refuse_what_stands_between(recorder: MigrationRecorder) -> None:
     missing = missing_replaced(MigrationLoader(None), recorder)
     if missing:
         raise CommandError(
-            "This database is older than the migrations are: others took the place of "
+            "This database is older than the migrations: they replace "
             f"{'.'.join(missing[-1])}, which was not applied. Check out the last commit "
             'before "migrations: Begin each app anew with one migration" (29 November '
             "2026), run its manage.py migrate, and then this one's."
@@ -73,7 +74,7 @@ def _refuse_what_stands_between(recorder: MigrationRecorder) -> None:
 
 def _wait_for_locks(seconds: float) -> None:
     if connection.connection is None and not seconds:
-        return  # a session that is closed has forgotten it
+        return  # the timeout ended with the session
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT set_config('lock_timeout', %s, false)", [f"{seconds * 1000:.0f}"]

@@ -272,7 +272,7 @@ def test_a_private_address_is_refused_unless_a_setting_allows_it(site, settings)
     source = follow("sitemap", "https://localhost/sitemap.xml")
     settings.SOURCE_ALLOW_PRIVATE = False
 
-    assert "no public address" in failed(source, InvalidKnowledgeError)
+    assert "not a public address" in failed(source, InvalidKnowledgeError)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[fd00::1]", "2130706433"])

@@ -263,7 +263,7 @@ def test_agreement_tells_who_has_the_role_in_one_knowledge_base_what_is_missing(
 
     assert refused.status_code == 403
     said = refused.json()["error"]["message"]
-    assert "the role sme in all of them; you have it in single ones" in said
+    assert "the role sme in all of them; you have it only in some" in said
 
 
 def test_agents_review_nothing():
