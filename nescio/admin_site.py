@@ -1,4 +1,4 @@
-"""The admin's look: title, navigation by task, environment badge, dashboard."""
+"""Settings of the admin's appearance: title, navigation by task, environment badge."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ _lazy_reverse = lazy(reverse, str)
 
 
 def _may_view(model: str) -> Callable[[HttpRequest], bool]:
-    """Return whether a user may view or change an app's model, such as "kb_entry"."""
+    """Return a check whether a user may view or change a model, such as "kb_entry"."""
     app, _, name = model.partition("_")
 
     def allowed(request: HttpRequest) -> bool:
@@ -33,7 +33,7 @@ def _item(title: str, icon: str, model: str, page: str = "") -> dict[str, Any]:
 
 
 def _list_item(title: str, icon: str, model: str, other: str) -> dict[str, Any]:
-    """Return the link to a list; `other` is a page below it with a link of its own."""
+    """Return the link to a list; `other` is a page below it that has its own link."""
 
     def is_open(request: HttpRequest) -> bool:
         path, address = request.path, reverse(f"admin:{model}_changelist")
@@ -121,7 +121,7 @@ UNFOLD: dict[str, Any] = {
                     "title": "Ask a question",
                     "icon": "forum",
                     "link": _lazy_reverse("ask"),
-                    # Its address begins every address.
+                    # Every address begins with its address, "/".
                     "active": lambda request: False,
                 },
             ),

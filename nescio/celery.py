@@ -22,9 +22,9 @@ from workers.queues import IMPORTS, INTERACTIVE
 
 
 def schedules() -> dict[str, dict[str, object]]:
-    """Return what beat sends, and how often; every task may run twice at the same time."""
+    """Return beat's schedule; every task must tolerate two concurrent runs."""
     sweep_every: timedelta = settings.JOB_SWEEP_INTERVAL
-    # When each task is sent, and after how many seconds it is dropped.
+    # By task: when it is sent, and after how many seconds it expires.
     times: dict[str, tuple[timedelta | crontab, float]] = {
         "sweep": (sweep_every, max(sweep_every.total_seconds(), 10)),
         "prune": (timedelta(hours=1), 3600),
@@ -82,24 +82,24 @@ def _show_what_is_sent(**_: object) -> None:
 
 
 def _note_the_time(**_: object) -> None:
-    # For health checks of its container: the broker has taken something, some seconds ago.
+    # For the health check of beat's container: the broker accepted a task at this time.
     settings.PLACES.scheduled.touch()
 
 
 @worker_init.connect
 def _refuse_unfit_database(**_: object) -> None:
-    # Models need Django set up, which Celery does just before.
+    # Models need Django to be set up, which Celery does just before this.
     from nescio import fitness  # noqa: PLC0415
 
     try:
         fitness.require_fit_database()
     except ImproperlyConfigured as error:
-        # Celery logs what a receiver raises and goes on; it may not go on.
+        # Celery logs other exceptions of a receiver and continues, which it must not.
         raise SystemExit(str(error)) from error
 
 
-# Work that takes hours lets what somebody waits for go first. A worker starts like any
-# other process, though: behind a busy machine's questions its imports took minutes.
+# Long jobs have a lower priority than work that somebody waits for. A worker starts
+# with normal priority, though: on a busy machine its imports took minutes otherwise.
 _BACKGROUND_NICE = 10
 
 
@@ -110,11 +110,12 @@ def _prepare(sender: Worker, **_: object) -> None:
         return
     worker_process_init.connect(_go_behind, weak=False)
     worker_ready.connect(_go_behind, weak=False)
-    if IMPORTS in queues:  # any file needs the embedder
+    if IMPORTS in queues:  # every import needs the embedder
         import_before_fork(*model_libraries())
 
 
 def _go_behind(**_: object) -> None:
-    # Not by so much more: a pool's later processes are forked from one that went behind.
+    # Not relative to the current value: later processes of a pool are forked from one
+    # whose priority was already lowered.
     now = os.getpriority(os.PRIO_PROCESS, 0)
     os.setpriority(os.PRIO_PROCESS, 0, max(now, _BACKGROUND_NICE))

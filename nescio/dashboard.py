@@ -1,6 +1,6 @@
-"""The admin's first page: counts of what needs a person today, by what they may see.
+"""The admin's first page: counts of what needs attention today, by the user's rights.
 
-And what a new system still needs of who runs it.
+It also lists the first steps that a new installation still needs.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ LabelledCount = tuple[str, int, dict[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number; `share` is its part of the block's largest, in percent."""
+    """A labelled number; `share` is its percentage of the largest in the block."""
 
     label: str
     count: int
@@ -97,7 +97,7 @@ def _expiry(request: HttpRequest) -> Block:
     live = Entry.objects.filter(where_role(request.user, Role.SME)).servable()
     return _block(
         "Expiry",
-        "An expired entry is refused, not used.",
+        "An expired entry leads to a refusal; it is not used.",
         "Nothing has expired or is about to.",
         "admin:kb_entry_changelist",
         [
@@ -130,7 +130,7 @@ def _questions(request: HttpRequest) -> list[Block]:
         ),
         _block(
             f"Refusals of the last {PERIOD.days} days, by reason",
-            "Asked and not known: the next entries to write.",
+            "Questions without an answer: the next entries to write.",
             "Nothing was refused.",
             page,
             [
@@ -164,7 +164,7 @@ def _webhooks() -> Block:
     rows = Endpoint.objects.all()
     return _block(
         "Webhooks",
-        "What is switched off after failures misses events.",
+        "An endpoint that was switched off after failures misses events.",
         "No endpoint is active.",
         "admin:integrations_endpoint_changelist",
         [
@@ -233,10 +233,14 @@ class Step:
 
 
 def first_steps(user: User) -> tuple[Step, ...]:
-    """Return the steps (five queries); none for who can't take all, or once all are done."""
+    """Return the first steps; none if the user can't do all, or once all are done.
+
+    Takes five queries.
+    """
     if not user.has_perms(_WANTED):
         return ()
-    # Accounts that have signed in: the demonstration and evaluations have some that never do.
+    # Only accounts that have signed in: those of the demonstration and of evaluations
+    # never do.
     others = User.objects.filter(last_login__isnull=False).exclude(pk=user.pk)
     own = Entry.objects.exclude(knowledge_base__slug=SLUG)
     steps = (

@@ -1,7 +1,7 @@
-"""Is there room to store what is asked and written?
+"""Check whether the disk has room for new data.
 
-PostgreSQL that can't extend its log stops altogether, so writing ends while there is still
-a reserve; one on another machine is only known by its error.
+PostgreSQL stops altogether if it can't extend its log, so Nescio stops writing while a
+reserve is left. On another machine's database, a full disk only shows as an error.
 """
 
 import shutil
@@ -15,24 +15,24 @@ _REMEMBERED_SECONDS = 60.0
 
 
 class _Refusal:
-    """When the database last said that it has no space."""
+    """The time when the database last reported a full disk."""
 
     at = float("-inf")
 
 
 def note_refusal() -> None:
-    """Remember that the database has just refused to store for want of space."""
+    """Remember that the database has just reported a full disk."""
     _Refusal.at = time.monotonic()
 
 
 def problem() -> str | None:
-    """Return what keeps us from storing anything, with the remedy."""
+    """Return why nothing can be stored, with the remedy, or None."""
     reserve = settings.DISK_RESERVE_MIB
     for place in {settings.VAR_DIR, Path(settings.IMPORT_DIR)}:
         free = shutil.disk_usage(place).free // _MEBIBYTE if place.exists() else reserve
         if free < reserve:
             return (
-                f"The disk is full: {free} MiB are left where Nescio stores, and "
+                f"The disk is full: {free} MiB are left for Nescio's files, and "
                 f"{reserve} are kept free (NESCIO_DISK_RESERVE_MIB). Make room."
             )
     if time.monotonic() - _Refusal.at < _REMEMBERED_SECONDS:

@@ -1,8 +1,8 @@
-"""Variables of the environment: what a setting can't be is refused by the variable's name.
+"""Environment variables: errors for invalid values name the variable.
 
-django-environ reads a switch that it does not know as off, keeps the spaces after a list's
-commas, takes a value that begins with $ for the name of another variable, and does not say
-which variable holds no number.
+django-environ reads an unknown switch value as off, keeps the spaces after a list's
+commas, takes a value that begins with $ for another variable's name, and does not name
+the variable that should hold a number.
 """
 
 import math
@@ -23,9 +23,9 @@ _CACHES: Final = ("rediscache", "redis", "rediss", "locmemcache")
 
 
 class Environment(environ.Env):  # type: ignore[misc]  # the library ships no types
-    """Reads the variables; an empty number or switch is its default.
+    """Reads environment variables; an empty number or switch means the default.
 
-    Each method raises `ImproperlyConfigured` where a variable holds what it can't be.
+    Each method raises `ImproperlyConfigured` if a variable has an invalid value.
     """
 
     def get_value(
@@ -50,14 +50,14 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library ships no ty
         return _number(var, value, cast)
 
     def at_least_one(self, var: str, *, default: Any) -> Any:
-        """Read a whole number above 0."""
+        """Read a positive integer."""
         number = self.int(var, default=default)
         if number < 1:
             raise ImproperlyConfigured(f"{var} is {number}; it must be 1 or more.")
         return number
 
     def rate(self, var: str, *, default: str) -> str:
-        """Read how many requests count in which time."""
+        """Read a rate, such as 20/minute."""
         value: str = self.str(var, default=default).strip()
         if not _RATE.fullmatch(value):
             raise ImproperlyConfigured(
@@ -77,7 +77,7 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library ships no ty
         return value
 
     def public_address(self, var: str, *, default: str) -> str:
-        """Read an address with its scheme, without the slash at its end."""
+        """Read a URL with its scheme, without a trailing slash."""
         value: str = self.str(var, default="").strip().rstrip("/") or default
         if not value.startswith(("http://", "https://")):
             raise ImproperlyConfigured(
@@ -87,27 +87,27 @@ class Environment(environ.Env):  # type: ignore[misc]  # the library ships no ty
 
 
 def database(var: str, address: str) -> dict[str, Any]:
-    """Return Django's settings of a database's address."""
+    """Return Django's settings for a database URL."""
     _check_address(var, address, _DATABASES)
     found: dict[str, Any] = environ.Env.db_url_config(address)
     return found
 
 
 def cache(var: str, address: str) -> dict[str, Any]:
-    """Return Django's settings of a cache's address."""
+    """Return Django's settings for a cache URL."""
     _check_address(var, address, _CACHES)
     found: dict[str, Any] = environ.Env.cache_url_config(address)
     return found
 
 
 def mail(var: str, address: str) -> dict[str, Any]:
-    """Return Django's settings of a mail server's address, as far as it says any."""
+    """Return Django's settings for a mail server's URL, without those it leaves out."""
     _check_address(var, address, _MAILS)
     return {k: v for k, v in environ.Env.email_url_config(address).items() if v}
 
 
 def _check_address(var: str, address: str, schemes: tuple[str, ...]) -> None:
-    """Raise for what is no address; its password is not repeated."""
+    """Raise if `address` is not a valid URL; the error does not repeat its password."""
     scheme, colon, _ = address.partition("://")
     if not colon or scheme not in schemes:
         raise ImproperlyConfigured(
@@ -118,7 +118,7 @@ def _check_address(var: str, address: str, schemes: tuple[str, ...]) -> None:
         _ = urlsplit(address).port
     except ValueError as error:
         raise ImproperlyConfigured(
-            f"{var} is no address that can be read. Write its user name and password with "
+            f"{var} is not a valid address. Write its user name and password with "
             "%2F for /, %23 for #, %3F for ?, %40 for @, %3A for : and %25 for %."
         ) from error
 

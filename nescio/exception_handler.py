@@ -1,6 +1,7 @@
 """Every error of the REST interface as {"error": {"code", "message", "detail"?}}.
 
-What broke inside is logged with the request's id; its text never reaches the caller.
+Internal errors are logged with the request's id; their text is never sent to the
+caller.
 """
 
 import logging
@@ -50,9 +51,9 @@ _SAID_BY_STATUS = {
     500: ("internal_error", "Something went wrong; it is logged."),
 }  # fmt: skip
 
-_SHOWN_OF_HOST = 255  # no name of a host is longer
+_SHOWN_OF_HOST = 255  # the maximum length of a host name
 
-# What is built on: others that a process holds, of tests or studies, reach no caller.
+# Packages whose errors can reach a caller, unlike those of tests or studies.
 _RAISING = frozenset(
     {
         "accounts",
@@ -68,9 +69,9 @@ _RAISING = frozenset(
 
 
 def error_codes() -> dict[str, int]:
-    """Return every `error.code` with its HTTP status: those of the errors there are.
+    """Return every `error.code` with its HTTP status, from all error classes.
 
-    Whatever an address may raise is imported with it.
+    Every error that a view can raise has been imported together with the view.
     """
     found = {code: status for status, (code, _) in _SAID_BY_STATUS.items()}
     found |= {each.code: each.status for each in _kinds_of(NescioError)}
@@ -89,7 +90,7 @@ def _kinds_of(base: type[_Error]) -> Iterator[type[_Error]]:
 
 
 def exception_handler(exception: Exception, context: dict[str, Any]) -> Response | None:
-    """Turn an exception into its response; None for one that Django logs."""
+    """Turn an exception into its response; None for one that Django is to log."""
     if passing := _as_unavailable(exception):
         logger.error("The request could not be answered.", exc_info=exception)
         exception = passing
@@ -107,7 +108,8 @@ def exception_handler(exception: Exception, context: dict[str, Any]) -> Response
         response = _from_rest_framework(exception, context.get("request"))
     set_rollback()
     if request := context.get("request"):
-        # An error before an event stream began is plain JSON, whatever was accepted.
+        # An error before an event stream starts is plain JSON, whatever the client
+        # accepts.
         request.accepted_renderer = JSONRenderer()
         request.accepted_media_type = JSONRenderer.media_type
     return response
@@ -153,12 +155,12 @@ def _from_rest_framework(
 
 
 def _remedy(error: exceptions.APIException, request: Request | None) -> list[str]:
-    """Say what to send where the library's own words don't."""
+    """Return what to send, for errors whose own message does not tell."""
     if request is None:
         return []
     if isinstance(error, exceptions.UnsupportedMediaType):
         types = " or ".join(parser.media_type for parser in request.parsers or ())
-        return [f"Send the body as {types}, and say so in the header Content-Type."]
+        return [f"Send the body as {types}, and name it in the header Content-Type."]
     takes_token = any(
         isinstance(each, ApiTokenAuthentication)
         for each in request.authenticators or ()
@@ -167,7 +169,7 @@ def _remedy(error: exceptions.APIException, request: Request | None) -> list[str
 
 
 def _first(detail: object, count: int) -> object:
-    """Keep the first `count` sentences of a validation error, in its own shape."""
+    """Return a validation error's first `count` sentences, in the same structure."""
     if not isinstance(detail, dict | list | tuple):
         return detail
     kept: list[tuple[object, object]] = []
@@ -216,11 +218,11 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def _host_not_allowed(request: HttpRequest) -> HttpResponse:
-    """Name the setting: this is mostly met right after Nescio moved to a new host name."""
+    """Return an error that names the setting, needed mostly after a change of host."""
     host = request.headers.get("Host", "")[:_SHOWN_OF_HOST]
     said = (
-        f"The host “{host}” is not allowed. The setting NESCIO_ALLOWED_HOSTS names those "
-        "that are."
+        f"The host “{host}” is not allowed. The setting NESCIO_ALLOWED_HOSTS lists the "
+        "allowed ones."
     )
     page = render_to_string("400.html", {"said": said})
     return _plain_error(request, 400, said) or HttpResponseBadRequest(page)
@@ -235,7 +237,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def unavailable(request: HttpRequest, error: UnavailableError) -> HttpResponse:
-    """Answer 503 outside the REST framework's views: plain text, JSON for its paths."""
+    """Return a 503 outside of REST framework: plain text, or JSON for REST paths."""
     response: HttpResponse = (
         JsonResponse(error_envelope(error.code, str(error), error.detail))
         if request.path_info.startswith(API_PREFIXES)

@@ -1,7 +1,7 @@
-"""Is the database one that answers may be trusted to?
+"""Checks whether the database is fit to serve answers.
 
-An index that gives up on a selective filter, or loses rows on deletion, turns knowledge
-into false refusals without any error: an unfit database is refused at every start.
+An index that gives up on a selective filter, or loses rows on deletion, causes false
+refusals without any error. So every start refuses an unfit database.
 """
 
 import logging
@@ -38,10 +38,10 @@ def is_new_enough(version: str) -> bool:
 
 
 def iterative_scan() -> str:
-    """Return how far an HNSW scan goes on when a filter discards what it found.
+    """Return the mode in which an HNSW scan continues if a filter discards its results.
 
-    A wrong value falls back to "off" when the extension's library is loaded; so the
-    library is used first.
+    An invalid value falls back to "off" only when the extension's library is loaded, so
+    the library is used first.
     """
     execute("SELECT '[1]'::vector <-> '[1]'::vector")
     return str(execute("SHOW hnsw.iterative_scan")[0][0])
@@ -90,7 +90,11 @@ def postgres_problem() -> str | None:
 
 
 def role_problem(role: str) -> str | None:
-    """Return why row-level security would not bind `role` ("": who signs in), if so."""
+    """Return why row-level security would not apply to `role`, or None.
+
+    Args:
+        role: Empty for the role that connects.
+    """
     ((login, is_secured),) = execute(
         "SELECT session_user, to_regclass('kb_entry') IS NOT NULL AND"
         " EXISTS (SELECT FROM pg_class WHERE oid = to_regclass('kb_entry')"
@@ -109,20 +113,20 @@ def role_problem(role: str) -> str | None:
     )
     if not found:
         return (
-            f'The role "{role}" of NESCIO_DATABASE_ROLE is not there. Make it: '
-            f'CREATE ROLE "{role}" NOLOGIN; GRANT "{role}" TO "{login}"; and grant it the '
-            "rows, as docs/how-to/run-and-deploy.md says."
+            f'The role "{role}" of NESCIO_DATABASE_ROLE does not exist. Create it: '
+            f'CREATE ROLE "{role}" NOLOGIN; GRANT "{role}" TO "{login}"; and grant it '
+            "access to the tables, see docs/how-to/run-and-deploy.md."
         )
     ((is_above, is_owner, may_take),) = found
     if is_above or is_owner:
         what = "bypasses row-level security" if is_above else "owns the tables"
         return (
-            f'The role "{role}" {what}, so a forgotten filter would show everything. Name '
-            "one in NESCIO_DATABASE_ROLE that does not."
+            f'The role "{role}" {what}, so a forgotten filter would show everything. '
+            "Set NESCIO_DATABASE_ROLE to one that does not."
         )
     if not may_take:
         return (
-            f'"{login}", which signs in, may not take the role "{role}". Let an '
+            f'"{login}", which connects, may not assume the role "{role}". Let an '
             f'administrator run: GRANT "{role}" TO "{login}"'
         )
     return None
@@ -145,7 +149,7 @@ def check_database(
 
 
 def require_fit_database() -> None:
-    """Refuse to start on an unfit database; one that is down may come up later."""
+    """Raise for an unfit database; one that is down may come up later."""
     try:
         problems = check_database(None, databases=["default"])
     except OperationalError as error:

@@ -1,4 +1,4 @@
-"""Imports for processes that fork: once, fast, and shared with what is forked."""
+"""Imports in processes that fork: done once, and shared with the children."""
 
 import gc
 import importlib
@@ -10,20 +10,20 @@ import django
 import psutil
 from django.conf import settings
 
-# Seconds of a processor each; what loads the embedder needs them.
+# Loading the embedder needs these; each takes seconds of CPU time to import.
 _MODEL_LIBRARIES = ("sentence_transformers", "kb.embedding.short_texts")
 
 
 def model_libraries() -> Sequence[str]:
-    """Return what models need; nothing where they are all computed elsewhere."""
+    """Return the libraries that models need; none if other servers run all models."""
     is_elsewhere = settings.MODEL_SERVICE_URL and settings.LANGUAGE_SERVER_URL
     return () if is_elsewhere else _MODEL_LIBRARIES
 
 
 def import_before_fork(*names: str) -> None:
-    """Import `names`, a quarter faster without collections of garbage, and freeze them.
+    """Import `names` without garbage collection (a quarter faster), and freeze them.
 
-    What is frozen is looked at by no collection of a child, whose pages stay shared.
+    Collections in a child skip frozen objects, so that their memory pages stay shared.
     """
     gc.disable()
     try:
@@ -35,10 +35,10 @@ def import_before_fork(*names: str) -> None:
 
 
 def import_web_server() -> None:
-    """Import what the web server needs; with no thread, database connection or CUDA."""
-    gc.disable()  # until all is imported
+    """Import what the web server needs, without threads, connections or CUDA."""
+    gc.disable()  # until `import_before_fork` is done
     if settings.WEB_PROCESSES > 1:
-        _share_metrics()  # the library looks for the directory when it is imported
+        _share_metrics()  # the library reads the directory when it is imported
     django.setup()
     import_before_fork(
         settings.ROOT_URLCONF,
@@ -51,15 +51,15 @@ def import_web_server() -> None:
 
 
 def _share_metrics() -> None:
-    """Let processes count in files that each of them can add up.
+    """Let processes write metrics to files, so that any of them can report the sums.
 
-    Files of processes that have ended go: what they counted began at 0 again with each.
+    Files of ended processes are deleted; their counters would restart at 0 anyway.
     """
     os.environ.update(PROMETHEUS_MULTIPROC_DIR=settings.METRICS_DIR)
     directory = Path(settings.METRICS_DIR)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if directory != settings.PLACES.metrics:
-        return  # the operator's own, who may share it with others
+        return  # set by the operator, who may share it with other programs
     for file in directory.glob("*_*.db"):
         pid = file.stem.rpartition("_")[2]
         if pid.isdigit() and not psutil.pid_exists(int(pid)):

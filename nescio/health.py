@@ -1,8 +1,9 @@
-"""GET /healthz: can this process answer questions? GET /healthz/live: does it run?
+"""Health checks: /healthz (can answer questions) and /healthz/live (is running).
 
-Broker and queue only degrade: questions are answered without them, so a load balancer
-must not take the web server away with them. Versions are for the role admin alone. Packages for this know only the database,
-and ask Celery by a broadcast that a broker made of files does not have.
+Failures of broker and queue only mean "degraded": questions are answered without them,
+so a load balancer must not remove the web server. Versions are shown only to the role
+admin. Existing packages check only the database, and check Celery by a broadcast, which
+the file-based broker does not support.
 """
 
 import socket
@@ -35,13 +36,13 @@ _NAMES_VERSION = frozenset({"database", "pgvector"})
 _HIDDEN = "shown to the role admin"
 _BROKER_SECONDS = 2
 _SERVER_SECONDS = 2
-# The sweeper rings again within a minute: what waits this long, nobody works on.
+# The sweeper repeats notifications within a minute: no worker handles jobs this old.
 _MAX_QUEUE_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one look found; without what `is_vital`, questions cannot be answered."""
+    """The result of a check; if a vital one fails, questions can't be answered."""
 
     name: str
     ok: bool
@@ -111,7 +112,7 @@ def _database() -> Iterator[Finding]:
                 yield check()
                 continue
             except DatabaseError as error:
-                # What follows would wait as long for the same database.
+                # The remaining checks would each wait for the same database.
                 down = type(error).__name__
         yield Finding(name, ok=False, detail=f"not known: {down}")
 
@@ -153,7 +154,7 @@ def _missing_migrations() -> int:
 
 @cache
 def _all_applied() -> bool:
-    """Remember that nothing is missing: reading every migration takes 50 ms."""
+    """Remember that no migration is missing: reading them all takes 50 ms."""
     return True
 
 
@@ -197,7 +198,7 @@ def _models() -> Iterator[Finding]:
 
 
 def language_server() -> Finding:
-    """Tell whether the server takes connections; asking it something may cost money."""
+    """Check whether the server accepts connections; a real request may cost money."""
     url = settings.LANGUAGE_SERVER_URL
     return _takes_connections("language_model", url, is_vital=False)
 
@@ -220,7 +221,7 @@ def _broker() -> Finding:
     with current_app.connection_for_write() as broker:
         try:
             broker.ensure_connection(max_retries=1, timeout=_BROKER_SECONDS)
-        except OperationalError as error:  # kombu's, around every broker's own
+        except OperationalError as error:  # kombu wraps each broker's own error
             return Finding("broker", False, type(error).__name__, is_vital=False)
         detail = "files" if settings.BROKER_IS_EMBEDDED else str(broker.transport_cls)
         return Finding("broker", True, detail, is_vital=False)

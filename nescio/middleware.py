@@ -1,4 +1,4 @@
-"""A name for each request, in its response and log lines, and the Content-Security-Policy."""
+"""Middleware and logging: request ids, hosts, error pages, full disks, CSP."""
 
 import json
 import logging
@@ -32,7 +32,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestIdMiddleware:
-    """Takes the caller's X-Request-ID where it is plain, else makes one."""
+    """Uses the caller's X-Request-ID if it is well-formed; otherwise generates one."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
@@ -48,10 +48,10 @@ class RequestIdMiddleware:
 
 
 class HostMiddleware(CommonMiddleware):
-    """Django's, which refuses a host name that is not listed, but for the metrics.
+    """Django's middleware, which refuses unlisted host names, except for the metrics.
 
-    Prometheus reads each process by its own address, which is not known before; it gets
-    numbers, by its token, and no link.
+    Prometheus reads each container by its own address, which can't be listed in
+    advance. The metrics require a token and contain no links, so that this is safe.
     """
 
     def process_request(
@@ -61,7 +61,7 @@ class HostMiddleware(CommonMiddleware):
 
 
 class ErrorPageMiddleware:
-    """Shows an error of ours that a page did not put into words itself."""
+    """Shows an error page for a `NescioError` that a view did not handle."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
         self._get_response = get_response
@@ -83,9 +83,9 @@ class ErrorPageMiddleware:
 
 
 class ResponseFilter(logging.Filter):
-    """Leaves a caller's mistake one line: Django adds a traceback to a 403 and a 400.
+    """Logs a client error as one line; Django adds a traceback to a 403 and a 400.
 
-    A health check's 503 is its answer and no error: what fails logs itself.
+    A health check's 503 is a regular response and not logged; the failure itself is.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -98,9 +98,9 @@ class ResponseFilter(logging.Filter):
 
 
 class RequestIdFilter(logging.Filter):
-    """Names a line's request, also where it is logged behind the request's or job's end.
+    """Adds the request id to a log record, also after the request or job has ended.
 
-    There Django says that it answered by an error, and Celery that a job failed.
+    Django logs an error response, and Celery a failed job, only after the end.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -114,7 +114,7 @@ class RequestIdFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; the traceback is in `exception`."""
+    """Formats each record as one line of JSON; the traceback is in `exception`."""
 
     def format(self, record: logging.LogRecord) -> str:
         shown = {
@@ -131,7 +131,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def logging_to_stderr(level: str, form: str = "line") -> dict[str, Any]:
-    """Return the setting `LOGGING`: `line` or `json` each, with the request's id."""
+    """Return the setting `LOGGING`, with request ids; `form` is "line" or "json"."""
     line = "%(asctime)s %(levelname)s %(name)s [%(request_id)s]: %(message)s"
     return {
         "version": 1,
@@ -149,27 +149,27 @@ def logging_to_stderr(level: str, form: str = "line") -> dict[str, Any]:
             }
         },
         "root": {"handlers": ["stderr"], "level": level},
-        # They say of every request that it was sent, or that a session began and ended.
+        # They log every sent request, and the start and end of every session.
         "loggers": {name: {"level": "WARNING"} for name in ("httpx2", "mcp")},
     }
 
 
 class RoomMiddleware:
-    """Answers 503 to what would write while there is no room on the disk."""
+    """Answers 503 to requests that would write while the disk is full."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if request.method not in _READING and (problem := disk.problem()):
-            # It imports the REST framework, whose settings name this module's.
+            # It imports REST framework, whose settings need this module.
             from nescio.exception_handler import unavailable  # noqa: PLC0415
 
             return unavailable(request, DiskFullError(problem))
         return self._get_response(request)
 
 
-# Content-Security-Policy: strict for our pages, looser by path for what needs more.
+# Content-Security-Policy: strict for our pages, looser for paths that need more.
 
 
 STRICT: Mapping[str, list[str]] = {

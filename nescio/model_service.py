@@ -1,9 +1,10 @@
-"""The model service: embedder and verifier for many web servers and workers, on one device.
+"""The model service: embedder and verifier for many web servers and workers.
 
-`manage.py serve_models` runs it: one process has the models once, on a GPU where there is one;
-web servers and workers whose NESCIO_MODEL_SERVICE_URL names it load neither. Questions that
-come together are computed together. Beyond `NESCIO_MODEL_SERVICE_QUEUE` requests one more is
-answered 503, and one whose sender no longer waits is not computed.
+`manage.py serve_models` runs it: one process holds the models, on a GPU if there is
+one; web servers and workers whose NESCIO_MODEL_SERVICE_URL names it load neither.
+Concurrent questions are computed in batches. Beyond `NESCIO_MODEL_SERVICE_QUEUE`
+requests, further ones get a 503; requests whose client no longer waits are not
+computed.
 """
 
 import hmac
@@ -41,8 +42,8 @@ from qa.pipeline.choice import Passage
 
 logger = logging.getLogger(__name__)
 
-_MAX_FAILURES: Final = 3  # in a row; after them it is not healthy
-_WAITS_SECONDS: Final = 60.0  # of a client that states no deadline
+_MAX_FAILURES: Final = 3  # in a row; then the service reports itself as unhealthy
+_WAITS_SECONDS: Final = 60.0  # for a client that states no deadline
 _DEADLINE, _MODEL = (f"HTTP_{h.upper().replace('-', '_')}" for h in (DEADLINE, MODEL))
 _ARRAYS: Final = "application/octet-stream"
 _JSON: Final = "application/json"
@@ -59,7 +60,7 @@ _BATCH: Final = prometheus_client.Histogram(
 Arrays = Mapping[str, np.ndarray]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-# Entries have 8,000 characters at most, headings beside them.
+# Entries have at most 8,000 characters, plus headings.
 Text = Annotated[str, Field(max_length=20_000)]
 
 
@@ -93,7 +94,7 @@ class _RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """What a path computes: arrays of a request, by a deadline on the monotonic clock."""
+    """The computation of a path: from a request and a monotonic deadline to arrays."""
 
     model: str  # its fingerprint
     reads: type[BaseModel]
@@ -112,11 +113,11 @@ class ModelService:
         queue: int,
         batch: int,
     ) -> None:
-        """Serve these models to clients that have the key; without one to all.
+        """Serve these models to clients that have the key, or to all if it is empty.
 
         Args:
-            queue: Requests that are computed or wait, at most.
-            batch: Questions that are computed together, at most.
+            queue: The maximum number of requests that are computed or wait.
+            batch: The maximum number of questions that are computed together.
         """
         self._embedder, self._verifier, self._key = embedder, verifier, key
         self._places = threading.BoundedSemaphore(queue)
@@ -182,7 +183,7 @@ class ModelService:
             raise _RefusedError(
                 HTTPStatus.UNAUTHORIZED,
                 "invalid_credentials",
-                "The key is not NESCIO_MODEL_SERVICE_KEY of the service.",
+                "The key differs from the service's NESCIO_MODEL_SERVICE_KEY.",
             )
         if path == "/metrics":
             kind = prometheus_client.CONTENT_TYPE_LATEST
@@ -227,13 +228,13 @@ class ModelService:
             raise _RefusedError(
                 HTTPStatus.BAD_REQUEST,
                 "invalid",
-                f"{DEADLINE} is no number: {waits!r}.",
+                f"{DEADLINE} is not a number: {waits!r}.",
             ) from error
         try:
             arrays = route.compute(request, deadline)
         except OverdueError:
             raise
-        except Exception as error:  # of any kind, from any library: the next may work
+        except Exception as error:  # from any library: the next request may succeed
             self._failures += 1
             logger.exception("A request could not be computed.")
             raise _RefusedError(
@@ -245,7 +246,7 @@ class ModelService:
         return save({name: np.ascontiguousarray(v) for name, v in arrays.items()})
 
     def describe(self) -> Mapping[str, object]:
-        """Return what a client has to know of the models."""
+        """Return the description of the models for clients, ready for JSON."""
         embedder = self._embedder
         own = Described(embedder.name, embedder.fingerprint, embedder.dimensions)
         card = asdict(self._verifier.card) if self._verifier else None
@@ -258,7 +259,7 @@ def _embed(
     request: EmbedRequest,
     deadline: float,
 ) -> Arrays:
-    if not request.are_questions:  # an import: between two requests questions come
+    if not request.are_questions:  # an import; questions run between its requests
         _check(deadline)
         return {"vectors": embedder.encode(request.texts)}
     vectors = [questions.ask(text, deadline=deadline) for text in request.texts]

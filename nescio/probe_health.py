@@ -4,11 +4,11 @@ import http.client
 import os
 import sys
 
-_PORT = 8000  # in the image; NESCIO_PORT is that of `make up`
+_PORT = 8000  # the image's; NESCIO_PORT is for `make up`
 
 
 def main() -> int:
-    # The server refuses a host name that is not its own.
+    # The server refuses host names that are not allowed.
     host = os.environ.get("NESCIO_ALLOWED_HOSTS", "localhost").partition(",")[0]
     host = host.strip().strip("*").lstrip(".") or "localhost"
     port = int(sys.argv[1]) if len(sys.argv) > 1 else _PORT

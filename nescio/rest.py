@@ -1,4 +1,4 @@
-"""JSON bodies, bounded in bytes and in depth, whose text the database can hold."""
+"""Parsers for JSON bodies and uploads with limits, and other defaults of REST views."""
 
 import json
 import re
@@ -22,13 +22,13 @@ from accounts.exceptions import NescioError
 
 MAX_DEPTH = 50
 
-# Only an escape can bring in what PostgreSQL's text can't hold: a raw NUL is no JSON and
-# a raw surrogate no UTF-8.
+# Characters that PostgreSQL can't store can only come from escapes: a raw NUL is not
+# valid JSON, and a raw surrogate is not valid UTF-8.
 _SUSPECT_ESCAPE = re.compile(r"\\u(0000|d[89a-f])", re.IGNORECASE)
 
 
 class BodyTooLargeError(APIException):
-    """The request's body is larger than any that is accepted."""
+    """The request's body is larger than the limit."""
 
     status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
     default_code = "too_large"
@@ -103,11 +103,11 @@ def _check_strings(parsed: object) -> None:
             _check_strings(value)
 
 
-_FORM_BYTES = 1024 * 1024  # what the fields beside the file may take
+_FORM_BYTES = 1024 * 1024  # allowance for the form's other fields
 
 
 class UploadTooLargeError(NescioError, RequestDataTooBig):
-    """A form with a file is larger than any that is accepted."""
+    """An uploaded form with a file is larger than the limit."""
 
     code = "too_large"
     status = 413
@@ -144,7 +144,7 @@ if TYPE_CHECKING:  # the library's views import this module by settings
 
 
 class MethodsOnly(BaseMetadata):
-    """What OPTIONS returns: the methods alone; the library's own looks rows up."""
+    """The response to OPTIONS: only the methods; the library's own would query rows."""
 
     def determine_metadata(
         self, request: Request, view: "APIView"
@@ -153,7 +153,7 @@ class MethodsOnly(BaseMetadata):
 
 
 class KnownFormats(DefaultContentNegotiation):
-    """Choose a format by `Accept` or `?format=`; the library calls an unknown one a 404."""
+    """Chooses a format by `Accept` or `?format=`; an unknown one is a 406, not 404."""
 
     def filter_renderers(
         self,

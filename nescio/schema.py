@@ -1,4 +1,4 @@
-"""The OpenAPI description and its page: our token scheme, and the errors that every operation can give."""
+"""The OpenAPI description, with our token schemes and the errors of every operation."""
 
 import re
 from functools import lru_cache
@@ -41,10 +41,10 @@ _ENVELOPE = {
                         {"$ref": "#/components/schemas/ErrorCode"},
                         {"type": "string"},
                     ],
-                    "description": "Stable, for machines; later versions add some.",
+                    "description": "Stable, for machines; later versions add codes.",
                 },
                 "message": {"type": "string", "description": "For people."},
-                "detail": {"description": "Where it helps: messages by field."},
+                "detail": {"description": "Further values, such as messages by field."},
             },
         }
     },
@@ -55,8 +55,8 @@ _HEADERS = {
         "Retry-After": "Seconds after which to try again.",
         "RateLimit-Limit": "How many requests of this kind you may send in a minute, or "
         "whatever time the operator set.",
-        "RateLimit-Remaining": "How many are left of them.",
-        "RateLimit-Reset": "Seconds until all are there again.",
+        "RateLimit-Remaining": "How many of them are left.",
+        "RateLimit-Reset": "Seconds until all of them are available again.",
     }.items()
 }
 
@@ -68,31 +68,32 @@ def _headers(*names: str) -> dict[str, Any]:
 _RETRY_AFTER = _headers("Retry-After")
 _RATE = _headers("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 _ERRORS: dict[str, dict[str, Any]] = {
-    "400": {"description": "The request is wrong; the message says what and how."},
+    "400": {"description": "The request is invalid; the message says why."},
     "401": {
         "description": "Not signed in, or the token is unknown or revoked "
         "(`authentication_failed`), or expired (`token_expired`).",
         "headers": {"WWW-Authenticate": {"schema": {"type": "string"}}},
     },
     "403": {"description": "Your role may not do this."},
-    "404": {"description": "There is none, or you may not see it."},
+    "404": {"description": "It does not exist, or you may not see it."},
     "406": {"description": "None of the accepted media types is offered."},
     "409": {"description": "The row changed meanwhile, or its state forbids this."},
     "413": {"description": "The body is too large."},
     "415": {"description": "The body is not application/json."},
-    "422": {"description": "The idempotency key was another request's."},
+    "422": {"description": "The idempotency key was used for another request."},
     "429": {"description": "Too many requests.", "headers": _RETRY_AFTER | _RATE},
     "503": {
-        "description": "A part that is needed is down; nothing is lost.",
+        "description": "A required service is down; nothing is lost.",
         "headers": _RETRY_AFTER,
     },
 }
 _WRITES = frozenset({"post", "put", "patch", "delete"})
 _ERROR = {"$ref": "#/components/schemas/Error"}
-# Where an operation has more in its errors, until `document_errors` has read it.
+# A temporary key for an operation's extended error schema, removed by
+# `document_errors`.
 _OWN_ERROR = "x-own-error"
 _WITH_BODY = ("413", "415")
-# 400: a parameter that the address does not know.
+# 400: an unknown query parameter.
 _ALWAYS = ("400", "401", "403", "406", "429", "503")
 
 
@@ -100,10 +101,10 @@ _IDEMPOTENCY_KEY = OpenApiParameter(
     idempotency.HEADER,
     {"type": "string", "pattern": f"^{idempotency.KEY_PATTERN}$"},
     OpenApiParameter.HEADER,
-    description="The same request sent again with the same key is done once: for 24 hours the "
-    "first reply is returned, with `Idempotency-Replayed: true`. 422 `idempotency_key_reused` "
-    "for another request, 409 `idempotency_key_in_use` while the first is being done. "
-    "Nothing is kept of 5xx and 429.",
+    description="A request sent again with the same key is executed once: for 24 hours "
+    "the first reply is returned, with `Idempotency-Replayed: true`. 422 "
+    "`idempotency_key_reused` for another request, 409 `idempotency_key_in_use` while "
+    "the first is in progress. Replies with 5xx and 429 are not kept.",
 )
 
 _VERBS = {"retrieve": "read", "partial_update": "change", "destroy": "delete"}
@@ -113,15 +114,15 @@ ON_BEHALF_OF = OpenApiParameter(
     HEADER,
     OpenApiTypes.STR,
     OpenApiParameter.HEADER,
-    description="The user for whom it is done, by a token that may act for others; names "
+    description="The user for whom a token that may act for others sends this; names "
     "that are not ASCII are percent-encoded.",
 )
 
 
 class OperationSchema(AutoSchema):
-    """Names the operations of a view set by the resource and what is done to it.
+    """Names the operations of a view set by the resource and the action.
 
-    What agents may do, a token that acts for others may do for any user.
+    Operations open to agents also accept a token that acts for another user.
     """
 
     def get_override_parameters(self) -> list[Any]:
@@ -137,7 +138,7 @@ class OperationSchema(AutoSchema):
         for_others = takes_token and wanted == [Role.AGENT]
         found = [ON_BEHALF_OF] if for_others else []
         takes_key = getattr(self.view, "takes_idempotency_key", False)
-        # Where nobody is signed in, nobody's key is known.
+        # Keys belong to a signed-in caller.
         if self.method == "POST" and takes_key and self.get_auth():
             found.append(_IDEMPOTENCY_KEY)
         return found
@@ -152,7 +153,7 @@ class OperationSchema(AutoSchema):
     def _get_response_for_code(
         self, serializer: Any, *args: Any, **kwargs: Any
     ) -> dict[str, Any]:
-        """Take a text in a serializer's place: what is said of a status without a body."""
+        """Accept a text in place of a serializer, as the description of the status."""
         if isinstance(serializer, str):
             serializer = OpenApiResponse(description=serializer)
         found: dict[str, Any]
@@ -233,7 +234,7 @@ def document_errors(
 
 def _complete(components: dict[str, Any]) -> None:
     for name, described in components.setdefault("schemas", {}).items():
-        # A key that no field has is refused (`StrictSerializer`).
+        # `StrictSerializer` refuses unknown keys.
         if name.endswith("Request") and "properties" in described:
             described["additionalProperties"] = False
             for field in described["properties"].values():
@@ -247,7 +248,7 @@ def _complete(components: dict[str, Any]) -> None:
     }
 
 
-# No column can hold U+0000, and what is blank is as good as empty.
+# No text column can hold U+0000; a blank text counts as empty.
 _TEXT = r"^[^\u0000]*$"
 _TEXT_NOT_BLANK = r"^[^\u0000]*[^\s\u001c-\u001f\u0000][^\u0000]*$"
 
@@ -264,9 +265,9 @@ def _describe_text(described: dict[str, Any]) -> None:
 def link_rows(
     result: dict[str, Any], generator: object, request: object, public: bool
 ) -> dict[str, Any]:
-    """Say of what returns a row, or a list of rows, which operations take one, and how."""
+    """Add OpenAPI links from operations that return rows to those that take one."""
     paths, schemas = result["paths"], result["components"]["schemas"]
-    # What the body of one row is called, and the parameter that names such a row.
+    # The schema's name of one row, and the path parameter that names such a row.
     named_by = {
         _component(methods["get"]["responses"]["200"]): found[1]
         for address, methods in paths.items()
@@ -298,9 +299,9 @@ def _component(response: dict[str, Any]) -> str:
 def _links(
     paths: dict[str, Any], address: str, parameter: str, *, is_list: bool
 ) -> dict[str, Any]:
-    """Return links to what takes the row by `parameter`, or lies below the address."""
+    """Return links to operations that take the row, by `parameter` or by `address`."""
     if f"{{{parameter}}}" in address:
-        return {}  # what was done to a row returns the same row
+        return {}  # an action on a row returns the same row
     target = re.compile(
         rf"[^{{]+/\{{({parameter})\}}[^{{]*"
         if parameter
@@ -349,7 +350,7 @@ def _statuses(address: str, method: str, operation: dict[str, Any]) -> set[str]:
 
 @lru_cache
 def _described() -> dict[str, Any]:
-    # Not in the language of who asks first.
+    # Otherwise it would be in the language of the first caller.
     generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # untyped in the library
     with translation.override(settings.LANGUAGE_CODE):
         found: dict[str, Any] = generator.get_schema(public=True)  # type: ignore[no-untyped-call]
@@ -357,7 +358,7 @@ def _described() -> dict[str, Any]:
 
 
 def _kept(renderer: type[BaseRenderer]) -> type[BaseRenderer]:
-    """Return a renderer that writes the description once in a process."""
+    """Return a renderer that renders the description only once per process."""
 
     @lru_cache
     def written() -> Any:
@@ -376,11 +377,12 @@ def _kept(renderer: type[BaseRenderer]) -> type[BaseRenderer]:
 class DescriptionView(APIView):
     """The OpenAPI description of the interface, which anybody may read.
 
-    Nothing of it depends on the reader; making it takes a third of a second.
+    It is cached: it does not depend on the reader, and takes a third of a second to
+    build.
     """
 
-    schema = None  # is no part of it
-    throttle_classes = ()  # what is kept costs nothing
+    schema = None  # not part of the description itself
+    throttle_classes = ()  # serving the cached text costs nothing
     permission_classes = [AllowAny]
     renderer_classes = [*map(_kept, (OpenApiYamlRenderer, OpenApiYamlRenderer2,
                                      OpenApiJsonRenderer, OpenApiJsonRenderer2))]  # fmt: skip

@@ -1,8 +1,8 @@
-"""Settings: one file, every difference comes from the environment.
+"""Settings for all deployments; differences come from environment variables.
 
-The table of variables is in `docs/reference/settings.md`; a test holds the two
-together. Thresholds of the answer pipeline are no settings: they are fields of a
-versioned policy, stored with every answer.
+The table of variables is in `docs/reference/settings.md`; a test keeps the two in step.
+Thresholds of the answer pipeline are not settings: they are fields of a versioned
+policy, stored with every answer.
 """
 
 import base64
@@ -45,8 +45,8 @@ def _require_one_of(name: str, value: str, *allowed: str) -> None:
 VAR_DIR = Path(env.str("NESCIO_VAR_DIR", default=str(BASE_DIR / "var"))).resolve()
 PLACES = Places(VAR_DIR)
 
-# Each has the interpreter for itself, and all share the memory of the models. Only Linux
-# forks them safely.
+# Each has an interpreter of its own, and all share the memory of the models. Forking
+# them is only safe on Linux.
 _CORES = os.cpu_count() or 1
 WEB_PROCESSES: int = env.int(
     "NESCIO_WEB_PROCESSES", default=min(4, _CORES) if sys.platform == "linux" else 1
@@ -59,11 +59,11 @@ if WEB_PROCESSES < 1 or (WEB_PROCESSES > 1 and sys.platform != "linux"):
 
 
 def _of_one_process(whole: int) -> int:
-    """Return the share of one process of what holds for the whole web server."""
+    """Return one process's share of a limit for the whole web server."""
     return math.ceil(whole / WEB_PROCESSES)
 
 
-# --- Where the parts are -------------------------------------------------------------
+# --- Components ----------------------------------------------------------------------
 DATABASE_URL = env.str("DATABASE_URL", default=PLACES.database_url)
 DATABASE_REPLICA_URL = env.str("DATABASE_REPLICA_URL", default="")
 DATABASE_IS_EMBEDDED = PLACES.database_url == DATABASE_URL
@@ -82,8 +82,8 @@ if not SECRET_KEY:
         SECRET_KEY = local_secret_key(PLACES.secret_key_file)
     except OSError as error:
         raise ImproperlyConfigured(
-            f"{VAR_DIR} cannot be used ({error.strerror}). Start as the user whom it "
-            "belongs to, or choose another directory with NESCIO_VAR_DIR."
+            f"{VAR_DIR} cannot be used ({error.strerror}). Start as the user who owns "
+            "it, or choose another directory with NESCIO_VAR_DIR."
         ) from error
 ALLOWED_HOSTS = env.list(
     "NESCIO_ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"]
@@ -91,7 +91,7 @@ ALLOWED_HOSTS = env.list(
 CSRF_TRUSTED_ORIGINS = env.list("NESCIO_TRUSTED_ORIGINS", default=[])
 HTTPS = env.bool("NESCIO_HTTPS", default=False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
-SECURE_REDIRECT_EXEMPT = [r"^healthz", r"^metrics$"]  # read from inside, without TLS
+SECURE_REDIRECT_EXEMPT = [r"^healthz", r"^metrics$"]  # read internally, without TLS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
 if HTTPS:
@@ -158,7 +158,7 @@ TEMPLATES = [
         },
     }
 ]
-# Templates of widgets are looked for in `templates/`, too.
+# Widget templates are also looked up in `templates/`.
 FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 LANGUAGE_CODE = "en"
@@ -166,7 +166,7 @@ FORMAT_MODULE_PATH = "nescio.formats"
 TIME_ZONE = env.time_zone("NESCIO_TIME_ZONE", default="UTC")
 STATIC_URL = "static/"
 STATIC_ROOT = VAR_DIR / "static"
-# Names carry no content hash: pages work before `collectstatic` ran.
+# File names have no content hash, so that pages work before `collectstatic` has run.
 WHITENOISE_USE_FINDERS = True
 _VALIDATION = "django.contrib.auth.password_validation"
 AUTH_PASSWORD_VALIDATORS = [
@@ -179,11 +179,11 @@ LOGIN_REDIRECT_URL = "ask"
 LOGOUT_REDIRECT_URL = "login"
 
 # --- Sign-in -------------------------------------------------------------------------
-# Whether passwords that are kept here open pages, admin and REST.
+# Whether people can sign in to pages, admin and REST with a password stored here.
 LOCAL_SIGN_IN = env.bool("NESCIO_LOCAL_SIGN_IN", default=True)
 PASSWORD_RESET_TIMEOUT = 3 * 86_400  # of links to choose a password, in seconds
-# An OpenID Connect provider by its issuer, which its discovery document repeats. What
-# begins with OIDC_RP is read by the library, the rest of the names are ours.
+# An OpenID Connect provider by its issuer, exactly as its discovery document names it.
+# The library reads the names that begin with OIDC_RP; most others are ours.
 OIDC_ISSUER = env.str("NESCIO_OIDC_ISSUER", default="")
 OIDC_NAME = env.str("NESCIO_OIDC_NAME", default="your organisation")
 OIDC_RP_CLIENT_ID = env.str("NESCIO_OIDC_CLIENT_ID", default="")
@@ -231,7 +231,7 @@ if OIDC_ISSUER:
         raise ImproperlyConfigured(
             "NESCIO_OIDC_ISSUER needs NESCIO_OIDC_CLIENT_ID and "
             "NESCIO_OIDC_CLIENT_SECRET, or NESCIO_OIDC_CLIENT_SECRET_FILE. The provider "
-            "gives both where Nescio is registered as a client."
+            "issues both when Nescio is registered as a client."
         )
 elif not LOCAL_SIGN_IN:
     raise ImproperlyConfigured(
@@ -241,24 +241,24 @@ elif not LOCAL_SIGN_IN:
 
 # --- Database ------------------------------------------------------------------------
 _database = environment.database("DATABASE_URL", DATABASE_URL)
-# Behind a pooler in transaction mode each transaction may be on another connection, to
-# which nothing can be said when it is opened.
+# Behind a pooler in transaction mode, each transaction may use another connection, so
+# settings can't be made when a connection is opened.
 _is_pooled = env.bool("NESCIO_DATABASE_POOLER", default=False)
-# Neither superuser nor owner of the tables, so that row-level security binds it: every
-# statement is run as this role but for changes of the tables themselves. Empty where the
-# role that signs in is such a one already.
+# A role that is neither superuser nor owner of the tables, so that row-level security
+# applies to it. It runs every statement except changes of the tables themselves. Empty
+# if the role that connects is already such a role.
 DATABASE_ROLE = env.str("NESCIO_DATABASE_ROLE", default="nescio_app")
 _database.update(
     {
         "ENGINE": "accounts.postgresql",
-        # A Unix socket's directory is percent-encoded in the host's place.
+        # In a URL, a Unix socket's directory is the percent-encoded host.
         "HOST": unquote(_database["HOST"]),
         "CONN_HEALTH_CHECKS": True,
         "DISABLE_SERVER_SIDE_CURSORS": _is_pooled,
         "OPTIONS": {
             **_database.get("OPTIONS", {}),
-            # How often an ordinary statement would have to come before it is prepared,
-            # which Django's own never are; search asks for it outright. None forbids it.
+            # After how many runs psycopg prepares a statement. Django's own statements
+            # are never prepared, and search requests it explicitly; None forbids both.
             "prepare_threshold": (
                 5 if env.bool("NESCIO_DATABASE_PREPARE", not _is_pooled) else None
             ),
@@ -266,8 +266,8 @@ _database.update(
     }
 )
 if not _is_pooled:
-    # The vector index must go on scanning when a filter discards what it found first, or
-    # a selective audience turns into false refusals; start-up checks that it does.
+    # The vector index must continue scanning when a filter discards its first results,
+    # or else a selective audience causes false refusals; start-up checks this setting.
     _database["OPTIONS"]["options"] = (
         "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=100"
     )
@@ -277,7 +277,7 @@ if env.bool("NESCIO_DATABASE_POOL", default=not _is_pooled):
         "max_size": env.at_least_one("NESCIO_DATABASE_POOL_SIZE", default=32),
         "timeout": 10,
     }
-    # `accounts.postgresql` looks whether a connection that it takes lives.
+    # `accounts.postgresql` checks each connection that it takes from the pool.
     _database["CONN_HEALTH_CHECKS"] = False
 DATABASES = {"default": _database}
 if DATABASE_REPLICA_URL:
@@ -287,7 +287,7 @@ if DATABASE_REPLICA_URL:
         **_replica,
         "ENGINE": _database["ENGINE"],
         "HOST": unquote(_replica["HOST"]),
-        # No pool: what is away is noticed at once, and found again as soon as it is back.
+        # No pool: so a replica's failure, and its return, is noticed at once.
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
@@ -297,14 +297,14 @@ if DATABASE_REPLICA_URL:
         },
     }
     DATABASE_ROUTERS = ["accounts.replica.ReplicaRouter"]
-# How long a read waits for it to have what was committed before; then the primary is read.
+# How long a read waits for the replica to catch up before it uses the primary.
 DATABASE_REPLICA_WAIT = timedelta(
     milliseconds=env.int("NESCIO_DATABASE_REPLICA_WAIT_MS", default=100)
 )
 
 # --- Cache ---------------------------------------------------------------------------
-# Throttles count in a file that the processes of one host share, or in a Redis that
-# several hosts do. What else is cached (the admin's search) each process may have apart.
+# Throttles count in a file shared by the processes of one host, or in a Redis shared by
+# several hosts. Other caches (of the admin's search) may be separate for each process.
 CACHES: dict[str, dict[str, Any]] = {
     "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
     "counters": {
@@ -318,32 +318,32 @@ _cache_options = CACHES["default"].setdefault("OPTIONS", {})
 if CACHES["default"]["BACKEND"].endswith("LocMemCache"):
     _cache_options["MAX_ENTRIES"] = 100_000
 elif CACHES["default"]["BACKEND"].endswith("RedisCache"):
-    # A cache that hangs must not hang the requests that it only counts.
+    # A cache that hangs must not block requests.
     _cache_options.update(socket_timeout=1, socket_connect_timeout=1)
 
 # --- Background work -----------------------------------------------------------------
-# The Job row is the truth and the broker only notifies: a lost, doubled or late message
-# changes nothing but the moment at which a job begins.
+# The Job row is authoritative and the broker only notifies: a lost, duplicate or late
+# message only changes when a job starts.
 BROKER_IS_EMBEDDED = CELERY_BROKER_URL.startswith("filesystem:")
 CELERY_BROKER_TRANSPORT_OPTIONS = broker_options(CELERY_BROKER_URL, PLACES.broker)
 CELERY_BROKER_CONNECTION_TIMEOUT = 5
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker outlives any loss of its broker
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker survives outages of its broker
 CELERY_TASK_IGNORE_RESULT = True  # the Job row is the result
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_WORKER_POOL = "workers.prefork:TaskPool"
-CELERY_WORKER_LOST_WAIT = 1.0  # for a result, of which there are none; then it goes on
+CELERY_WORKER_LOST_WAIT = 1.0  # for a lost process's result; none is ever stored
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = INTERACTIVE
-CELERY_TASK_QUEUES = [  # of a worker without --queues
+CELERY_TASK_QUEUES = [  # for a worker without --queues
     Queue(name, Exchange(name), routing_key=name) for name in QUEUES
 ]
-# Files carry no broadcast: `celery inspect` and its like need a real broker.
+# The file-based broker has no broadcast: `celery inspect` and the like need a real one.
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = not BROKER_IS_EMBEDDED
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TIMEZONE = TIME_ZONE
-# Every schedule is an interval: there is nothing to remember in a file.
+# In memory: times of the last runs need not survive a restart.
 CELERY_BEAT_SCHEDULER = "celery.beat:Scheduler"
 JOB_LEASE = timedelta(seconds=env.at_least_one("NESCIO_JOB_LEASE_SECONDS", default=30))
 JOB_SWEEP_INTERVAL = timedelta(
@@ -351,47 +351,50 @@ JOB_SWEEP_INTERVAL = timedelta(
 )
 JOB_KEEP = timedelta(days=env.int("NESCIO_JOB_KEEP_DAYS", default=30))
 EXPORT_KEEP = timedelta(days=env.int("NESCIO_EXPORT_KEEP_DAYS", default=7))
-# The slug of the audience for whose curators the language model proposes entries for gaps,
-# each night; empty: never.
+# The slug of the audience for whose curators the language model proposes entries for
+# gaps each night; empty for none.
 ENRICH_GAPS_FOR = env.str("NESCIO_ENRICH_GAPS_FOR", default="")
 RETRAIN_AFTER = env.int("NESCIO_RETRAIN_AFTER", default=50)
 
 # --- Models --------------------------------------------------------------------------
 # "bundled", any sentence-transformers / Hugging Face name or path, or "server:" and the
-# name of a model on a server that speaks OpenAI's protocol of embeddings.
+# name of a model on a server with OpenAI's embeddings API.
 EMBEDDING_MODEL = env.str("NESCIO_EMBEDDING_MODEL", default="bundled")
 EMBEDDING_SERVER_URL = env.str("NESCIO_EMBEDDING_SERVER_URL", default="")
 EMBEDDING_SERVER_KEY = env.str("NESCIO_EMBEDDING_SERVER_KEY", default="")
 EMBEDDING_SERVER_TIMEOUT_SECONDS = env.float(
     "NESCIO_EMBEDDING_SERVER_TIMEOUT_SECONDS", default=10.0
 )
-# What its model wants before a question and before a text of an entry.
+# Prefixes that the embedding model expects before a question and before an entry's
+# text.
 EMBEDDING_QUESTION_PROMPT = env.str("NESCIO_EMBEDDING_QUESTION_PROMPT", default="")
 EMBEDDING_ENTRY_PROMPT = env.str("NESCIO_EMBEDDING_ENTRY_PROMPT", default="")
-# A set base URL has embedder and verifier computed by `manage.py serve_models` there.
+# The base URL of `manage.py serve_models`; if set, it runs embedder and verifier.
 MODEL_SERVICE_URL = env.str("NESCIO_MODEL_SERVICE_URL", default="").rstrip("/")
 MODEL_SERVICE_KEY = env.str("NESCIO_MODEL_SERVICE_KEY", default="")
 MODEL_SERVICE_TIMEOUT_SECONDS = env.float(
     "NESCIO_MODEL_SERVICE_TIMEOUT_SECONDS", default=10.0
 )
-# Requests that it computes or keeps waiting; one more is answered 503.
+# Requests that the service computes or keeps waiting; further ones get a 503.
 MODEL_SERVICE_QUEUE = env.at_least_one("NESCIO_MODEL_SERVICE_QUEUE", default=64)
 LANGUAGE_MODEL = env.str("NESCIO_LANGUAGE_MODEL", default="bundled")
-# "bundled" is the adapter that comes along for the bundled model, "none" is none; else a
-# directory that train adapter wrote.
+# "bundled" for the adapter shipped for the bundled model, "none", or a directory
+# written by `train adapter`.
 LANGUAGE_ADAPTER = env.str("NESCIO_LANGUAGE_ADAPTER", default="bundled")
-# How a white-box model answers: "copy" what entries say, "instructed" (as JSON, by its
+# How a local model answers: "copy" (the text of entries), "instructed" (JSON, by its
 # chat template), or "auto".
 LANGUAGE_FORM = env.str("NESCIO_LANGUAGE_FORM", default="auto")
 _require_one_of("NESCIO_LANGUAGE_FORM", LANGUAGE_FORM, "auto", "copy", "instructed")
-# A set base URL answers with an OpenAI-compatible server instead of a local model.
+# The base URL of an OpenAI-compatible server; if set, it answers instead of a local
+# model.
 LANGUAGE_SERVER_URL = env.str("NESCIO_LANGUAGE_SERVER_URL", default="")
 LANGUAGE_SERVER_KEY = env.str("NESCIO_LANGUAGE_SERVER_KEY", default="")
 LANGUAGE_SERVER_TIMEOUT_SECONDS = env.float(
     "NESCIO_LANGUAGE_SERVER_TIMEOUT_SECONDS", default=60.0
 )
 LANGUAGE_SERVER_RETRIES = env.int("NESCIO_LANGUAGE_SERVER_RETRIES", default=2)
-# Who reads pairs of entries in the search for conflicts; "true" and "false" are of earlier versions.
+# The model that judges pairs of entries in the search for conflicts; "true" and "false"
+# are values of earlier versions.
 CONFLICT_JUDGE = env.str("NESCIO_CONFLICT_JUDGE", default="cross-encoder")
 CONFLICT_JUDGE = {"true": "language-model", "false": "none"}.get(
     CONFLICT_JUDGE, CONFLICT_JUDGE
@@ -399,41 +402,42 @@ CONFLICT_JUDGE = {"true": "language-model", "false": "none"}.get(
 _require_one_of(
     "NESCIO_CONFLICT_JUDGE", CONFLICT_JUDGE, "cross-encoder", "language-model", "none"
 )
-# What a server's answers are read with where a probe wants to see activations.
+# The local model that reads a language server's answers to get activations for a probe.
 SURROGATE_MODEL = env.str("NESCIO_SURROGATE_MODEL", default="bundled")
-# What the model answers with when it is asked whether it knows, after past questions.
+# The labels with which the model answers whether it knows, after past questions.
 HISTORY_LABELS = env.str("NESCIO_HISTORY_LABELS", default="true/false")
-# "bundled", "none", or a directory that train verifier wrote.
+# "bundled", "none", or a directory written by `train verifier`.
 VERIFIER = env.str("NESCIO_VERIFIER", default="bundled")
 VERIFIER_ENCODER = env.str("NESCIO_VERIFIER_ENCODER", default="bundled")
 VERIFIER_LANGUAGES = env.list("NESCIO_VERIFIER_LANGUAGES", default=["en"])
-# A directory that train reranker wrote; empty is none.
+# A directory written by `train reranker`; empty for none.
 RERANKER = env.str("NESCIO_RERANKER", default="")
 MODEL_DEVICE = env.str("NESCIO_MODEL_DEVICE", default="auto")
-# What language models compute in; auto is bfloat16 where the hardware can, else float32.
+# The precision of language models; auto is bfloat16 if the hardware supports it,
+# otherwise float32.
 MODEL_PRECISION = env.str("NESCIO_MODEL_PRECISION", default="auto")
 _require_one_of(
     "NESCIO_MODEL_PRECISION", MODEL_PRECISION, "auto", "bfloat16", "float32"
 )
-# Two torch threads on a busy two-core machine are 70 times slower than one: cores
-# divided by processes, here those of the web server and a worker.
+# Cores divided by processes (those of the web server, and a worker): two torch threads
+# on a busy two-core machine are 70 times slower than one.
 TORCH_THREADS = env.at_least_one(
     "NESCIO_TORCH_THREADS", default=max(1, _CORES // (WEB_PROCESSES + 1))
 )
-# Those of the fits too: their libraries read it when they are loaded, which is after this.
+# The libraries for fitting read these when they are loaded, which is later than this.
 for _library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", str(TORCH_THREADS))
-# What a language model made of the entries that were read last, in MiB; 64 hold about 45
-# entries of the bundled model.
+# The cache of a language model's states for recently read entries, in MiB; 64 MiB hold
+# about 45 entries for the bundled model.
 PASSAGE_CACHE_MIB = env.int("NESCIO_PASSAGE_CACHE_MIB", default=64)
 
-# Questions that are in the language model or wait for it; one more is answered 503 at
-# once. What needs no model never waits behind them.
+# Questions that the language model answers or that wait for it; further ones get a 503
+# at once. Questions that need no model never wait behind them.
 LANGUAGE_QUEUE = _of_one_process(env.at_least_one("NESCIO_LANGUAGE_QUEUE", default=8))
 
 
 def _token_prices(texts: list[str]) -> dict[str, tuple[float, float]]:
-    """Read {model: (price of a million tokens read, and written)}."""
+    """Return {model: (price of a million input tokens, of a million output tokens)}."""
     prices = {}
     for text in texts:
         name, _, price = text.rpartition("=")
@@ -450,36 +454,39 @@ def _token_prices(texts: list[str]) -> dict[str, tuple[float, float]]:
     return prices
 
 
-# What tokens of a language model cost; the dashboard shows no cost of a model without.
+# Token prices of language models; the dashboard shows costs only for models listed
+# here.
 TOKEN_PRICES = _token_prices(env.list("NESCIO_TOKEN_PRICES", default=[]))
 
-# Where the admin finds data sets to evaluate; empty offers those that come along.
+# The directory with the data sets that the admin offers for evaluation; empty for the
+# bundled ones.
 EVALUATION_DATA = env.str("NESCIO_EVALUATION_DATA", default="")
 
 # Load the models when the web server starts instead of with the first question.
 WARM_UP = env.bool("NESCIO_WARM_UP", default=True)
 
 # --- Reviews -------------------------------------------------------------------------
-# What experts have a week for each knowledge base; 0 draws nothing by itself.
+# Experts' time for reviews per week and knowledge base; 0 draws no samples
+# automatically.
 REVIEW_HOURS_A_WEEK = env.float("NESCIO_REVIEW_HOURS_A_WEEK", default=1.0)
 REVIEW_MINUTES = env.float("NESCIO_REVIEW_MINUTES", default=4.0)
 REVIEW_SECOND_SHARE = env.float("NESCIO_REVIEW_SECOND_SHARE", default=0.2)
 REVIEW_LOCK = timedelta(minutes=env.int("NESCIO_REVIEW_LOCK_MINUTES", default=30))
 
 # --- Mail ----------------------------------------------------------------------------
-# Owners are reminded of what came due for review; nothing is sent while no server is named.
+# Without a mail server, no reminders, invitations or alerts are mailed.
 MAIL_URL = env.str("NESCIO_MAIL_URL", default="")
 if MAIL_URL:
-    # What the address leaves out is Django's own default.
+    # Django's defaults apply to what the URL leaves out.
     globals().update(environment.mail("NESCIO_MAIL_URL", MAIL_URL))
-EMAIL_TIMEOUT = 10  # a job's step may be silent for 30 s
+EMAIL_TIMEOUT = 10  # a job may go 30 s without progress
 DEFAULT_FROM_EMAIL = env.str("NESCIO_MAIL_FROM", default="nescio@localhost")
-# Whether webhooks may use http:// and addresses inside one's own network.
+# Whether webhooks may use http:// and internal addresses.
 WEBHOOK_ALLOW_PRIVATE = env.bool("NESCIO_WEBHOOK_ALLOW_PRIVATE", default=False)
 EVENT_KEEP = timedelta(days=env.int("NESCIO_EVENT_KEEP_DAYS", default=30))
 
 # --- Chats ---------------------------------------------------------------------------
-# Each is off while its secret is empty; its account's audiences are what channels read.
+# Each is off while its secret is empty; channels see the audiences of its account.
 SLACK_SIGNING_SECRET = env.str("NESCIO_SLACK_SIGNING_SECRET", default="")
 SLACK_BOT_TOKEN = env.str("NESCIO_SLACK_BOT_TOKEN", default="")
 SLACK_ACCOUNT = env.str("NESCIO_SLACK_ACCOUNT", default="")
@@ -507,29 +514,29 @@ if TEAMS_SECRETS:
     except ValueError as error:
         raise ImproperlyConfigured(
             "NESCIO_TEAMS_SECRETS is not base64; copy the security token that Teams shows "
-            "once the outgoing webhook is made, and put commas between several."
+            "when the outgoing webhook is created, and put commas between several."
         ) from error
 
 # --- Import --------------------------------------------------------------------------
 IMPORT_MAX_MIB = env.at_least_one("NESCIO_IMPORT_MAX_MIB", default=50)
-# A DOCX is a packed archive, a PDF holds packed streams: what they may unpack to.
+# The unpacked size limit: a DOCX is a compressed archive, a PDF has compressed streams.
 IMPORT_MAX_UNPACKED_MIB = env.at_least_one(
     "NESCIO_IMPORT_MAX_UNPACKED_MIB", default=200
 )
-# A file is read in a process of its own, which ends when it needs more than this.
+# Each file is read in a separate process, which is ended if it exceeds these limits.
 IMPORT_MAX_MEMORY_MIB = env.at_least_one("NESCIO_IMPORT_MAX_MEMORY_MIB", default=1024)
 IMPORT_MAX_SECONDS = env.at_least_one("NESCIO_IMPORT_MAX_SECONDS", default=600)
 IMPORT_MAX_PARAGRAPHS = env.at_least_one(
     "NESCIO_IMPORT_MAX_PARAGRAPHS", default=100_000
 )
-# Web server and workers must both reach it.
+# Web server and workers must both have access to it.
 IMPORT_DIR = env.str("NESCIO_IMPORT_DIR", default=str(PLACES.imports))
-# What curators may follow: directories of this machine, below which folders lie, and hosts.
+# What curators may follow: folders below these local directories, and these hosts.
 SOURCE_DIRECTORIES = env.list("NESCIO_SOURCE_DIRECTORIES", default=[])
 SOURCE_HOSTS = env.list("NESCIO_SOURCE_HOSTS", default=[])
-# Whether these hosts may have http:// and addresses inside one's own network.
+# Whether these hosts may use http:// and internal addresses.
 SOURCE_ALLOW_PRIVATE = env.bool("NESCIO_SOURCE_ALLOW_PRIVATE", default=False)
-# What sources are read with: a source's row names one of these variables.
+# Credentials of sources; a source's row names one of these variables.
 SOURCE_CREDENTIAL_PREFIX = "NESCIO_SOURCE_CREDENTIAL_"
 SOURCE_SECRETS = {
     name: value
@@ -558,17 +565,17 @@ STORAGES = {
     },
 }
 
-# Below it nothing is written any more: PostgreSQL that can't extend its log stops.
+# Below this, Nescio stops writing: PostgreSQL stops if it can't extend its log.
 DISK_RESERVE_MIB = env.int("NESCIO_DISK_RESERVE_MIB", default=256)
 
 # --- Processes -----------------------------------------------------------------------
 HOST = env.str("NESCIO_HOST", default="127.0.0.1")
 PORT = env.int("NESCIO_PORT", default=8000)
-# More than questions that wait for a language model at a time, so that a refusal, which
-# needs none, always finds a thread; event streams hold one each too.
+# More than the questions that may wait for a language model, so that a refusal, which
+# needs none, always gets a thread; each event stream occupies one too.
 WEB_THREADS = _of_one_process(env.at_least_one("NESCIO_WEB_THREADS", default=32))
 WORKER_PROCESSES = env.at_least_one("NESCIO_WORKER_PROCESSES", default=1)
-# What links in mails begin with.
+# The base URL of links in mails.
 PUBLIC_URL = env.public_address("NESCIO_PUBLIC_URL", default=f"http://{HOST}:{PORT}")
 
 # --- REST ----------------------------------------------------------------------------
@@ -601,17 +608,18 @@ REST_FRAMEWORK = {
             "NESCIO_THROTTLE_LOGIN_ADDRESS", default="100/minute"
         ),
     },
-    # How many proxies of ours are in front: only their X-Forwarded-For counts.
+    # The number of our own proxies in front: only their X-Forwarded-For is trusted.
     "NUM_PROXIES": env.int("NESCIO_PROXIES", default=0),
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "nescio.rest.KnownFormats",
     "DEFAULT_METADATA_CLASS": "nescio.rest.MethodsOnly",
     "EXCEPTION_HANDLER": "nescio.exception_handler.exception_handler",
 }
 KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105  # names a model
-# The library's migrations make its own table too, which nothing uses and which forbids
-# to empty the users' table.
+# The library's migrations would also create its own table, which is not used and would
+# prevent truncating the table of users.
 MIGRATION_MODULES = {"knox": None}
-# Asked where a question names none: a slug, "" for the oldest, "none" for no one of several.
+# The knowledge base for questions that name none: a slug, "" for the oldest one, or
+# "none" to require a name if there are several.
 DEFAULT_KNOWLEDGE_BASE = env.str("NESCIO_DEFAULT_KNOWLEDGE_BASE", default="")
 TOKEN_DAYS = env.int("NESCIO_TOKEN_DAYS", default=90)  # 0: until revoked
 REST_KNOX = {
@@ -621,13 +629,13 @@ REST_KNOX = {
     "TOKEN_PREFIX": "nsc_",
 }
 SPECTACULAR_SETTINGS = {
-    # Folded by tag: of more than about 110 open operations the page keeps only those in view,
-    # so that the browser's own search finds no others.
+    # Collapsed by tag: with more than about 110 expanded operations, the page renders
+    # only those in view, and the browser's search misses the others.
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "docExpansion": "none"},
     "TITLE": "Nescio",
     "DESCRIPTION": "Answers from verified knowledge, with evidence, or a refusal that says why.",
     "VERSION": "1",
-    # Where it is read from, and where the world finds it.
+    # The server that the description was read from, and the public address.
     "SERVERS": [{"url": "/"}, {"url": PUBLIC_URL}],
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
@@ -657,13 +665,13 @@ SPECTACULAR_SETTINGS = {
 }
 
 # --- Metrics -------------------------------------------------------------------------
-# Who scrapes /metrics with it sees no more than numbers; without it only admins may.
+# The token with which Prometheus may read /metrics; without it, only admins may.
 METRICS_TOKEN = env.str("NESCIO_METRICS_TOKEN", default="")
-# Prometheus' client writes there what several processes count; `nescio.forking` sets the
-# variable, which the library reads, where it is not set.
+# Prometheus's client library stores the metrics of several processes here. It reads the
+# variable itself; `nescio.forking` sets it if it is not set.
 METRICS_DIR = env.str("PROMETHEUS_MULTIPROC_DIR", default=str(PLACES.metrics))
 
-# Where traces are sent by OTLP over HTTP, such as http://localhost:4318/v1/traces.
+# The OTLP endpoint for traces over HTTP, such as http://localhost:4318/v1/traces.
 TRACES_URL = env.str("NESCIO_TRACES_URL", default="")
 
 # --- Logging -------------------------------------------------------------------------

@@ -29,7 +29,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("kb.urls")),
     path("", include("qa.urls")),
     path("schema", DescriptionView.as_view(), name="schema"),
-    # Its script comes from an address of its own, as the content policy asks.
+    # Its script has a URL of its own, as the Content-Security-Policy requires.
     path(
         "docs",
         SpectacularSwaggerSplitView.as_view(permission_classes=[AllowAny]),

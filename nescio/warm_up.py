@@ -1,7 +1,7 @@
-"""Loads the models when the web server starts, so that no question waits.
+"""Loading of the models at the start of the web server, so that no question waits.
 
-Weights are loaded before processes are forked, which share them; each process then tries
-them out in a thread, with what the database says.
+Weights are loaded before the processes are forked, which share them; each process then
+tests the models in a thread, as the settings in the database require.
 """
 
 import gc
@@ -60,17 +60,17 @@ def _is_loaded_at_start(name: str) -> bool:
 
 
 def load_before_forking() -> None:
-    """Load what answers questions, without a thread or a database connection.
+    """Load the models that answer questions, without a thread or a database connection.
 
-    What can't be loaded, each process tries again, and says in its health check. On a
-    GPU nothing is: each process has its own memory there.
+    If one fails, each process tries again and reports the failure in its health check.
+    On a GPU this loads nothing, as each process has its own memory there.
     """
     compiled_patterns()
     if not model_libraries():
         return
-    # Asked otherwise, CUDA would be begun, which no fork survives.
+    # Without this, the check would initialize CUDA, which does not survive a fork.
     os.environ.setdefault("PYTORCH_NVML_BASED_CUDA_CHECK", "1")
-    # What a command that only wants the states should not pay for.
+    # Imported here, so that commands that only read the states need not wait.
     from probes.language_model.loading import choose_device  # noqa: PLC0415
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
@@ -81,7 +81,7 @@ def load_before_forking() -> None:
         "verifier": configured_verifier,
         "language_model": load_language_model,
     }
-    # Of what is computed elsewhere there is no memory to share.
+    # Models that run on another server need no memory here.
     if settings.MODEL_SERVICE_URL:
         del loads["verifier"]
     if settings.MODEL_SERVICE_URL or is_on_server(settings.EMBEDDING_MODEL):
@@ -99,17 +99,17 @@ def load_before_forking() -> None:
 
 
 def begin() -> None:
-    """Try out what answers questions, loaded where it is not yet, in the background."""
+    """Test the models that answer questions in a thread, loading them if needed."""
     for name in filter(_is_loaded_at_start, _states):
         _states[name] = State.LOADING
     threading.Thread(target=_load_all, name="warm-up", daemon=True).start()
 
 
 def _load_all() -> None:
-    # What a command that only wants the states should not pay for.
+    # Imported here, so that commands that only read the states need not wait.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
 
-    # The embedder first: it alone decides a hard refusal.
+    # The embedder first: it is enough to decide a hard refusal.
     loads: Mapping[str, Callable[[], object]] = {
         "embedder": lambda: get_embedder(active_model()).encode_question("Ready?"),
         "verifier": _try_verifier,
@@ -120,7 +120,7 @@ def _load_all() -> None:
     try:
         prepare_policies()
     except (OperationalError, InterfaceError):
-        logger.exception("What active policies need could not be looked up.")
+        logger.exception("The requirements of active policies could not be read.")
     finally:
         connection.close()
 
@@ -133,7 +133,7 @@ def _try_verifier() -> None:
 
 
 def prepare_policies() -> None:
-    """Load and check what an active policy asks; what can't be used is logged."""
+    """Load and check the models that active policies need; log those that fail."""
     active = Policy.objects.filter(is_active=True)
     wanted = active.values_list("retrieval_timing", "debias_verdict", "rerank")
     for what, prepare in _preparations([*wanted.distinct()]):
@@ -151,7 +151,7 @@ def _preparations(
     ranks = any(ranks for _, _, ranks in wanted)
     if not (timings or debiases or ranks):
         return
-    # What a process that is asked for none of it should not pay for.
+    # Imported here, so that processes that need none of these need not wait.
     from qa.inference import known_by_probe as boundary  # noqa: PLC0415
     from qa.inference import monitored_writer as monitored_selection  # noqa: PLC0415
     from qa.inference import policy_models  # noqa: PLC0415

@@ -1,12 +1,13 @@
-"""The web server: waitress, with deadlines for requests and a thread for health checks.
+"""The web server: waitress, with deadlines for requests and threads for health checks.
 
     python -m nescio.web_server [nescio.wsgi:application] [--host HOST] [--port PORT]
 
-A few processes with threads each (NESCIO_WEB_PROCESSES): the models are loaded once,
-before the processes are forked, which share their memory. Waitress takes a request from
-its socket in one loop for all connections, and a thread gets it only when its body has
-come in whole, so that a client who sends slowly holds a connection and no thread. What it
-lacks is here: an end to such a request, a bound on them, and a drain at the end.
+It has a few processes (NESCIO_WEB_PROCESSES) with several threads each. The models are
+loaded once, before the processes are forked, which share their memory. Waitress
+receives requests in one loop for all connections, and hands one to a thread only when
+its body is complete, so that a slow client occupies a connection but not a thread. This
+module adds what it lacks: deadlines for such requests, limits on their number, and
+draining at the end.
 """
 
 import argparse
@@ -48,19 +49,22 @@ WSGI = Callable[..., Iterable[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client may take; a request that is whole counts in none of it.
+    """Limits on clients; a request that has arrived completely does not count.
 
     Attributes:
         headers_seconds: From the first byte of a request to the end of its headers.
-        body_seconds: From there to the end of its body, if none of it comes; what has
-            come gives the time that it takes at `body_bytes_a_second`.
-        idle_seconds: A connection without a request, or whose client reads nothing.
-        connections: Open ones; more wait in the kernel. Below the usual limit of files.
-        unfinished: Requests that have begun and are not whole.
-        unfinished_of_one: Those of one address.
-        large: Those with more than a mebibyte, which are kept on the disk.
-        body_bytes: The largest body.
-        drain_seconds: For requests that run when the server gets a signal to end.
+        body_seconds: Time from there to the end of its body. Each received byte extends
+            it, by the time that it takes at `body_bytes_a_second`.
+        body_bytes_a_second: The minimum rate of a body.
+        idle_seconds: Time for which a connection may have no request, or its client may
+            read nothing.
+        connections: Open connections, below the usual limit of open files; further ones
+            wait in the kernel.
+        unfinished: Requests that have begun and are not complete.
+        unfinished_of_one: Such requests from one address.
+        large: Such requests with more than a mebibyte, which are buffered on disk.
+        body_bytes: The maximum size of a body.
+        drain_seconds: Time for running requests when the server gets a signal to end.
     """
 
     headers_seconds: float = 10.0
@@ -90,7 +94,7 @@ class _UnavailableError(Error):  # type: ignore[misc]  # ships no types
 
 
 class _Channel(HTTPChannel):  # type: ignore[misc]  # ships no types
-    """One connection; knows when its present request began."""
+    """One connection, with the time at which its current request began."""
 
     server: "WebServer"
     request: Any = None  # the one that is arriving
@@ -101,7 +105,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]  # ships no types
         before = self.request
         try:
             went_on = bool(super().received(data))
-        except OSError as error:  # a large body goes to a file
+        except OSError as error:  # a large body is written to a file
             if error.errno != errno.ENOSPC:
                 raise
             self.refuse(_UnavailableError("The disk is full."))
@@ -120,7 +124,7 @@ class _Channel(HTTPChannel):  # type: ignore[misc]  # ships no types
         return went_on
 
     def due_at(self, limits: Limits) -> float:
-        """Return when the unfinished request has to be whole."""
+        """Return the monotonic time by which the request must be complete."""
         due = self.began + limits.headers_seconds
         if self.request is not None and self.request.headers_finished:
             due += limits.body_seconds
@@ -128,14 +132,14 @@ class _Channel(HTTPChannel):  # type: ignore[misc]  # ships no types
         return due
 
     def refuse(self, error: Error) -> None:
-        """Answer the unfinished request with `error`, and close."""
+        """Answer the unfinished request with `error`, and close the connection."""
         with self.requests_lock:
             request, self.request = self.request, None
             if request is None:
                 return
             if not request.headers_finished:
-                request.parse_header(b"GET / HTTP/1.0\r\n")  # as waitress's own errors
-            if self.requests:  # the answer before it must come first
+                request.parse_header(b"GET / HTTP/1.0\r\n")  # as waitress does itself
+            if self.requests:  # earlier requests must be answered first
                 self.close_when_flushed = True
                 request.close()
                 return
@@ -145,17 +149,17 @@ class _Channel(HTTPChannel):  # type: ignore[misc]  # ships no types
 
 
 class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
-    """Waitress with deadlines, and with threads of their own for health checks."""
+    """Waitress with deadlines for requests, and separate threads for health checks."""
 
     channel_class = _Channel
 
     def __init__(self, application: WSGI, adj: Adjustments, limits: Limits) -> None:
         self._limits = limits
-        self._looks_at: tuple[float, float] | None = None  # by both clocks
+        self._looks_at: tuple[float, float] | None = None  # wall and monotonic clock
         self._health = ThreadedTaskDispatcher()
         self._health.set_thread_count(_HEALTH_THREADS)
         workers = ThreadedTaskDispatcher()
-        workers.queue_logger.disabled = True  # a line for each request that waits
+        workers.queue_logger.disabled = True  # it logs a line for each waiting request
         workers.set_thread_count(adj.threads)
         (listener,) = adj.sockets
         super().__init__(
@@ -185,13 +189,14 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
         )
 
     def maintenance(self, now: float) -> None:
-        """Note the time; called by the loop, every second, before it reads what came."""
+        """Note the time; the loop calls this every second, before it reads new data."""
         self._looks_at = now, time.monotonic()
 
     def _end_overdue(self) -> None:
-        """End what was overdue before the loop read what had come.
+        """End connections that were already overdue before the loop read new data.
 
-        So a pause of the whole machine cuts nobody whose bytes waited here meanwhile.
+        So a pause of the whole machine does not cut off clients whose data has arrived
+        meanwhile.
         """
         if self._looks_at is None:
             return
@@ -206,7 +211,7 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
                 channel.handle_close()
 
     def serve(self, end: threading.Event) -> None:
-        """Serve until `end`, then let the requests that run end."""
+        """Serve until `end` is set, then let running requests finish."""
         while not end.is_set():
             self.turn()
         wasyncore.dispatcher.del_channel(self)
@@ -217,7 +222,7 @@ class WebServer(TcpWSGIServer):  # type: ignore[misc]  # ships no types
         wasyncore.close_all(self._map)
 
     def turn(self) -> None:
-        """Read and write once what is ready, within half a second."""
+        """Wait up to half a second for ready sockets, then read and write once."""
         wasyncore.loop(timeout=0.5, use_poll=True, map=self._map, count=1)
         self._end_overdue()
 
@@ -239,7 +244,7 @@ def make_server(
     threads: int,
     limits: Limits = Limits(),
 ) -> WebServer:
-    """Make a server for connections to `listener`, which it closes at its end."""
+    """Return a server for connections to `listener`, which it closes when it ends."""
     adjustments = Adjustments(
         sockets=[listener],
         backlog=_BACKLOG,
@@ -250,29 +255,30 @@ def make_server(
         recv_bytes=65_536,
         max_request_header_size=64 * 1024,
         max_request_body_size=limits.body_bytes,
-        # Django reads those of as many proxies as the settings say.
+        # Django reads these headers, for the number of proxies in the settings.
         clear_untrusted_proxy_headers=False,
         log_socket_errors=False,
     )
     return WebServer(application, adjustments, limits)
 
 
-# A process that has imported everything and loaded the models holds the port and forks
-# those that serve: one that is killed is back at once, and clients that connect meanwhile
-# are served by the others or wait in the kernel instead of being refused.
+# A parent process that has imported everything and loaded the models holds the port and
+# forks the serving processes: a killed one is replaced at once, and clients that
+# connect meanwhile are served by the others or wait in the kernel instead of being
+# refused.
 
 _ENDS: Final = (signal.SIGTERM, signal.SIGINT)
 _AGAIN_SECONDS = 1.0
-# One that served this long was healthy: it is forked again at once.
+# A process that served this long was healthy: it is forked again at once.
 _HEALTHY_SECONDS = 15.0
 _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
 def keep_serving(serve: Callable[[], None], processes: int) -> int:
-    """Run `serve` in so many children of this process (on Linux); return their status.
+    """Run `serve` in several child processes (Linux only); return their exit status.
 
-    One that a signal has killed is forked again. One that ends by itself, as with settings
-    that are wrong, is not, and the others are ended.
+    A child that was killed by a signal is forked again. If one exits by itself, as with
+    wrong settings, the others are ended too.
     """
     end = threading.Event()
     children: dict[int, float] = {}  # when each began
@@ -287,7 +293,7 @@ def keep_serving(serve: Callable[[], None], processes: int) -> int:
     status = 0
     while not end.is_set() or children:
         while len(children) < processes and not end.is_set():
-            # Held back until both processes know what to do with it.
+            # Signals are blocked until both processes can handle them.
             signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
             child = os.fork()
             if not child:
@@ -309,7 +315,7 @@ def keep_serving(serve: Callable[[], None], processes: int) -> int:
 
 
 def serve_until_signal(server: WebServer) -> None:
-    """Serve until the process is told to end, then let the requests that run end."""
+    """Serve until SIGTERM or SIGINT, then let running requests finish."""
     end = threading.Event()
     for number in _ENDS:
         signal.signal(number, lambda *_: end.set())
@@ -320,7 +326,7 @@ def _serve_as_child(serve: Callable[[], None]) -> None:
     for number in _ENDS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
-    # Without its parent it would hold the port against the next one.
+    # End with the parent; otherwise the child would keep the port from the next parent.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     serve()
 
@@ -332,7 +338,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--host", default=settings.HOST)
     parser.add_argument("--port", type=int, default=settings.PORT)
     options = parser.parse_args(arguments)
-    # Twice what an import may have: the form's own answer says what the limit is.
+    # Twice the limit of imports, so that the form itself can report a file that is too
+    # large.
     body_bytes = (2 * settings.IMPORT_MAX_MIB + 1) * _MEBIBYTE
     listener = listen(options.host, options.port)
 
@@ -345,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         serve_until_signal(server)
 
-    if sys.platform != "linux":  # a fork of loaded libraries is safe there alone
+    if sys.platform != "linux":  # forking with loaded libraries is only safe there
         serve()
         return 0
     import_web_server()
@@ -355,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         load_before_forking()
 
     def serve_with_threads() -> None:
-        if "torch" in sys.modules:  # where models are computed elsewhere it is not
+        if "torch" in sys.modules:  # not loaded if other servers run the models
             set_torch_threads()
         serve()
 

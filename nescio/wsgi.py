@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
-# WhiteNoise warns of a directory that is not there; it holds what `collectstatic` made.
+# WhiteNoise warns if this directory, the output of `collectstatic`, does not exist.
 settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
 application = get_wsgi_application()
 

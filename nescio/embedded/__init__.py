@@ -1,1 +1,1 @@
-"""PostgreSQL with pgvector from a wheel; imports no Django, so that the settings may."""
+"""Embedded PostgreSQL with pgvector; without Django, so that settings can import it."""

@@ -1,7 +1,7 @@
-"""Where the embedded parts keep their files, all under the variable directory.
+"""Locations of the embedded components' files, all under the variable directory.
 
-PostgreSQL refuses to run as root, so root hands its data directory to a system user and lets
-that user pass through those above it: search permission alone, where it is missing.
+PostgreSQL refuses to run as root. So root gives its data directory to a system user,
+and adds search permission to the directories above it where it is missing.
 """
 
 import hashlib
@@ -27,13 +27,14 @@ class Places:
     """The files below one variable directory.
 
     Attributes:
-        activations: What language models held inside, kept between trainings; may be
-            deleted.
-        counters: What throttles count, where no Redis does.
-        metrics: What the web server's processes count for `/metrics`; of each host, for
-            processes of two containers may have the same number.
-        scheduled: Touched whenever beat has sent something.
-        up_file: What a running `up` tells scripts: url, token, admin_password (mode 0600).
+        activations: Cached activations of language models, kept between trainings; may
+            be deleted.
+        counters: The throttles' counters, if there is no Redis.
+        metrics: The metrics of the web server's processes for `/metrics`; separate for
+            each host, since processes in two containers may have the same id.
+        scheduled: Touched whenever beat has sent a task.
+        up_file: Values of a running `up` for scripts: url, token, admin_password (mode
+            0600).
     """
 
     def __init__(self, var: Path) -> None:
@@ -56,7 +57,7 @@ class Places:
 
     @property
     def database_url(self) -> str:
-        """The embedded database, as `DATABASE_URL` would name it."""
+        """The URL of the embedded database, in the form of `DATABASE_URL`."""
         return f"postgresql://nescio@{quote(str(self.postgres_socket_directory), safe='')}/nescio"
 
 
@@ -69,9 +70,9 @@ def _socket_directory(var: Path) -> Path:
 
 
 def local_secret_key(file: Path) -> str:
-    """Return the secret key kept in `file`, made on first use with mode 0600.
+    """Return the secret key stored in `file`, created on first use with mode 0600.
 
-    Of two processes that start at once the first to link its key into place wins.
+    If two processes start at once, the first to link its key into place wins.
     """
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -92,15 +93,15 @@ LOG_BYTES = 10 * 1024**2
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that its owner alone may enter, also of one that is there."""
+    """Create a directory with mode 0700, or set this mode on an existing one."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.chmod(0o700)
 
 
 def rotate_log(log: Path) -> None:
-    """Move what a long log holds to `.log.1`; a process that appends to it goes on there.
+    """Copy a long log to `.log.1` and truncate it, so that open files remain usable.
 
-    What is written in between the two steps is lost, a line at most.
+    Lines written between the two steps are lost, one at most.
     """
     if log.exists() and log.stat().st_size > LOG_BYTES:
         shutil.copyfile(log, log.with_suffix(".log.1"))
@@ -134,7 +135,7 @@ def server_user() -> pwd.struct_passwd | None:
 
 
 def hand_over(directory: Path, owner: pwd.struct_passwd | None) -> None:
-    """Make `directory`, private to `owner`: the server trusts all who reach its socket."""
+    """Create `directory`, private to `owner`: the server trusts all socket clients."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     if owner is not None:
         os.chown(directory, owner.pw_uid, owner.pw_gid)
@@ -143,7 +144,7 @@ def hand_over(directory: Path, owner: pwd.struct_passwd | None) -> None:
 
 
 def make_readable(installation: Path) -> None:
-    """Let every user read the server's own files, which a strict umask may hide."""
+    """Make the server's installed files readable to all, despite a strict umask."""
     _let_through(installation.parent)
     if _is_open(installation) and _is_open(installation / "bin" / "postgres"):
         return
@@ -178,7 +179,7 @@ def _add_system_user() -> None:
     if program is None:
         raise OSError(
             f"PostgreSQL may not run as root, and the system user {SYSTEM_USER!r} cannot "
-            "be made: neither useradd nor adduser is here. Run this as an ordinary user."
+            "be added: useradd and adduser are missing. Run this as an ordinary user."
         )
     arguments = (
         ["--system", "--no-create-home", "--shell", "/bin/false", SYSTEM_USER]
@@ -190,5 +191,5 @@ def _add_system_user() -> None:
     )
     if done.returncode != 0:
         raise OSError(
-            f"{program} could not make the user {SYSTEM_USER!r}: {done.stderr.strip()}"
+            f"{program} failed to add the user {SYSTEM_USER!r}: {done.stderr.strip()}"
         )

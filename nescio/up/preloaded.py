@@ -1,10 +1,10 @@
-"""Imported once, by the process that web server, workers and scheduler are forked from."""
+"""Imports of the process from which web server, workers and scheduler are forked."""
 
 import os
 
 from nescio.forking import import_before_fork, import_web_server
 
-os.setsid()  # out of reach of a terminal's Ctrl-C and end
+os.setsid()  # so that a terminal's Ctrl-C or end does not reach it
 import_web_server()
 import_before_fork(
     "celery.apps.beat",
@@ -12,6 +12,6 @@ import_before_fork(
     "celery.bin.celery",
     "celery.concurrency.prefork",
     "nescio.celery",
-    "waitress.server",  # of `nescio.web_server`, which is run, not imported
+    "waitress.server",  # for `nescio.web_server`, which is run rather than imported
     "workers.tasks",
 )

@@ -1,6 +1,7 @@
-"""What must be there before the first question: tables, models, knowledge, an administrator.
+"""Preparation before the first question: tables, models, knowledge, an administrator.
 
-Every step looks whether it is done, so a start that was killed anywhere goes on here.
+Every step checks whether it is done, so that a start continues after one that was
+killed.
 """
 
 import json
@@ -35,7 +36,7 @@ from qa.policies.services import ensure_default_policy
 
 
 def is_done() -> bool:
-    """Tell from the tables whether models and knowledge were prepared before."""
+    """Return whether models and knowledge are already prepared, by files and tables."""
     return (
         all(model.place(settings.PLACES.models).exists() for model in _needed())
         and EmbeddingModel.objects.filter(state=EmbeddingModel.State.ACTIVE).exists()
@@ -50,8 +51,8 @@ def _needed() -> list[ModuleType]:
 
 
 def migrate(console: Console) -> None:
-    """Apply what is missing; a database that is up to date costs no more than the look."""
-    with as_owner("the look for migrations"):  # the application's role is made by one
+    """Apply missing migrations."""
+    with as_owner("the look for migrations"):  # one of them creates the usual role
         missing = count_missing()
     if not missing:
         console.print("Database: up to date")
@@ -85,7 +86,7 @@ def load_knowledge(console: Console) -> None:
     author = User.objects.filter(is_superuser=True, is_active=True).first()
     if author is None:
         raise UpError(
-            "There is no administrator yet. Make one: .venv/bin/python manage.py createsuperuser"
+            "There is no administrator yet. Create one: .venv/bin/python manage.py createsuperuser"
         )
     others = KnowledgeBase.objects.exclude(slug=SLUG)
     if others.exists() and not KnowledgeBase.objects.filter(slug=SLUG).exists():
@@ -126,7 +127,7 @@ _PASSWORD_LENGTH = 20  # 119 bits
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What signs in; no password once the administrator has chosen another one."""
+    """Credentials of the administrator; no password once they have changed it."""
 
     username: str = USERNAME
     admin_password: str | None = field(default=None, repr=False)
@@ -134,10 +135,10 @@ class Credentials:
 
 
 def ensure_credentials(file: Path) -> Credentials:
-    """Return what signs in, generated where it is missing; a changed password stays.
+    """Return the credentials, generating missing ones; a changed password is kept.
 
-    The file is written before the database, so that a killed start leaves no account whose
-    password nobody knows.
+    The file is written before the database, so that a killed start does not leave an
+    account whose password nobody knows.
     """
     kept = _read(file)
     account = _administrator()
@@ -160,7 +161,7 @@ def ensure_credentials(file: Path) -> Credentials:
 
 
 def write_private(file: Path, content: dict[str, object]) -> None:
-    """Write JSON that only its owner may read, whole or not at all."""
+    """Write JSON to a file with mode 0600, atomically."""
     part = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w") as stream:
@@ -187,8 +188,8 @@ def _administrator() -> User | None:
 def _make_administrator(password: str) -> User:
     if User.objects.filter(username=USERNAME).exists():
         raise UpError(
-            f"There is no active administrator, and the user {USERNAME!r} is none. Make "
-            "one: .venv/bin/python manage.py createsuperuser"
+            f"There is no active administrator, and the user {USERNAME!r} is not one. "
+            "Create one: .venv/bin/python manage.py createsuperuser"
         )
     return User.objects.create_superuser(USERNAME, password=password)
 

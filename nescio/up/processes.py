@@ -1,8 +1,8 @@
 """The processes of a running system: web server, a worker for each queue, scheduler.
 
-The web server is `nescio.web_server`. Each is forked from one process that has imported
-everything, `multiprocessing`'s fork server, so that one that was killed is back without the
-ten seconds that imports take, and all of them share their libraries' memory.
+The web server is `nescio.web_server`. All are forked from `multiprocessing`'s fork
+server, which has imported everything, so that a killed one restarts without the ten
+seconds that imports take, and all share their libraries' memory.
 """
 
 import multiprocessing
@@ -27,14 +27,14 @@ from nescio.embedded.postgres import wait_for_ends
 from nescio.up.place import Address
 from workers.queues import QUEUES
 
-# Stands in the environment of everything `up` starts and of what that starts in turn,
-# so that the rest of a killed run can be recognized.
+# An environment variable of all processes that `up` starts, which their children
+# inherit, so that those left by a killed run can be recognized.
 MARK = "NESCIO_STARTED_BY_UP_FOR"
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What `python -m` would start: `command` is the module and its arguments."""
+    """A process to run; `command` is the arguments of `python -m`."""
 
     name: str
     command: tuple[str, ...]
@@ -76,7 +76,7 @@ def children(address: Address) -> tuple[Child, ...]:
 
 
 def environment(address: Address, threads: int) -> Mapping[str, str]:
-    """Return the environment of a child whose numeric libraries use `threads` each.
+    """Return the environment for a child whose numeric libraries use `threads` threads.
 
     Two torch threads on a busy two-core machine are 70 times slower than one.
     """
@@ -91,14 +91,15 @@ def environment(address: Address, threads: int) -> Mapping[str, str]:
         )
     }
     return {
-        # Links lead to where this one listens, whatever port was chosen.
+        # Links lead to the chosen host and port.
         "NESCIO_PUBLIC_URL": address.url,
         **os.environ,
         **pinned,
-        # Each thread's arena keeps the largest tensors it ever held: 32 threads hold
-        # twice the memory, and it grows for hours.
+        # Each thread's arena keeps the memory of its largest tensors: with 32 arenas,
+        # memory doubles, and grows for hours.
         "MALLOC_ARENA_MAX": "2",
-        # The thread of a library's allocator that we do not use: one to fork beside.
+        # The fork server must have no threads, so an allocator's that we do not need is
+        # switched off.
         "JE_ARROW_MALLOC_CONF": "background_thread:false",
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONUNBUFFERED": "1",
@@ -110,15 +111,16 @@ def environment(address: Address, threads: int) -> Mapping[str, str]:
     }
 
 
-# Keeps processes running: starts, watches, restarts with back-off, stops.
+# Supervision of processes: start, watch, restart with back-off, stop.
 
 
 _FIRST_DELAY_SECONDS = 1.0
 _MAX_DELAY_SECONDS = 8.0
-# A process that ran this long was healthy: its next fault is a new one.
+# A process that ran this long was healthy, so the back-off starts again.
 _HEALTHY_SECONDS = 15.0
 _POLL_SECONDS = 0.25
-# A fork of loaded libraries is safe on Linux alone; elsewhere each child imports its own.
+# Forking with loaded libraries is only safe on Linux; elsewhere each child imports its
+# own.
 PRELOADED = ("nescio.up.preloaded",) if sys.platform == "linux" else ()
 
 
@@ -132,11 +134,11 @@ class _Run:
 
 
 class Supervisor:
-    """Runs children, each the head of a process group: Ctrl-C reaches only us.
+    """Runs children, each the leader of a session, so that Ctrl-C reaches only us.
 
-    The process that forks them begins to import `preloaded` at once. There is one for all
-    supervisors of a process; one that is killed takes its children along, and the next
-    start brings up another.
+    The fork server begins to import `preloaded` at once. All supervisors in a process
+    share one. If it is killed, its children end too, and the next start launches
+    another.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class Supervisor:
         self._watcher.start()
 
     def stop(self, grace_seconds: float) -> None:
-        """Ask the heads of the groups to end, wait, and kill what is left."""
+        """Terminate the group leaders, wait, and kill all remaining processes."""
         self._stopping.set()
         if self._watcher.ident is not None:
             self._watcher.join()
@@ -220,15 +222,15 @@ class Supervisor:
         try:
             self._ensure_forker()
             process.start()
-        except (OSError, EOFError):  # the process that forks was killed meanwhile
+        except (OSError, EOFError):  # the fork server was killed meanwhile
             self._put_off(run, "could not be started")
             return False
         run.process, run.started_at = process, time.monotonic()
         return True
 
     def _ensure_forker(self) -> None:
-        # This one ends by itself, and is deaf to signals: it must not bear the mark. What
-        # it clears away behind killed processes is no news.
+        # The resource tracker ignores signals and ends by itself, so it must not have
+        # the mark. Its warnings about resources of killed processes are of no use.
         with _variables({"PYTHONWARNINGS": "ignore"}):
             resource_tracker.ensure_running()
         with _variables(self._environment):
@@ -237,7 +239,7 @@ class Supervisor:
 
 @contextmanager
 def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
-    """Let a program that is started in the block have these variables."""
+    """Set environment variables within the block, for programs started there."""
     before = {name: os.environ.get(name) for name in wanted}
     os.environ.update(wanted)
     try:
@@ -251,12 +253,12 @@ def _variables(wanted: Mapping[str, str]) -> Iterator[None]:
 
 
 def become(child: Child) -> None:
-    """Be what `python -m` would start, in a process that was forked for it."""
+    """Run the child's module like `python -m`, in a process that was forked for it."""
     os.setsid()
     with child.log.open("ab") as log, open(os.devnull, "rb") as nothing:
         for stream, number in ((nothing, 0), (log, 1), (log, 2)):
             os.dup2(stream.fileno(), number)
-    if sys.platform == "linux":  # what `top` and `ps -e` show; 15 characters
+    if sys.platform == "linux":  # the name in `top` and `ps -e`, at most 15 characters
         Path("/proc/self/comm").write_text(child.name)
     module, *arguments = child.command
     sys.argv = [module, *arguments]
@@ -270,25 +272,24 @@ def _describe(status: int) -> str:
 
 
 def _kill_group(leader: int | None) -> None:
-    if leader is None:  # never of what was started
+    if leader is None:  # only if it was never started
         return
     try:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
         return
-    except PermissionError:  # macOS says so of a group of zombies
+    except PermissionError:  # on macOS, for a group of zombies
         return
 
 
-# What a killed `up` left running.
+# Processes that a killed `up` left running.
 
 
 def find(var: Path) -> Sequence[psutil.Process]:
-    """Return the live processes that an `up` for `var` started, whatever their parent is now.
+    """Return the live processes that an `up` for `var` started, whatever their parent.
 
-    They are known by a mark in their environment, which their own children inherit: no
-    list of pids that a kill could leave half written, or that others could come to
-    bear.
+    They have a mark in their environment, which their own children inherit. A list of
+    pids could be left incomplete by a kill, or name pids that were reused.
     """
     ours = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     return [
@@ -318,5 +319,5 @@ def _mark(process: psutil.Process) -> str | None:
         return process.environ().get(MARK)
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
         return None
-    except OSError:  # it is gone before its environment was read
+    except OSError:  # it ended before its environment was read
         return None

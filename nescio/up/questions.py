@@ -32,7 +32,7 @@ _ASK_SECONDS = 120
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A demonstration question with what came back after so many seconds."""
+    """A demonstration question with its answer and the time that it took."""
 
     expected: Case
     answer: Mapping[str, object]
@@ -45,7 +45,7 @@ class Asked:
             return False
         if wanted.gate and got["gate"] != wanted.gate:
             return False
-        # A policy may keep from the asker that there is something they may not see.
+        # A policy may hide that there is knowledge which the asker may not see.
         is_hidden = wanted.reason == Reason.NOT_ENTITLED
         if wanted.reason and not is_hidden and got["reason"] != wanted.reason:
             return False
@@ -55,9 +55,10 @@ class Asked:
 
 
 def choose(cases: Sequence[Case], count: int) -> tuple[Case, ...]:
-    """Return `count` questions that show every kind of outcome, in their own order.
+    """Return `count` questions with all kinds of outcomes, in their original order.
 
-    First one for each gate, then one for each other reason or asker, then again.
+    It takes one for each gate first, then one for each other reason or asker, then
+    repeats.
     """
     of_kind: Counter[tuple[object, ...]] = Counter()
     kinds_of_gate: Counter[tuple[object, ...]] = Counter()
@@ -122,14 +123,14 @@ def health(address: Address) -> tuple[bool, Mapping[str, object]]:
 
 
 def _own_headers(address: Address) -> Mapping[str, str]:
-    """Return what lets a request from this machine in, as one of a proxy of ours."""
+    """Return headers with which a local request is accepted like one from our proxy."""
     host = address.reachable_host
     if not validate_host(host, settings.ALLOWED_HOSTS):
         host = settings.ALLOWED_HOSTS[0].lstrip(".")
     return {"Host": host, "X-Forwarded-Proto": "https"}
 
 
-# Who asks the demonstration questions: three users with other audiences.
+# The users who ask the demonstration questions: three with different audiences.
 
 
 _TOKEN_LIFE = timedelta(hours=1)
@@ -149,7 +150,7 @@ def demonstration_tokens() -> Iterator[Mapping[str, str]]:
         ).delete()
 
 
-# What `up` prints: outcomes of questions, and how to go on.
+# The output of `up`: outcomes of questions, and how to continue.
 
 
 _MANY_PIECES = 4
@@ -214,7 +215,7 @@ def welcome(
         console.print(f"Begin with a knowledge base: {address.url}/admin/")
         return
     console.print("Ask from a terminal:")
-    # Not wrapped: a line that is broken in two does not work when pasted.
+    # Not wrapped: a broken line does not work when pasted.
     console.print(curl_line(address, credentials), soft_wrap=True, highlight=False)
 
 
@@ -237,7 +238,7 @@ def _expectation(case: Case) -> str:
 
 
 def _evidence(answer: Mapping[str, object]) -> Iterator[RenderableType]:
-    # A refusal's evidence is among its near misses, or too far to be worth a line.
+    # A refusal's evidence is among its near misses, or too distant to be shown.
     title, name = "near miss", "near_misses"
     if answer["answered"]:
         title = name = "evidence"
@@ -251,7 +252,7 @@ def _piece(title: str, piece: Mapping[str, object]) -> RenderableType:
     marks = ["verified"] if piece["verified"] else ["not verified"]
     if piece.get("cited"):
         marks.append("cited")
-    source = " › ".join(  # noqa: RUF001  # the sign that leads from document to section
+    source = " › ".join(  # noqa: RUF001  # the separator of document and section
         str(part)
         for part in dict.fromkeys((piece["document"], piece["section"]))
         if part

@@ -1,4 +1,4 @@
-"""One `up` from the first look to the last process, and the signals that end it."""
+"""The course of one `up` from start to shutdown, and the signals that end it."""
 
 import signal
 import subprocess
@@ -42,14 +42,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stop(BaseException):
-    """Leave now, stopping everything in good order."""
+    """Raised by a signal to stop everything in order."""
 
 
 class StopGate:
-    """Lets signals through until it is closed; then they are only reported.
+    """Turns signals into `Stop` until it is closed; then they are only reported.
 
-    Python drops what is raised while an object is finalized, so that one signal may be
-    lost: the next one counts too.
+    Python ignores exceptions raised while an object is finalized, so one signal may be
+    lost; the next one raises `Stop` again.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -67,7 +67,7 @@ class StopGate:
 
 @contextmanager
 def stop_gate(say: Callable[[str], None]) -> Iterator[StopGate]:
-    """Turn SIGINT, SIGTERM and SIGHUP into `Stop` for the length of the block."""
+    """Turn SIGINT, SIGTERM and SIGHUP into `Stop` within the block."""
     gate = StopGate(say)
     before = {number: signal.signal(number, gate.receive) for number in _SIGNALS}
     try:
@@ -77,7 +77,7 @@ def stop_gate(say: Callable[[str], None]) -> Iterator[StopGate]:
             signal.signal(number, handler)
 
 
-# Waits until a started system answers.
+# Waiting until a started system answers.
 
 
 _READY_SECONDS = 180.0
@@ -91,7 +91,12 @@ def wait_until_ready(
     processes: tuple[Child, ...],
     console: Console,
 ) -> None:
-    """Return once the health check says so; else say what was lacking."""
+    """Wait until the health check succeeds.
+
+    Raises:
+        UpError: Too many processes died, or it took too long; it names the failed
+        checks.
+    """
     give_up_at = time.monotonic() + _READY_SECONDS
     lacking = "the web server"
     with console.status("Starting web server, workers and scheduler") as status:
@@ -125,18 +130,18 @@ def _explain(lacking: str, processes: tuple[Child, ...]) -> str:
     return f"The system did not become ready. Lacking: {lacking}\n{logs}"
 
 
-# One `up` from the first look to the last process, in order.
+# The course of one `up`, in order.
 
 
 GRACE_SECONDS = 30.0
-# Every kind of outcome at the first start; later ones only prove that it answers.
+# Every kind of outcome at the first start; later starts only show that it answers.
 _FIRST_QUESTIONS = 12
 _LATER_QUESTIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the caller wants; no number of questions: a dozen at first, a few later."""
+    """Options of `up`; with `questions` None, a dozen at the first start, few later."""
 
     address: Address
     questions: int | None = None
@@ -145,7 +150,7 @@ class Options:
 
 
 def run(options: Options, console: Console) -> None:
-    """Bring the system up, ask, serve until a signal, bring it down."""
+    """Start the system, ask the questions, serve until a signal, and shut it down."""
     places: Places = settings.PLACES
     say = _speaker(console)
     with stop_gate(say) as gate, ExitStack() as stack:
@@ -162,7 +167,7 @@ def run(options: Options, console: Console) -> None:
 
 
 def stop(console: Console) -> None:
-    """Stop the `up` of this variable directory, or what a killed one left."""
+    """Stop the `up` of this variable directory, or the processes a killed one left."""
     places: Places = settings.PLACES
     pid = lock.holder(places.up_lock)
     if pid:
@@ -205,7 +210,7 @@ def _serve(options: Options, console: Console, stack: ExitStack) -> None:
     stack.callback(connections.close_all)
     stack.callback(lambda: orphans.end(orphans.find(places.var), GRACE_SECONDS))
     _require_fit_database()
-    # It begins to import libraries here, beside what follows.
+    # It starts importing libraries now, in parallel with the following steps.
     supervisor = Supervisor(
         environment(options.address, settings.TORCH_THREADS), _speaker(console)
     )
@@ -262,7 +267,7 @@ def _prepare(options: Options) -> None:
     try:
         status = process.wait()
     except Stop:
-        process.kill()  # every step of it is whole or not done
+        process.kill()  # each of its steps is atomic
         process.wait()
         raise
     if status != 0:

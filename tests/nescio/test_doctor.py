@@ -60,7 +60,7 @@ def test_a_knowledge_base_whose_language_the_embedder_does_not_read_warns():
     said = look(no_models=True)
 
     assert line(said, "languages").startswith("warn")
-    assert "read English, and not that of " in line(said, "languages")
+    assert "read English, not the language of " in line(said, "languages")
     assert "use-another-language" in said
 
 

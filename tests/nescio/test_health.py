@@ -181,7 +181,7 @@ def test_old_pgvector_is_refused_with_the_remedy(monkeypatch):
     ("role", "problem"),
     [
         ("nescio_app", None),
-        ("nescio_missing", "is not there"),
+        ("nescio_missing", "does not exist"),
         ("nescio", "bypasses row-level security"),
         ("", "bypasses row-level security"),
     ],
@@ -207,4 +207,4 @@ def test_the_check_before_a_start_looks_at_the_role_of_the_settings(settings):
 
     (found,) = fitness.check_database(None, databases=["default"])
 
-    assert (found.id, "is not there" in found.msg) == ("nescio.E004", True)
+    assert (found.id, "does not exist" in found.msg) == ("nescio.E004", True)

@@ -296,8 +296,8 @@ def test_a_verifier_that_changed_is_read_anew(models, serve, settings):
 @pytest.mark.parametrize(
     ("status", "body", "says"),
     [
-        pytest.param("200 OK", b"<html>", "no JSON", id="a web page"),
-        pytest.param("200 OK", b"[]", "no JSON object", id="a list"),
+        pytest.param("200 OK", b"<html>", "not JSON", id="a web page"),
+        pytest.param("200 OK", b"[]", "not a JSON object", id="a list"),
         pytest.param("500 Error", b"oh no", "500: oh no", id="failed"),
     ],
 )

@@ -1,6 +1,6 @@
-"""How pages show dates: by ISO 8601, unlike the American ones of Django's English.
+"""Date formats of pages: ISO 8601, unlike the American ones of Django's English.
 
-Inputs take what Django's English takes, ISO 8601 first.
+Inputs accept the formats of Django's English, ISO 8601 first.
 """
 
 DATE_FORMAT = SHORT_DATE_FORMAT = "Y-m-d"

@@ -1,4 +1,4 @@
-"""manage.py doctor: look at everything a deployment needs, and say what to do."""
+"""manage.py doctor: check everything that a deployment needs, and print remedies."""
 
 import logging
 from argparse import ArgumentParser
@@ -30,7 +30,7 @@ _REMEDIES = {
     "clock": "Set the time by NTP on both machines: leases and validity depend on it.",
     "sign-in": "docs/how-to/sign-in-with-your-identity-provider.md",
     "languages": "docs/how-to/use-another-language.md",
-    "vectors": "Start workers; what is not embedded is not found.",
+    "vectors": "Start workers; entries that are not embedded are not found.",
     "mail": "Correct NESCIO_MAIL_URL; reminders, invitations and alerts wait.",
     "slack": "docs/how-to/connect-slack.md",
     "teams": "docs/how-to/connect-teams.md",
@@ -40,10 +40,10 @@ _REMEDIES = {
 class Command(BaseCommand):
     help = (
         "Check this deployment: settings, disk, database, vectors, broker, queue, clock "
-        "and models. Says what to do about each problem; the exit status is 1 where "
+        "and models. Says what to do about each problem; the exit status is 1 if "
         "questions could not be answered."
     )
-    requires_system_checks = []  # it runs them itself
+    requires_system_checks = []  # the command runs them itself
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -51,7 +51,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, no_models: bool, **_: object) -> None:
-        logging.disable()  # what is wrong is printed
+        logging.disable()  # problems are printed instead
         try:
             with unrestricted("doctor"):
                 is_fit = self._report(_findings(with_models=not no_models))
@@ -61,7 +61,7 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _report(self, findings: Iterable[Finding]) -> bool:
-        """Write each finding and what to do about it; tell whether none is vital."""
+        """Print each finding with its remedy; return whether no vital check failed."""
         is_fit = True
         for name, group in groupby(findings, key=lambda each: each.name):
             wrong = False
@@ -91,7 +91,7 @@ def _findings(*, with_models: bool) -> Iterator[Finding]:
         return
     yield _tried("clock", _clock)
     if settings.OIDC_ISSUER:
-        # Who is signed in stays so, and a password may do too.
+        # Sessions continue without the provider, and people may sign in by password.
         is_vital = not settings.LOCAL_SIGN_IN
         yield replace(_tried("sign-in", _identity_provider), is_vital=is_vital)
     if settings.MAIL_URL:
@@ -138,7 +138,7 @@ def _clock() -> tuple[bool, str]:
 
 
 def _identity_provider() -> tuple[bool, str]:
-    """Read the discovery document, and whether it can what sign-in takes."""
+    """Check that the discovery document is readable and lists our signing algorithm."""
     from accounts.models import ProviderGroup  # noqa: PLC0415
     from accounts.provider.protocol import discovery  # noqa: PLC0415
 
@@ -153,7 +153,7 @@ def _identity_provider() -> tuple[bool, str]:
 
 
 def _mail() -> tuple[bool, str]:
-    """Open a connection to the mail server, signed in as the settings say; send nothing."""
+    """Connect and sign in to the mail server as configured, without sending a mail."""
     connection = get_connection()
     try:
         connection.open()
@@ -212,12 +212,12 @@ def _languages() -> tuple[bool, str]:
         return True, "every knowledge base has one that is read"
     return (
         False,
-        f"the bundled models read English, and not that of {', '.join(unread)}",
+        f"the bundled models read English, not the language of {', '.join(unread)}",
     )
 
 
 def _unverified() -> tuple[bool, str]:
-    """Name the knowledge bases whose policy lets an unverified entry answer: a choice."""
+    """List the knowledge bases whose policy lets unverified entries answer."""
     from qa.policies.models import Policy  # noqa: PLC0415
 
     rows = Policy.objects.filter(is_active=True, unverified_floor__lt=1)

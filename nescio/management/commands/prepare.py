@@ -11,7 +11,7 @@ from accounts.exceptions import NescioError
 
 class Command(BaseCommand):
     help = "Migrate, prepare the bundled models, load the demonstration knowledge."
-    requires_system_checks = []  # they look at tables that this may be about to make
+    requires_system_checks = []  # they read tables that this command may first create
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -22,14 +22,14 @@ class Command(BaseCommand):
         parser.add_argument(
             "--migrated",
             action="store_true",
-            help="The tables are up to date: do not look.",
+            help="The tables are up to date: skip the check.",
         )
 
     def handle(self, *_args: object, **options: Any) -> None:
-        # Heavy parts are not needed to show the help.
+        # Imported here, so that the help does not wait for heavy modules.
         from nescio.up import UpError, preparation  # noqa: PLC0415
 
-        # What is going on is printed; the log tells what is wrong.
+        # Progress is printed, so the log only needs warnings.
         logging.getLogger().setLevel(logging.WARNING)
         console = Console(width=None if sys.stdout.isatty() else 120)
         try:

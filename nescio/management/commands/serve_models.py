@@ -11,11 +11,11 @@ from kb.embedding.embedder import BUNDLED, is_on_server, load_local
 from nescio.web_server import Limits, listen, make_server, serve_until_signal
 from qa.inference.verifier import load_local_verifier
 
-# Beside those that compute or wait: they answer 503 to what is beyond the queue.
+# In addition to one for each queued request: these answer 503 if the queue is full.
 _SPARE_THREADS: Final = 8
 _MAX_BODY_BYTES: Final = 16 << 20
-# Questions of one pass. A CPU computes them one after the other: together all would take as
-# long as the last one.
+# Questions in one pass. A CPU computes them one after the other, so in a large batch
+# all would wait for the last one.
 _BATCH_ON_GPU, _BATCH_ON_CPU = 32, 4
 
 
@@ -35,11 +35,12 @@ class Command(BaseCommand):
 
         if not settings.MODEL_SERVICE_KEY and not _is_this_machine(host):
             raise CommandError(
-                f"Other machines reach {host}: set NESCIO_MODEL_SERVICE_KEY, here and "
-                "where it is asked from, or --host 127.0.0.1."
+                f"Other machines can reach {host}: set NESCIO_MODEL_SERVICE_KEY, here "
+                "and on its clients, or --host 127.0.0.1."
             )
         name = settings.EMBEDDING_MODEL
-        # Of one that is on a server itself, the verifier's own is served.
+        # If the embedding model is on another server, this serves the bundled one,
+        # which the verifier needs.
         embedder = load_local(BUNDLED if is_on_server(name) else name)
         device = choose_device(settings.MODEL_DEVICE)
         service = ModelService(
@@ -53,7 +54,7 @@ class Command(BaseCommand):
             service,
             listen(host, port),
             threads=settings.MODEL_SERVICE_QUEUE + _SPARE_THREADS,
-            # Few addresses ask, each for many people.
+            # There are few clients, each of which sends requests for many people.
             limits=Limits(
                 unfinished_of_one=Limits().unfinished, body_bytes=_MAX_BODY_BYTES
             ),

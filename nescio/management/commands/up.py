@@ -13,7 +13,7 @@ class Command(BaseCommand):
         "Start database, web server, workers and scheduler, ask the demonstration "
         "questions, and serve until Ctrl-C."
     )
-    # There may be no database yet; it is checked once it runs.
+    # There may be no database yet; it is checked after its start.
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -30,8 +30,8 @@ class Command(BaseCommand):
         parser.add_argument(
             "--empty",
             action="store_true",
-            help="Start without the demonstration's knowledge, for your own. What is "
-            "loaded already stays.",
+            help="Start without the demonstration's knowledge, for your own. Knowledge "
+            "that is already loaded stays.",
         )
         parser.add_argument(
             "--check",
@@ -39,15 +39,15 @@ class Command(BaseCommand):
             help="Stop after the questions instead of serving.",
         )
         parser.add_argument(
-            "--stop", action="store_true", help="Stop a running one instead."
+            "--stop", action="store_true", help="Stop a running system instead."
         )
 
     def handle(self, *_args: object, **options: Any) -> None:
-        # Heavy parts are not needed to show the help.
+        # Imported here, so that the help does not wait for heavy modules.
         from nescio.up import UpError, session  # noqa: PLC0415
         from nescio.up.place import Address  # noqa: PLC0415
 
-        # What is going on is printed; the log tells what is wrong.
+        # Progress is printed, so the log only needs warnings.
         logging.getLogger().setLevel(logging.WARNING)
         console = Console(width=None if sys.stdout.isatty() else 120)
         try:
