@@ -423,7 +423,7 @@ def test_a_discovery_document_that_is_a_list_is_said(client, settings):
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(b'["no discovery document"]')
+            self.wfile.write(b'["is not a discovery document"]')
 
         def log_message(self, *_: object) -> None:
             pass
@@ -435,7 +435,7 @@ def test_a_discovery_document_that_is_a_list_is_said(client, settings):
         server.shutdown()
 
     assert page.status_code == 503
-    assert "no discovery document" in page.content.decode()
+    assert "is not a discovery document" in page.content.decode()
 
 
 def test_the_table_is_on_record_and_only_superusers_make_superusers(client):

@@ -383,4 +383,4 @@ def test_a_file_in_place_of_a_slug_is_the_callers_mistake(db):
     refused = curator.post("/api/v1/imports", given, format="multipart")
 
     assert refused.status_code == 400
-    assert "is no slug" in str(error_of(refused)["detail"]["audience"])
+    assert "is not a slug" in str(error_of(refused)["detail"]["audience"])

@@ -198,7 +198,7 @@ def test_a_revision_of_an_audience_that_is_gone_is_left_to_superusers(
     assert numbers(insider) == [1, 3]  # 1 is evidence of the insider's own answer
     root = User.objects.create_superuser("root")
     assert numbers(root) == [1, 2, 3]
-    with pytest.raises(RevisionOfOthersError, match="gone or unknown"):
+    with pytest.raises(RevisionOfOthersError, match="deleted or unknown"):
         restore_revision(entry_id=opened.pk, number=1, by=root, may_verify=True)
 
 

@@ -521,7 +521,7 @@ def test_several_files_are_checked_and_applied_together():
 
     checked = client.post(bring, form(one, other), follow=True)
     assert checked.redirect_chain == [(page, 302)]
-    assert "2 files are checked" in checked.text
+    assert "2 files are being checked" in checked.text
     chosen = {
         "action": "apply_chosen",
         "_selected_action": [*Import.objects.values_list("pk", flat=True)],

@@ -172,7 +172,7 @@ def test_erased_undecided_and_missing_answers_are_refused():
 
     for answer_id, message in (
         (erased.pk, "were erased on"),
-        (failed.pk, "is failed: nothing was decided"),
+        (failed.pk, "is failed: it has no decision"),
         (uuid4(), "There is no answer"),
     ):
         code, printed = run(answer_id)

@@ -358,7 +358,7 @@ class TestThePage:
 
         said = page.post(address, follow=True)
 
-        assert "0 answers are reviewed and 400 are needed" in said.content.decode()
+        assert "0 answers are reviewed, but 400 are needed" in said.content.decode()
         assert not Job.objects.exists()
 
     def test_is_not_for_experts(self, client):
