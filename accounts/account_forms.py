@@ -32,7 +32,7 @@ class OwnPasswordForm(RevokesTokens, PasswordChangeForm):
     revoke_tokens = forms.BooleanField(
         label="Revoke my API tokens too",
         required=False,
-        help_text="They work without the password and would outlive the change.",
+        help_text="They work without the password and stay valid after the change.",
     )
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -49,7 +49,7 @@ class PasswordForm(RevokesTokens, AdminPasswordChangeForm):  # type: ignore[misc
         required=False,
         initial=True,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="A token works without the password and would outlive the change.",
+        help_text="Tokens work without the password and stay valid after the change.",
     )
 
 
@@ -72,8 +72,8 @@ class NewAccountForm(UserCreationForm):  # type: ignore[misc]  # unfold has no t
         none = [(_NONE, f"none: they sign in with {settings.OIDC_NAME}")]
         field.label, field.initial = "Password", BY_LINK
         field.choices = [
-            (BY_LINK, "they choose it by a link: send an invitation"),
-            ("true", "I set it here and hand it over"),
+            (BY_LINK, "they choose it through a link: send an invitation"),
+            ("true", "I set it here and pass it on"),
             *(none if settings.OIDC_ISSUER else ()),
         ]
         field.help_text = (

@@ -31,16 +31,17 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     digest = models.CharField(max_length=128, unique=True, editable=False)
     name = models.CharField(
-        max_length=100, blank=True, help_text="What it is for, in its owner's words."
+        max_length=100, blank=True, help_text="What the token is used for."
     )
     may_act_for_others = models.BooleanField(
         default=False,
-        help_text="Its requests may name another user, whose entitlement then counts.",
+        help_text="Its requests may name another user, whose entitlement then applies.",
     )
     may_manage_users = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="It may make, change and close accounts over REST, for an admin's user.",
+        help_text="It may create, change and close accounts over REST, if its user is "
+        "an admin.",
     )
 
     objects = ApiTokenManager()
@@ -69,13 +70,13 @@ class KeptReply(models.Model):
         ApiToken, models.CASCADE, null=True, related_name="kept_replies"
     )
     key = models.CharField(max_length=255)
-    digest = models.CharField(max_length=64, help_text="Of the request.")
+    digest = models.CharField(max_length=64, help_text="Digest of the request.")
     status = models.PositiveSmallIntegerField(
-        null=True, help_text="Empty while the request is being done."
+        null=True, help_text="Empty while the request is being processed."
     )
     headers = models.JSONField(default=dict)
     body = models.TextField(
-        blank=True, help_text="As JSON; empty if it was too large to be kept."
+        blank=True, help_text="JSON; empty if it was too large to store."
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -105,10 +106,10 @@ class ProviderAccount(models.Model):
     issuer = models.CharField(
         max_length=500,
         default=configured_issuer,
-        help_text="The provider, as NESCIO_OIDC_ISSUER names it.",
+        help_text="The provider, as named in NESCIO_OIDC_ISSUER.",
     )
     subject = models.CharField(
-        max_length=255, help_text="The claim sub: the person's number at the provider."
+        max_length=255, help_text="The claim sub: the person's id at the provider."
     )
 
     class Meta:
@@ -137,7 +138,7 @@ class Preferences(models.Model):
         FAILURES = "failures", "background work, followed sources or webhooks fail"
         DRIFT = (
             "drift",
-            "live questions drift from those that thresholds were certified on",
+            "live questions drift away from those that thresholds were certified on",
         )
         ESCALATIONS = "escalations", "questions wait for an expert"
         GAPS = "gaps", "new gaps are found (once a day)"
@@ -154,7 +155,7 @@ class Preferences(models.Model):
     alerts = ArrayField(
         models.CharField(max_length=11, choices=Alert.choices),
         null=True,
-        help_text="Empty: the defaults of one's role, see `alerts_of`.",
+        help_text="Empty: the defaults of the user's roles, see `alerts_of`.",
     )
 
     class Meta:
@@ -172,7 +173,8 @@ class ProviderGroup(models.Model):
     name = models.CharField(
         max_length=255,
         unique=True,
-        help_text="As the provider sends it, often a number; * is everybody it signs in.",
+        help_text="As the provider sends it, often an id; * stands for everyone who "
+        "signs in with it.",
     )
     groups = models.ManyToManyField(
         Group, blank=True, related_name="provider_groups", verbose_name="opens"
@@ -180,7 +182,8 @@ class ProviderGroup(models.Model):
     is_superuser = models.BooleanField(
         "makes superusers",
         default=False,
-        help_text="Its members may do and see everything. Set by superusers alone.",
+        help_text="Its members may see and do everything. Only superusers can set "
+        "this.",
     )
 
     class Meta:
@@ -221,7 +224,7 @@ class KnowledgeRole(models.Model):
             models.CheckConstraint(
                 condition=models.Q(user__isnull=True) ^ models.Q(group__isnull=True),
                 name="knowledge_role_of_user_or_group",
-                violation_error_message="Name a user or a group, one of both.",
+                violation_error_message="Name either a user or a group.",
             ),
             models.UniqueConstraint(
                 fields=["knowledge_base", "user"], name="knowledge_role_once_a_user"
@@ -251,13 +254,17 @@ class AuditEntry(models.Model):
 
     at = models.DateTimeField()
     actor = models.CharField(
-        max_length=150, blank=True, help_text="Empty: no user's request."
+        max_length=150,
+        blank=True,
+        help_text="Empty: the change was not made by a user's request.",
     )
-    reader = models.TextField(help_text="For whom the statement was run.")
+    reader = models.TextField(help_text="On whose behalf the statement ran.")
     kind = models.CharField(max_length=20)
     action = models.CharField(max_length=10, choices=Action)
     subject = models.CharField(max_length=500)
-    changes = models.JSONField(help_text="Before and after, by field; no secrets.")
+    changes = models.JSONField(
+        help_text="Values before and after, by field; no secrets."
+    )
 
     class Meta:
         verbose_name_plural = "audit entries"

@@ -63,21 +63,22 @@ class Job(models.Model):
     result = models.JSONField(default=dict)
     error = models.TextField(blank=True)
     attempts = models.PositiveIntegerField(
-        default=0, help_text="Runs begun; also the fence against a stale worker."
+        default=0, help_text="Runs started; also used to fence off a stale worker."
     )
     attempts_without_progress = models.PositiveIntegerField(
         db_column="barren_attempts",
         default=0,
-        help_text="Runs in a row, the present one too, without progress.",
+        help_text="Consecutive runs without progress, including the current one.",
     )
     max_attempts = models.PositiveIntegerField(
-        default=5, help_text="The job fails after so many runs without progress."
+        default=5, help_text="The job fails after this many runs without progress."
     )
     owner = optional_user("jobs", blank=True)
     idempotency_key = models.CharField(
         max_length=200,
         blank=True,
-        help_text="A second enqueue with the key of an unfinished job returns that job.",
+        help_text="Enqueueing again with the key of an unfinished job returns that "
+        "job.",
     )
     cancel_requested = models.BooleanField(default=False)
     worker = models.CharField(max_length=200, blank=True)
@@ -89,7 +90,7 @@ class Job(models.Model):
         help_text="When a worker was last notified.",
     )
     not_before = models.DateTimeField(
-        null=True, blank=True, help_text="A retry waits until then."
+        null=True, blank=True, help_text="A retry does not start before this time."
     )
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)

@@ -52,7 +52,9 @@ class Probe(models.Model):
     )
     language_model_name = models.CharField(max_length=200, blank=True)
     form = models.CharField(
-        max_length=50, blank=True, help_text="The prompt form that it reads."
+        max_length=50,
+        blank=True,
+        help_text="The prompt form whose activations it reads.",
     )
     layer = models.PositiveSmallIntegerField(null=True, help_text="0-based block.")
     part = models.CharField(max_length=5, blank=True, help_text="block or ffn")
@@ -60,9 +62,9 @@ class Probe(models.Model):
         max_length=64, help_text="Digest of the labelled answers that it was fitted on."
     )
     sizes = models.JSONField(default=dict, help_text="{answers, groups, width}")
-    metrics = models.JSONField(default=dict, help_text="Measured out of fold.")
+    metrics = models.JSONField(default=dict, help_text="Measured on held-out folds.")
     temperature = models.FloatField(
-        help_text="Divides its logits; fitted on held-out answers."
+        help_text="Divisor of its logits; fitted on held-out answers."
     )
     state = models.CharField(
         max_length=9, choices=State.choices, default=State.CANDIDATE

@@ -59,7 +59,7 @@ class Migration(migrations.Migration):
                     "name",
                     models.CharField(
                         blank=True,
-                        help_text="What it is for, in its owner's words.",
+                        help_text="What the token is used for.",
                         max_length=100,
                     ),
                 ),
@@ -75,7 +75,7 @@ class Migration(migrations.Migration):
                     "may_act_for_others",
                     models.BooleanField(
                         default=False,
-                        help_text="Its requests may name another user, whose entitlement then counts.",
+                        help_text="Its requests may name another user, whose entitlement then applies.",
                     ),
                 ),
                 (
@@ -83,7 +83,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="It may make, change and close accounts over REST, for an admin's user.",
+                        help_text="It may create, change and close accounts over REST, if its user is an admin.",
                     ),
                 ),
             ],
@@ -113,13 +113,13 @@ class Migration(migrations.Migration):
                     "actor",
                     models.CharField(
                         blank=True,
-                        help_text="Empty: no user's request.",
+                        help_text="Empty: the change was not made by a user's request.",
                         max_length=150,
                     ),
                 ),
                 (
                     "reader",
-                    models.TextField(help_text="For whom the statement was run."),
+                    models.TextField(help_text="On whose behalf the statement ran."),
                 ),
                 ("kind", models.CharField(max_length=20)),
                 (
@@ -137,7 +137,7 @@ class Migration(migrations.Migration):
                 (
                     "changes",
                     models.JSONField(
-                        help_text="Before and after, by field; no secrets."
+                        help_text="Values before and after, by field; no secrets."
                     ),
                 ),
             ],
@@ -161,7 +161,7 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.CharField(
-                        help_text="As the provider sends it, often a number; * is everybody it signs in.",
+                        help_text="As the provider sends it, often an id; * stands for everyone who signs in with it.",
                         max_length=255,
                         unique=True,
                     ),
@@ -170,7 +170,7 @@ class Migration(migrations.Migration):
                     "is_superuser",
                     models.BooleanField(
                         default=False,
-                        help_text="Its members may do and see everything. Set by superusers alone.",
+                        help_text="Its members may see and do everything. Only superusers can set this.",
                         verbose_name="makes superusers",
                     ),
                 ),
@@ -204,14 +204,14 @@ class Migration(migrations.Migration):
                     "issuer",
                     models.CharField(
                         default=accounts.models.configured_issuer,
-                        help_text="The provider, as NESCIO_OIDC_ISSUER names it.",
+                        help_text="The provider, as named in NESCIO_OIDC_ISSUER.",
                         max_length=500,
                     ),
                 ),
                 (
                     "subject",
                     models.CharField(
-                        help_text="The claim sub: the person's number at the provider.",
+                        help_text="The claim sub: the person's id at the provider.",
                         max_length=255,
                     ),
                 ),
@@ -273,14 +273,14 @@ class Migration(migrations.Migration):
                                 ),
                                 (
                                     "drift",
-                                    "live questions drift from those that thresholds were certified on",
+                                    "live questions drift away from those that thresholds were certified on",
                                 ),
                                 ("escalations", "questions wait for an expert"),
                                 ("gaps", "new gaps are found (once a day)"),
                             ],
                             max_length=11,
                         ),
-                        help_text="Empty: the defaults of one's role, see `alerts_of`.",
+                        help_text="Empty: the defaults of the user's roles, see `alerts_of`.",
                         null=True,
                         size=None,
                     ),
@@ -305,12 +305,13 @@ class Migration(migrations.Migration):
                 ("key", models.CharField(max_length=255)),
                 (
                     "digest",
-                    models.CharField(help_text="Of the request.", max_length=64),
+                    models.CharField(help_text="Digest of the request.", max_length=64),
                 ),
                 (
                     "status",
                     models.PositiveSmallIntegerField(
-                        help_text="Empty while the request is being done.", null=True
+                        help_text="Empty while the request is being processed.",
+                        null=True,
                     ),
                 ),
                 ("headers", models.JSONField(default=dict)),
@@ -318,7 +319,7 @@ class Migration(migrations.Migration):
                     "body",
                     models.TextField(
                         blank=True,
-                        help_text="As JSON; empty if it was too large to be kept.",
+                        help_text="JSON; empty if it was too large to store.",
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

@@ -86,7 +86,7 @@ class Migration(migrations.Migration):
                             _connector="XOR",
                         ),
                         name="knowledge_role_of_user_or_group",
-                        violation_error_message="Name a user or a group, one of both.",
+                        violation_error_message="Name either a user or a group.",
                     ),
                     models.UniqueConstraint(
                         fields=("knowledge_base", "user"),

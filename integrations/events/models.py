@@ -54,20 +54,20 @@ MEANINGS = {
     EventType.ANSWER_REFUSED: "a question was refused",
     EventType.ANSWER_VOTED: "somebody voted on an answer or a refusal",
     EventType.ESCALATION_RAISED: "a refused question, or a wrong answer, was sent to an expert",
-    EventType.ESCALATION_REPLIED: "an expert answered or closed such a question",
-    EventType.GAP_OPENED: "a gap was found, or opened again",
+    EventType.ESCALATION_REPLIED: "an expert answered or closed an escalation",
+    EventType.GAP_OPENED: "a gap was found or reopened",
     EventType.GAP_FILLED: "a gap was filled",
     EventType.ENTRY_CHANGED: "an entry has a new revision, such as one that retires it",
     EventType.ENTRY_VERIFIED: "an entry was verified",
     EventType.ENTRY_EXPIRED: "an entry's validity ended",
     EventType.CONFLICT_FOUND: "two entries say the same or contradict each other",
-    EventType.DRIFT_FOUND: "live questions differ from those of a calibration",
-    EventType.POLICY_ACTIVATED: "a version of a policy began to decide",
-    EventType.JOB_SUCCEEDED: "background work that somebody asked for is done",
+    EventType.DRIFT_FOUND: "live questions have drifted from those of a calibration",
+    EventType.POLICY_ACTIVATED: "a version of a policy was activated",
+    EventType.JOB_SUCCEEDED: "background work that a user started is done",
     EventType.JOB_FAILED: "background work failed",
     EventType.SOURCE_FAILED: "a followed source can't be read any more",
-    EventType.DELIVERY_FAILED: "a message to a webhook endpoint was given up",
-    EventType.NOTICE_SENT: "a user got a notice on the page",
+    EventType.DELIVERY_FAILED: "a delivery to a webhook endpoint failed for good",
+    EventType.NOTICE_SENT: "a user received a notice",
 }
 
 
@@ -121,15 +121,18 @@ class Endpoint(models.Model):
 
     name = models.CharField(max_length=100, unique=True)
     url = models.CharField(
-        "address", max_length=500, help_text="Gets a POST of JSON for each event."
+        "address",
+        max_length=500,
+        help_text="Receives a POST request with JSON for each event.",
     )
     owner = optional_user(
-        "endpoints", "Events are sent as far as this account may see what they name."
+        "endpoints", "Only events about things that this account may see are sent."
     )
     knowledge_base = optional_row(
         KnowledgeBase,
         "endpoints",
-        "Only its events; empty: every event, those of no knowledge base too.",
+        "Only events of this knowledge base; empty: all events, including those of no "
+        "knowledge base.",
         blank=True,
         on_delete=models.CASCADE,
     )
@@ -141,7 +144,7 @@ class Endpoint(models.Model):
     is_active = models.BooleanField(
         "active",
         default=True,
-        help_text="Events that happen while it is off are not kept for it.",
+        help_text="Events that occur while it is off are not sent later.",
     )
     secret_seed = models.CharField(max_length=64, default=new_seed, editable=False)
     former_seed = models.CharField(max_length=64, blank=True, editable=False)
@@ -157,7 +160,8 @@ class Endpoint(models.Model):
     not_before = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="A process is sending to it, or it failed: next attempt then.",
+        help_text="No attempt before this time: a process is sending to it, or the "
+        "last attempt failed.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -199,13 +203,15 @@ class Event(models.Model):
     knowledge_base = optional_row(
         KnowledgeBase, "+", on_delete=models.CASCADE, db_index=False
     )
-    data = models.JSONField(help_text="Ids and states, as they were then.")
+    data = models.JSONField(help_text="Ids and states at the time of the event.")
     key = models.CharField(
-        max_length=100, blank=True, help_text="Of what is reported once."
+        max_length=100,
+        blank=True,
+        help_text="Identifies an event that is reported only once.",
     )
     created_at = models.DateTimeField()
     routed_at = models.DateTimeField(
-        null=True, help_text="When its deliveries were written."
+        null=True, help_text="When its deliveries were created."
     )
 
     class Meta:
@@ -265,7 +271,7 @@ class Delivery(models.Model):
     last_attempt_at = models.DateTimeField(null=True)
     status = models.PositiveSmallIntegerField(null=True, help_text="HTTP status.")
     milliseconds = models.PositiveIntegerField(null=True)
-    response = models.TextField(blank=True, help_text="How the response began.")
+    response = models.TextField(blank=True, help_text="Beginning of the response.")
     error = models.TextField(blank=True)
 
     objects = DeliveryQuerySet.as_manager()

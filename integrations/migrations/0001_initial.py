@@ -55,7 +55,7 @@ class Migration(migrations.Migration):
                 (
                     "url",
                     models.CharField(
-                        help_text="Gets a POST of JSON for each event.",
+                        help_text="Receives a POST request with JSON for each event.",
                         max_length=500,
                         verbose_name="address",
                     ),
@@ -73,7 +73,7 @@ class Migration(migrations.Migration):
                     "is_active",
                     models.BooleanField(
                         default=True,
-                        help_text="Events that happen while it is off are not kept for it.",
+                        help_text="Events that occur while it is off are not sent later.",
                         verbose_name="active",
                     ),
                 ),
@@ -115,7 +115,7 @@ class Migration(migrations.Migration):
                     "not_before",
                     models.DateTimeField(
                         editable=False,
-                        help_text="A process is sending to it, or it failed: next attempt then.",
+                        help_text="No attempt before this time: a process is sending to it, or the last attempt failed.",
                         null=True,
                     ),
                 ),
@@ -124,7 +124,7 @@ class Migration(migrations.Migration):
                     "knowledge_base",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Only its events; empty: every event, those of no knowledge base too.",
+                        help_text="Only events of this knowledge base; empty: all events, including those of no knowledge base.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="endpoints",
@@ -134,7 +134,7 @@ class Migration(migrations.Migration):
                 (
                     "owner",
                     models.ForeignKey(
-                        help_text="Events are sent as far as this account may see what they name.",
+                        help_text="Only events about things that this account may see are sent.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="endpoints",
@@ -162,13 +162,15 @@ class Migration(migrations.Migration):
                 ("type", models.CharField(max_length=30)),
                 (
                     "data",
-                    models.JSONField(help_text="Ids and states, as they were then."),
+                    models.JSONField(
+                        help_text="Ids and states at the time of the event."
+                    ),
                 ),
                 (
                     "key",
                     models.CharField(
                         blank=True,
-                        help_text="Of what is reported once.",
+                        help_text="Identifies an event that is reported only once.",
                         max_length=100,
                     ),
                 ),
@@ -176,7 +178,7 @@ class Migration(migrations.Migration):
                 (
                     "routed_at",
                     models.DateTimeField(
-                        help_text="When its deliveries were written.", null=True
+                        help_text="When its deliveries were created.", null=True
                     ),
                 ),
                 (
@@ -245,7 +247,9 @@ class Migration(migrations.Migration):
                 ("milliseconds", models.PositiveIntegerField(null=True)),
                 (
                     "response",
-                    models.TextField(blank=True, help_text="How the response began."),
+                    models.TextField(
+                        blank=True, help_text="Beginning of the response."
+                    ),
                 ),
                 ("error", models.TextField(blank=True)),
                 (
@@ -308,14 +312,14 @@ class Migration(migrations.Migration):
                 (
                     "name",
                     models.SlugField(
-                        help_text="What the script tag names it by.", unique=True
+                        help_text="Names the widget in the script tag.", unique=True
                     ),
                 ),
                 (
                     "origins",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.CharField(max_length=255),
-                        help_text="Of the pages that may embed it.",
+                        help_text="Origins of the pages that may embed it.",
                         size=None,
                     ),
                 ),
@@ -323,8 +327,8 @@ class Migration(migrations.Migration):
                     "names_users",
                     models.BooleanField(
                         default=False,
-                        help_text="Pages may name their reader by a signed claim, whose entitlement then counts. Set by superusers alone, who get the secret.",
-                        verbose_name="takes signed claims",
+                        help_text="Pages may name their reader in a signed claim; that reader's entitlement then applies. Only superusers can set this and see the secret.",
+                        verbose_name="accepts signed claims",
                     ),
                 ),
                 ("is_active", models.BooleanField(default=True, verbose_name="active")),
@@ -340,7 +344,7 @@ class Migration(migrations.Migration):
                 (
                     "account",
                     models.ForeignKey(
-                        help_text="Whoever can open the page sees what this account may see: take an account of its own, with the role agent and just the audiences of the page.",
+                        help_text="Everyone who can open the page sees what this account may see. Use a separate account that has only the role agent and the audiences of the page.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="widgets",
@@ -382,7 +386,7 @@ class Migration(migrations.Migration):
                             ),
                             (
                                 "drift",
-                                "live questions drift from those that thresholds were certified on",
+                                "live questions drift away from those that thresholds were certified on",
                             ),
                             ("escalations", "questions wait for an expert"),
                             ("gaps", "new gaps are found (once a day)"),

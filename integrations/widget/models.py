@@ -24,23 +24,26 @@ class WidgetQuerySet(models.QuerySet["Widget"]):
 class Widget(models.Model):
     """Where it may be embedded, which knowledge base it asks, and as which account."""
 
-    name = models.SlugField(unique=True, help_text="What the script tag names it by.")
+    name = models.SlugField(
+        unique=True, help_text="Names the widget in the script tag."
+    )
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.CASCADE, related_name="widgets"
     )
     account = optional_user(
         "widgets",
-        "Whoever can open the page sees what this account may see: take an account of its "
-        "own, with the role agent and just the audiences of the page.",
+        "Everyone who can open the page sees what this account may see. Use a separate "
+        "account that has only the role agent and the audiences of the page.",
     )
     origins = ArrayField(
-        models.CharField(max_length=255), help_text="Of the pages that may embed it."
+        models.CharField(max_length=255),
+        help_text="Origins of the pages that may embed it.",
     )
     names_users = models.BooleanField(
-        "takes signed claims",
+        "accepts signed claims",
         default=False,
-        help_text="Pages may name their reader by a signed claim, whose entitlement then "
-        "counts. Set by superusers alone, who get the secret.",
+        help_text="Pages may name their reader in a signed claim; that reader's "
+        "entitlement then applies. Only superusers can set this and see the secret.",
     )
     is_active = models.BooleanField("active", default=True)
     secret_seed = models.CharField(max_length=64, default=new_seed, editable=False)

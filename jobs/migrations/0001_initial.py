@@ -66,7 +66,7 @@ class Migration(migrations.Migration):
                     "attempts",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="Runs begun; also the fence against a stale worker.",
+                        help_text="Runs started; also used to fence off a stale worker.",
                     ),
                 ),
                 (
@@ -74,21 +74,21 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         db_column="barren_attempts",
                         default=0,
-                        help_text="Runs in a row, the present one too, without progress.",
+                        help_text="Consecutive runs without progress, including the current one.",
                     ),
                 ),
                 (
                     "max_attempts",
                     models.PositiveIntegerField(
                         default=5,
-                        help_text="The job fails after so many runs without progress.",
+                        help_text="The job fails after this many runs without progress.",
                     ),
                 ),
                 (
                     "idempotency_key",
                     models.CharField(
                         blank=True,
-                        help_text="A second enqueue with the key of an unfinished job returns that job.",
+                        help_text="Enqueueing again with the key of an unfinished job returns that job.",
                         max_length=200,
                     ),
                 ),
@@ -107,7 +107,9 @@ class Migration(migrations.Migration):
                 (
                     "not_before",
                     models.DateTimeField(
-                        blank=True, help_text="A retry waits until then.", null=True
+                        blank=True,
+                        help_text="A retry does not start before this time.",
+                        null=True,
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

@@ -61,8 +61,12 @@ class Conflict(models.Model):
     second = models.ForeignKey(
         Entry, on_delete=models.CASCADE, related_name="conflicts_as_second"
     )
-    first_revision = models.PositiveIntegerField(help_text="The judged revision.")
-    second_revision = models.PositiveIntegerField(help_text="The judged revision.")
+    first_revision = models.PositiveIntegerField(
+        help_text="The revision that was judged."
+    )
+    second_revision = models.PositiveIntegerField(
+        help_text="The revision that was judged."
+    )
     texts_sha256 = models.CharField(
         max_length=64, help_text="Digest of both texts, to detect a change."
     )

@@ -50,7 +50,7 @@ class SectionForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
         min_value=0,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget,
-        help_text="Empty puts it last.",
+        help_text="If empty, it becomes the last one.",
     )
 
     class Meta:
@@ -84,8 +84,8 @@ class SectionFormSet(forms.BaseInlineFormSet):  # type: ignore[type-arg]  # as a
         self.tree = _grow(below, None)
         if _size(self.tree) != len(rows):
             raise ValidationError(
-                "A section is below itself, or below one that is deleted; give it "
-                "another parent."
+                "A section is below itself or below a deleted one; give it another "
+                "parent."
             )
         with field_errors():
             check_tree(self.tree)
@@ -144,7 +144,7 @@ class DocumentForm(ServiceForm):
         label="Its entries too",
         required=False,
         widget=UnfoldBooleanSwitchWidget,
-        help_text="A new audience is also given to the entries that have its old one.",
+        help_text="Entries that have the old audience get the new one too.",
     )
 
     class Meta:

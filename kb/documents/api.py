@@ -112,7 +112,7 @@ class NewDocumentSerializer(DocumentChangesSerializer):
     class Meta(DocumentChangesSerializer.Meta):
         fields = ["title", "source", "audience", "sections", "knowledge_base"]
         extra_kwargs = {
-            "audience": {"help_text": "The audience that its new entries get."}
+            "audience": {"help_text": "The audience of entries that are added to it."}
         }
 
 

@@ -67,7 +67,8 @@ class KnowledgeBase(models.Model):
         blank=True,
         default=180,
         validators=REVIEW_INTERVAL_LIMITS,
-        help_text="Days after which a verified entry must be verified again; empty: age alone makes no entry due.",
+        help_text="Days after which a verified entry must be verified again; empty: "
+        "entries never become due by age alone.",
     )
     when_overdue = models.CharField(
         "overdue entries", max_length=5, choices=Overdue.choices, default=Overdue.MARK
@@ -76,20 +77,22 @@ class KnowledgeBase(models.Model):
         "grace period",
         default=30,
         validators=[MaxValueValidator(MAX_REVIEW_INTERVAL)],
-        help_text="Days after a review became due.",
+        help_text="Days after a review became due before the entry needs review.",
     )
     keep_texts_days = models.PositiveIntegerField(
-        "keep questions",
+        "keep questions for",
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL)],
-        help_text="Days after which the words of questions, answers and comments on them are erased each night; empty: never. Counts and grades stay.",
+        help_text="Days after which the words of questions, answers and comments on "
+        "them are erased, every night; empty: never. Counts and grades are kept.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(
         null=True,
         editable=False,
-        help_text="Since when it is only read, neither asked nor changed.",
+        help_text="When it was archived; since then it is read-only and cannot be "
+        "asked.",
     )
 
     objects = KnowledgeBaseQuerySet.as_manager()
@@ -148,7 +151,7 @@ class Document(models.Model):
         Audience,
         on_delete=models.PROTECT,
         related_name="documents",
-        help_text="The audience that its new entries get.",
+        help_text="The audience of entries that are added to it.",
     )
     created_by = optional_user("documents")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -174,7 +177,9 @@ class Section(models.Model):
         "self", on_delete=models.CASCADE, null=True, blank=True, related_name="children"
     )
     heading = models.CharField(max_length=300)
-    position = models.PositiveIntegerField(help_text="0-based, among its siblings.")
+    position = models.PositiveIntegerField(
+        help_text="0-based position among its siblings."
+    )
 
     class Meta:
         ordering = ["document", "parent_id", "position"]

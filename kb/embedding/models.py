@@ -28,7 +28,8 @@ class EmbeddingModel(models.Model):
     sample = VectorField(
         null=True,
         editable=False,
-        help_text="What a server made of a text: its model is known by it.",
+        help_text="A server's vector of a sample text, which identifies the server's "
+        "model.",
     )
     state = models.CharField(
         max_length=9, choices=State.choices, default=State.CANDIDATE
@@ -58,10 +59,10 @@ class EntryEmbedding(models.Model):
     """
 
     class Part(models.IntegerChoices):
-        PLACE = 0, "title, heading and all that it says"
-        FIRST = 1, "its question, or else its text"
+        PLACE = 0, "title, heading and its whole content"
+        FIRST = 1, "its question, or its text if it has none"
         # The pieces of its text follow the first part.
-        WORDINGS = 1_000, "the first of the questions in other words that it answers"
+        WORDINGS = 1_000, "the first of its alternative questions"
 
     entry = models.ForeignKey(
         Entry, on_delete=models.CASCADE, related_name="embeddings"
@@ -75,7 +76,8 @@ class EntryEmbedding(models.Model):
     )  # every model has its own width; see kb/embedding/vector_index.py
     text_sha256 = models.CharField(
         max_length=64,
-        help_text="Digest of all that is embedded of the entry, to detect a stale vector.",
+        help_text="Digest of all embedded texts of the entry, to detect a stale "
+        "vector.",
     )
 
     class Meta:
@@ -134,7 +136,7 @@ class FormerVector(models.Model):
     part = models.PositiveSmallIntegerField()
     vector = VectorField()
     text_sha256 = models.CharField(
-        max_length=64, help_text="Digest of all that was embedded of the entry."
+        max_length=64, help_text="Digest of all embedded texts of the entry."
     )
 
     class Meta:

@@ -54,7 +54,10 @@ def _list_action(decision: Decision) -> Callable[..., None]:
 @admin.register(Proposal)
 class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
     form = DecisionForm
-    when_empty = "What the language model proposes as entries is listed here for curators to decide."
+    when_empty = (
+        "Entries that the language model proposes are listed here for curators to "
+        "decide."
+    )
     list_display: ClassVar = [
         "sentence", "shown_question", "shown_confidence", "shown_state", "model_name",
         "created_at",
@@ -141,9 +144,9 @@ class ProposalAdmin(InBaseAdmin, FixedRowsAdmin):
             said = 'The model is writing; <a href="{}">the job</a> shows how far it is.'
             return tell_of_job(self, request, said, job.pk)
         intro = (
-            "The language model answers questions like the seeds. What it proposes "
-            "answers nobody before a curator has approved it, unless the policy says "
-            "otherwise."
+            "The language model answers questions similar to the seeds. Its proposals "
+            "are not used in answers until a curator has approved them, unless the "
+            "policy allows it."
         )
         return form_page(self, request, form, "Let the model propose", intro=intro)
 

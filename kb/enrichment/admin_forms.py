@@ -49,7 +49,7 @@ class DecisionForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscripta
     text = forms.CharField(
         max_length=TEXT_LIMIT,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 3}),
-        help_text="The text of the entry; the model's words are kept beside it.",
+        help_text="The text of the entry; the model's own text is kept with it.",
     )
     decision = forms.ChoiceField(
         choices=[(name, menu) for name, (menu, _) in DECISIONS.items()],

@@ -54,12 +54,13 @@ class Proposal(models.Model):
     sentence = models.CharField(max_length=2000)
     stated = models.FloatField(help_text="Confidence that the model states, in [0, 1].")
     agreement = models.FloatField(
-        help_text="Share of further sampled answers that say the same, in [0, 1]."
+        help_text="Share of further sampled answers that agree with it, in [0, 1]."
     )
     likelihood = models.FloatField(
         null=True,
         blank=True,
-        help_text="Geometric mean probability of the answer's tokens; empty where the model does not return it.",
+        help_text="Geometric mean probability of the answer's tokens; empty if the "
+        "model does not return it.",
     )
     confidence = models.FloatField(help_text="The entry's confidence, in (0, 1).")
     model_name = models.CharField(max_length=200)

@@ -79,7 +79,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
     paginator = EstimatingPaginator
     ordering = ["-updated_at", "-pk"]
     search_fields = ["text"]
-    search_help_text = 'Words of question and text, or how they begin; "..." a phrase, -word without it.'
+    search_help_text = 'Words of question and text, or their beginnings; "..." for a phrase, -word to exclude it.'
     autocomplete_fields = ["document"]
     actions = [*ACTIONS, "download_table"]
     actions_list = ["open_exports"]

@@ -45,8 +45,8 @@ _TO_EXPERTS = "Questions about them go to its experts for review."
 _WORDS = {
     bulk.Action.VERIFY: _Words(
         "Verify",
-        "You verify each as it is: its confidence becomes 1, its review interval starts "
-        "again.",
+        "You verify each as it is: its confidence becomes 1 and its review interval "
+        "starts again.",
         "verified",
     ),
     bulk.Action.MARK: _Words(
@@ -55,11 +55,11 @@ _WORDS = {
         "marked for review",
     ),
     bulk.Action.RETIRE: _Words(
-        "Retire", "No answer uses them any more. They can be restored.", "retired"
+        "Retire", "Answers no longer use them. They can be restored.", "retired"
     ),
     bulk.Action.RESTORE: _Words(
         "Restore from retirement",
-        "Each gets back the state that it had before.",
+        "Each returns to the state that it had before.",
         "restored",
     ),
     bulk.Action.OWNER: _Words(
@@ -117,7 +117,7 @@ def _value_field(action: bulk.Action, user: User) -> forms.Field | None:
         return forms.IntegerField(
             required=False,
             label="Review interval in days",
-            help_text="Empty: that of the knowledge base.",
+            help_text="Empty: the knowledge base's interval.",
         )
     return None
 

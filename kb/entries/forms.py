@@ -37,7 +37,7 @@ class EntryForm(ServiceForm):
         max_length=REASON_LIMIT,
         required=False,
         widget=UnfoldAdminTextInputWidget,
-        help_text="Why; kept with the revision.",
+        help_text="Why it changes; kept with the revision.",
     )
     revision = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
@@ -50,10 +50,13 @@ class EntryForm(ServiceForm):
         self._limit_rows()
         self._limit_states()
         if "valid_until" in self.fields:
-            said = "Never evidence from this moment on; without a time, from the end of the day."
+            said = (
+                "From this time on it is never used as evidence; without a time, from "
+                "the end of that day."
+            )
             self.fields["valid_until"].help_text = said
         if "confidence" in self.fields:
-            said = "Above 0, at most 1. Verified entries have 1, and only they do."
+            said = "Above 0, at most 1. Verified entries have 1; no others do."
             self.fields["confidence"].help_text = said
         if self.instance.pk:
             self.initial["revision"] = self.instance.revisions.values_list(
@@ -65,8 +68,8 @@ class EntryForm(ServiceForm):
         for name in {"audience", "language", "confidence"} & self.fields.keys():
             self.fields[name].required = False
         for name, help_text in (
-            ("audience", "By default that of the document."),
-            ("section", "Lists the document's sections once the entry is saved."),
+            ("audience", "By default, the document's audience."),
+            ("section", "The document's sections are listed once the entry is saved."),
         ):
             if name in self.fields:
                 self.fields[name].help_text = help_text

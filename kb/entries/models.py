@@ -193,7 +193,7 @@ class Entry(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="What the system that it was imported from calls it: its row's id.",
+        help_text="Id of the row in the system that the entry was imported from.",
     )
     source_key = models.CharField(
         max_length=64,
@@ -231,7 +231,9 @@ class Entry(models.Model):
         default=KnowledgeBase.Language.ENGLISH,
     )
     valid_until = models.DateTimeField(
-        null=True, blank=True, help_text="Never evidence from this moment on."
+        null=True,
+        blank=True,
+        help_text="From this time on it is never used as evidence.",
     )
     owner = optional_user("owned_entries", blank=True)
     product_line = tag_of(Tag.Facet.PRODUCT_LINE, "entries_of_product_line")
@@ -245,7 +247,7 @@ class Entry(models.Model):
         null=True,
         blank=True,
         validators=REVIEW_INTERVAL_LIMITS,
-        help_text="Days from its verification to the next; empty: the knowledge base's interval.",
+        help_text="Days between verifications; empty: the knowledge base's interval.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)
@@ -436,7 +438,7 @@ class Revision(models.Model):
     database_user = models.CharField(
         max_length=63,
         blank=True,
-        help_text="Database user of a change outside of the services.",
+        help_text="Database user who made a change outside of the services.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -50,7 +50,7 @@ class EntrySerializer(ReferringSerializer):
     uses = serializers.IntegerField(
         source="upkeep.uses",
         read_only=True,
-        help_text="Answered questions that cited it.",
+        help_text="Answers that cited it.",
     )
     revision = serializers.IntegerField(source="revision_number", read_only=True)
 
@@ -225,7 +225,7 @@ class NewEntrySerializer(EntryChangesSerializer):
         extra_kwargs = {
             **EntryChangesSerializer.Meta.extra_kwargs,
             "audience": {
-                "required": False, "help_text": "By default that of the document.",
+                "required": False, "help_text": "By default, the document's audience.",
             },
         }  # fmt: skip
 

@@ -40,7 +40,8 @@ class Wording(models.Model):
     is_imported = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="Of the file that the entry comes from, whose next version replaces it.",
+        help_text="From the file that the entry was imported from; the file's next "
+        "version replaces it.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

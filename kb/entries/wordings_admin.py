@@ -30,8 +30,8 @@ class WordingForm(forms.ModelForm):  # type: ignore[type-arg]  # not at run time
 class WordingInline(TabularInline):  # type: ignore[misc]  # unfold ships no types
     model = Wording
     form = WordingForm
-    verbose_name = "question that it answers too"
-    verbose_name_plural = "questions that it answers too"
+    verbose_name = "alternative question"
+    verbose_name_plural = "alternative questions"
     fields = ("text", "answers", "added_by", "created_at")
     readonly_fields = ("added_by", "created_at")
     extra = 0

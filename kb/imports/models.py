@@ -56,13 +56,13 @@ class Import(models.Model):
         Audience,
         on_delete=models.PROTECT,
         related_name="imports",
-        help_text="The audience that new documents and entries get.",
+        help_text="The audience of new documents and entries.",
     )
     product_line = tag_of(
-        Tag.Facet.PRODUCT_LINE, "+", "The product line that new entries get."
+        Tag.Facet.PRODUCT_LINE, "+", "The product line of new entries."
     )
     line_of_business = tag_of(
-        Tag.Facet.LINE_OF_BUSINESS, "+", "The line of business that new entries get."
+        Tag.Facet.LINE_OF_BUSINESS, "+", "The line of business of new entries."
     )
     file = models.FileField(upload_to="%Y/%m/", storage=import_storage, max_length=300)
     file_name = models.CharField(max_length=200)
@@ -92,7 +92,8 @@ class Import(models.Model):
         null=True,
         blank=True,
         related_name="imports",
-        help_text="Whose document it is: what is gone is only proposed for retirement.",
+        help_text="The followed source of the document: entries that it no longer has "
+        "are only proposed for retirement.",
     )
     state = models.CharField(
         max_length=8, choices=State.choices, default=State.UPLOADED
@@ -108,7 +109,7 @@ class Import(models.Model):
     notes = models.JSONField(default=list)
     created_at = models.DateTimeField(auto_now_add=True)
     planned_at = models.DateTimeField(
-        null=True, blank=True, help_text="When its plan was begun."
+        null=True, blank=True, help_text="When planning began."
     )
     applied_at = models.DateTimeField(null=True, blank=True)
 
@@ -196,7 +197,7 @@ class PlannedEntry(models.Model):
     entry = optional_row(
         Entry,
         "+",
-        "None where it would be made.",
+        "Empty if the entry would be created.",
         blank=True,
         db_index=False,  # `planned_entry_by_entry` serves it
         **_GOES_WITH_IT,
@@ -207,19 +208,19 @@ class PlannedEntry(models.Model):
     section = models.TextField(
         blank=True,
         db_default="",
-        help_text="The headings that it is under, outermost first.",
+        help_text="The headings above it, outermost first.",
     )
     question = models.TextField(blank=True)
     text = models.TextField()
     also_asked = models.TextField(blank=True)
     before = models.TextField(
-        blank=True, help_text="What the entry says now, where it is to be changed."
+        blank=True, help_text="The entry's present text, if it would be changed."
     )
 
     is_edited = models.BooleanField(
         default=False,
         db_default=False,
-        help_text="Whether a person wrote that, since the entry was last imported.",
+        help_text="Whether a person has edited the entry since it was last imported.",
     )
 
     objects = PlannedEntryQuerySet.as_manager()

@@ -143,7 +143,7 @@ class RefusedDeletionAdmin(BaseAdmin):
         self.message_user(
             request,
             "Nothing was deleted: knowledge that you may not see still belongs to it. "
-            "Someone in its audience must move that first.",
+            "Someone in that knowledge's audience must move it first.",
             level=messages.ERROR,
         )
         return HttpResponseRedirect(request.path)

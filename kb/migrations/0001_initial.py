@@ -161,7 +161,7 @@ class Migration(migrations.Migration):
                     models.PositiveIntegerField(
                         blank=True,
                         default=180,
-                        help_text="Days after which a verified entry must be verified again; empty: age alone makes no entry due.",
+                        help_text="Days after which a verified entry must be verified again; empty: entries never become due by age alone.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -186,7 +186,7 @@ class Migration(migrations.Migration):
                     "overdue_grace_days",
                     models.PositiveIntegerField(
                         default=30,
-                        help_text="Days after a review became due.",
+                        help_text="Days after a review became due before the entry needs review.",
                         validators=[django.core.validators.MaxValueValidator(3650)],
                         verbose_name="grace period",
                     ),
@@ -196,13 +196,13 @@ class Migration(migrations.Migration):
                     "keep_texts_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Days after which the words of questions, answers and comments on them are erased each night; empty: never. Counts and grades stay.",
+                        help_text="Days after which the words of questions, answers and comments on them are erased, every night; empty: never. Counts and grades are kept.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
                             django.core.validators.MaxValueValidator(3650),
                         ],
-                        verbose_name="keep questions",
+                        verbose_name="keep questions for",
                     ),
                 ),
             ],
@@ -237,7 +237,7 @@ class Migration(migrations.Migration):
                 (
                     "audience",
                     models.ForeignKey(
-                        help_text="The audience that its new entries get.",
+                        help_text="The audience of entries that are added to it.",
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="documents",
                         to="kb.audience",
@@ -287,7 +287,7 @@ class Migration(migrations.Migration):
                 (
                     "position",
                     models.PositiveIntegerField(
-                        help_text="0-based, among its siblings."
+                        help_text="0-based position among its siblings."
                     ),
                 ),
                 (
@@ -459,7 +459,7 @@ class Migration(migrations.Migration):
                     "valid_until",
                     models.DateTimeField(
                         blank=True,
-                        help_text="Never evidence from this moment on.",
+                        help_text="From this time on it is never used as evidence.",
                         null=True,
                     ),
                 ),
@@ -468,7 +468,7 @@ class Migration(migrations.Migration):
                     "review_interval_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Days from its verification to the next; empty: the knowledge base's interval.",
+                        help_text="Days between verifications; empty: the knowledge base's interval.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),
@@ -599,7 +599,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What the system that it was imported from calls it: its row's id.",
+                        help_text="Id of the row in the system that the entry was imported from.",
                         max_length=200,
                     ),
                 ),
@@ -706,7 +706,7 @@ class Migration(migrations.Migration):
                     "sample",
                     pgvector.django.vector.VectorField(
                         editable=False,
-                        help_text="What a server made of a text: its model is known by it.",
+                        help_text="A server's vector of a sample text, which identifies the server's model.",
                         null=True,
                     ),
                 ),
@@ -737,7 +737,7 @@ class Migration(migrations.Migration):
                 (
                     "text_sha256",
                     models.CharField(
-                        help_text="Digest of all that is embedded of the entry, to detect a stale vector.",
+                        help_text="Digest of all embedded texts of the entry, to detect a stale vector.",
                         max_length=64,
                     ),
                 ),
@@ -825,7 +825,7 @@ class Migration(migrations.Migration):
                 (
                     "kind",
                     models.CharField(
-                        help_text="Of `kb.sources.kinds.KINDS`.", max_length=30
+                        help_text="A key of `kb.sources.kinds.KINDS`.", max_length=30
                     ),
                 ),
                 ("address", models.CharField(max_length=500)),
@@ -862,18 +862,18 @@ class Migration(migrations.Migration):
                     "checked_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When it was last read to its end.",
+                        help_text="When it was last read completely.",
                         null=True,
                     ),
                 ),
                 (
                     "counts",
-                    models.JSONField(default=dict, help_text="What that check did."),
+                    models.JSONField(default=dict, help_text="Results of that check."),
                 ),
                 (
                     "note",
                     models.TextField(
-                        blank=True, help_text="What it left undone, and why."
+                        blank=True, help_text="What that check left undone, and why."
                     ),
                 ),
                 (
@@ -1002,7 +1002,7 @@ class Migration(migrations.Migration):
                 (
                     "audience",
                     models.ForeignKey(
-                        help_text="The audience that new documents and entries get.",
+                        help_text="The audience of new documents and entries.",
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="imports",
                         to="kb.audience",
@@ -1041,7 +1041,7 @@ class Migration(migrations.Migration):
                     "line_of_business",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The line of business that new entries get.",
+                        help_text="The line of business of new entries.",
                         limit_choices_to={"facet": "line_of_business"},
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -1053,7 +1053,7 @@ class Migration(migrations.Migration):
                     "product_line",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The product line that new entries get.",
+                        help_text="The product line of new entries.",
                         limit_choices_to={"facet": "product_line"},
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
@@ -1065,7 +1065,7 @@ class Migration(migrations.Migration):
                     "followed",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Whose document it is: what is gone is only proposed for retirement.",
+                        help_text="The followed source of the document: entries that it no longer has are only proposed for retirement.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="imports",
@@ -1075,7 +1075,7 @@ class Migration(migrations.Migration):
                 (
                     "planned_at",
                     models.DateTimeField(
-                        blank=True, help_text="When its plan was begun.", null=True
+                        blank=True, help_text="When planning began.", null=True
                     ),
                 ),
             ],
@@ -1148,14 +1148,14 @@ class Migration(migrations.Migration):
                 (
                     "agreement",
                     models.FloatField(
-                        help_text="Share of further sampled answers that say the same, in [0, 1]."
+                        help_text="Share of further sampled answers that agree with it, in [0, 1]."
                     ),
                 ),
                 (
                     "likelihood",
                     models.FloatField(
                         blank=True,
-                        help_text="Geometric mean probability of the answer's tokens; empty where the model does not return it.",
+                        help_text="Geometric mean probability of the answer's tokens; empty if the model does not return it.",
                         null=True,
                     ),
                 ),
@@ -1295,7 +1295,7 @@ class Migration(migrations.Migration):
                 (
                     "due_at",
                     models.DateTimeField(
-                        help_text="The entry's due date at that time; identifies the event."
+                        help_text="The entry's due date at that time; identifies the occasion."
                     ),
                 ),
                 ("sent_at", models.DateTimeField(auto_now_add=True)),
@@ -1380,7 +1380,7 @@ class Migration(migrations.Migration):
                     "database_user",
                     models.CharField(
                         blank=True,
-                        help_text="Database user of a change outside of the services.",
+                        help_text="Database user who made a change outside of the services.",
                         max_length=63,
                     ),
                 ),
@@ -1508,19 +1508,21 @@ class Migration(migrations.Migration):
                 (
                     "uses",
                     models.PositiveIntegerField(
-                        db_default=0, help_text="Answered questions that cited it."
+                        db_default=0, help_text="Answers that cited it."
                     ),
                 ),
                 ("last_used_at", models.DateTimeField(null=True)),
                 (
                     "up",
                     models.IntegerField(
-                        db_default=0, help_text="Votes for the answers that cited it."
+                        db_default=0, help_text="Thumbs up on answers that cited it."
                     ),
                 ),
                 (
                     "down",
-                    models.IntegerField(db_default=0, help_text="Votes against them."),
+                    models.IntegerField(
+                        db_default=0, help_text="Thumbs down on answers that cited it."
+                    ),
                 ),
                 (
                     "waiting_since",
@@ -1555,7 +1557,7 @@ class Migration(migrations.Migration):
                 (
                     "doubted_since",
                     models.DateTimeField(
-                        help_text="If verified: since when votes call it wrong or out of date.",
+                        help_text="If verified: since when votes have called it wrong or out of date.",
                         null=True,
                     ),
                 ),
@@ -1628,11 +1630,15 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "first_revision",
-                    models.PositiveIntegerField(help_text="The judged revision."),
+                    models.PositiveIntegerField(
+                        help_text="The revision that was judged."
+                    ),
                 ),
                 (
                     "second_revision",
-                    models.PositiveIntegerField(help_text="The judged revision."),
+                    models.PositiveIntegerField(
+                        help_text="The revision that was judged."
+                    ),
                 ),
                 (
                     "texts_sha256",
@@ -1891,12 +1897,15 @@ class Migration(migrations.Migration):
                         verbose_name="ID",
                     ),
                 ),
-                ("source", models.CharField(help_text="The table.", max_length=40)),
+                (
+                    "source",
+                    models.CharField(help_text="Name of the table.", max_length=40),
+                ),
                 ("row_id", models.BigIntegerField()),
                 (
                     "was",
                     models.JSONField(
-                        help_text="null: it was not there before.", null=True
+                        help_text="null: the row did not exist before.", null=True
                     ),
                 ),
                 ("until", models.DateTimeField()),
@@ -1926,7 +1935,7 @@ class Migration(migrations.Migration):
                 (
                     "text_sha256",
                     models.CharField(
-                        help_text="Digest of all that was embedded of the entry.",
+                        help_text="Digest of all embedded texts of the entry.",
                         max_length=64,
                     ),
                 ),
@@ -1989,7 +1998,7 @@ class Migration(migrations.Migration):
                     "marker",
                     models.CharField(
                         blank=True,
-                        help_text="Changes with the content, if listed.",
+                        help_text="A value from the listing, if any, that changes with the content.",
                         max_length=200,
                     ),
                 ),
@@ -1997,7 +2006,7 @@ class Migration(migrations.Migration):
                     "known",
                     models.JSONField(
                         default=dict,
-                        help_text="What tells whether it changed, in its kind's format.",
+                        help_text="Data for detecting changes, in the format of its kind.",
                     ),
                 ),
                 (
@@ -2007,7 +2016,7 @@ class Migration(migrations.Migration):
                 (
                     "note",
                     models.TextField(
-                        blank=True, help_text="What of it was not imported."
+                        blank=True, help_text="The parts that were not imported."
                     ),
                 ),
                 ("changed_at", models.DateTimeField(null=True)),
@@ -2136,7 +2145,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Of the file that the entry comes from, whose next version replaces it.",
+                        help_text="From the file that the entry was imported from; the file's next version replaces it.",
                     ),
                 ),
             ],
@@ -2170,7 +2179,7 @@ class Migration(migrations.Migration):
                     "before",
                     models.TextField(
                         blank=True,
-                        help_text="What the entry says now, where it is to be changed.",
+                        help_text="The entry's present text, if it would be changed.",
                     ),
                 ),
                 (
@@ -2192,7 +2201,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_constraint=False,
                         db_index=False,
-                        help_text="None where it would be made.",
+                        help_text="Empty if the entry would be created.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
@@ -2204,7 +2213,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="Whether a person wrote that, since the entry was last imported.",
+                        help_text="Whether a person has edited the entry since it was last imported.",
                     ),
                 ),
                 (
@@ -2212,7 +2221,7 @@ class Migration(migrations.Migration):
                     models.TextField(
                         blank=True,
                         db_default="",
-                        help_text="The headings that it is under, outermost first.",
+                        help_text="The headings above it, outermost first.",
                     ),
                 ),
             ],
@@ -2239,14 +2248,15 @@ class Migration(migrations.Migration):
                 (
                     "word",
                     models.CharField(
-                        help_text="What people write, an abbreviation or several words too: biro.",
+                        help_text="What people write: a word, an abbreviation or several words, such as “biro”.",
                         max_length=60,
                     ),
                 ),
                 (
                     "means",
                     models.CharField(
-                        help_text="What the entries say for it: pen.", max_length=60
+                        help_text="What the entries use instead, such as “pen”.",
+                        max_length=60,
                     ),
                 ),
                 ("created_at", models.DateTimeField(auto_now_add=True)),

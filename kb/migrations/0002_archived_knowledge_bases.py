@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
             name="archived_at",
             field=models.DateTimeField(
                 editable=False,
-                help_text="Since when it is only read, neither asked nor changed.",
+                help_text="When it was archived; since then it is read-only and cannot be asked.",
                 null=True,
             ),
         ),

@@ -28,9 +28,9 @@ class FormerRow(models.Model):
     Readable only in an unrestricted context, not as a single user.
     """
 
-    source = models.CharField(max_length=40, help_text="The table.")
+    source = models.CharField(max_length=40, help_text="Name of the table.")
     row_id = models.BigIntegerField()
-    was = models.JSONField(null=True, help_text="null: it was not there before.")
+    was = models.JSONField(null=True, help_text="null: the row did not exist before.")
     until = models.DateTimeField()
 
     objects = FormerRowQuerySet.as_manager()

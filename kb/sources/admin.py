@@ -42,11 +42,11 @@ _MEANINGS = {
     "new": "new documents",
     "changed": "changed documents",
     "unchanged": "unchanged documents",
-    "moved": "documents that got another audience",
+    "moved": "documents with a changed audience",
     "gone": "documents that are gone",
-    "unnamed": "documents that no line names, not imported",
+    "unnamed": "documents that match no line, not imported",
     "failed": "documents that could not be read",
-    "entries_created": "entries made, to be reviewed",
+    "entries_created": "entries created, to be reviewed",
     "entries_changed": "entries changed",
     "proposed": "entries proposed for retirement",
 }
@@ -98,9 +98,10 @@ class FollowForm(forms.ModelForm):  # type: ignore[type-arg]  # not subscriptabl
         required=False,
         label="Who may see which part",
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 4}),
-        help_text="One line each, such as “internal/prices = staff”: a folder, space, "
-        "section or label, and an audience by its short name. The first line that fits "
-        "decides; “* = everyone” fits all. What no line names is not imported.",
+        help_text="One line per part, such as “internal/prices = staff”: a folder, "
+        "space, section or label, and an audience's short name. The first line that "
+        "matches applies; “* = everyone” matches everything. Parts that match no line "
+        "are not imported.",
     )
 
     class Meta:
@@ -264,7 +265,7 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
             request,
             obj.pk,
             lambda: (
-                "It is followed, and is being read for the first time."
+                "The source is followed and is being read for the first time."
                 if obj.is_active
                 else "It is saved, and is read once you choose Check now."
             ),
@@ -283,7 +284,7 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
         return self._check(request, object_id, accept_loss=False)
 
     @action(description="Propose what is missing", permissions=["accept"])
-    @confirmed("Check it now, and propose for retirement all that is missing?")
+    @confirmed("Check it now and propose to retire every entry that is missing in it?")
     def accept_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._check(request, object_id, accept_loss=True)
 

@@ -39,7 +39,9 @@ class FollowedSource(models.Model):
     """
 
     name = models.CharField(max_length=100)
-    kind = models.CharField(max_length=30, help_text="Of `kb.sources.kinds.KINDS`.")
+    kind = models.CharField(
+        max_length=30, help_text="A key of `kb.sources.kinds.KINDS`."
+    )
     address = models.CharField(max_length=500)
     knowledge_base = models.ForeignKey(
         KnowledgeBase, on_delete=models.PROTECT, related_name="followed_sources"
@@ -57,10 +59,12 @@ class FollowedSource(models.Model):
     job_id = models.UUIDField(null=True, blank=True, help_text="The latest check.")
     next_check_at = models.DateTimeField(null=True, blank=True)
     checked_at = models.DateTimeField(
-        null=True, blank=True, help_text="When it was last read to its end."
+        null=True, blank=True, help_text="When it was last read completely."
     )
-    counts = models.JSONField(default=dict, help_text="What that check did.")
-    note = models.TextField(blank=True, help_text="What it left undone, and why.")
+    counts = models.JSONField(default=dict, help_text="Results of that check.")
+    note = models.TextField(
+        blank=True, help_text="What that check left undone, and why."
+    )
     error = models.TextField(blank=True, help_text="Why the last check failed.")
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -133,10 +137,12 @@ class FollowedDocument(models.Model):
     title = models.CharField(max_length=300, blank=True)
     state = models.CharField(max_length=6, choices=State.choices, default=State.FAILED)
     marker = models.CharField(
-        max_length=200, blank=True, help_text="Changes with the content, if listed."
+        max_length=200,
+        blank=True,
+        help_text="A value from the listing, if any, that changes with the content.",
     )
     known = models.JSONField(
-        default=dict, help_text="What tells whether it changed, in its kind's format."
+        default=dict, help_text="Data for detecting changes, in the format of its kind."
     )
     audience = models.ForeignKey(
         Audience, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -145,7 +151,7 @@ class FollowedDocument(models.Model):
         Document, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     error = models.TextField(blank=True, help_text="Why it could not be read.")
-    note = models.TextField(blank=True, help_text="What of it was not imported.")
+    note = models.TextField(blank=True, help_text="The parts that were not imported.")
     changed_at = models.DateTimeField(null=True)
 
     objects = FollowedDocumentQuerySet.as_manager()

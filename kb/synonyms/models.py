@@ -30,10 +30,11 @@ class Synonym(models.Model):
     )
     word = models.CharField(
         max_length=WORD_LIMIT,
-        help_text="What people write, an abbreviation or several words too: biro.",
+        help_text="What people write: a word, an abbreviation or several words, such "
+        "as “biro”.",
     )
     means = models.CharField(
-        max_length=WORD_LIMIT, help_text="What the entries say for it: pen."
+        max_length=WORD_LIMIT, help_text="What the entries use instead, such as “pen”."
     )
     added_by = optional_user("synonyms")
     created_at = models.DateTimeField(auto_now_add=True)

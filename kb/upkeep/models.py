@@ -23,14 +23,14 @@ class Upkeep(models.Model):
     entry = models.OneToOneField(
         Entry, primary_key=True, on_delete=models.CASCADE, related_name="upkeep"
     )
-    uses = models.PositiveIntegerField(
-        db_default=0, help_text="Answered questions that cited it."
-    )
+    uses = models.PositiveIntegerField(db_default=0, help_text="Answers that cited it.")
     last_used_at = models.DateTimeField(null=True)
     up = models.IntegerField(
-        db_default=0, help_text="Votes for the answers that cited it."
+        db_default=0, help_text="Thumbs up on answers that cited it."
     )
-    down = models.IntegerField(db_default=0, help_text="Votes against them.")
+    down = models.IntegerField(
+        db_default=0, help_text="Thumbs down on answers that cited it."
+    )
     waiting_since = models.DateTimeField(
         null=True, help_text='When it entered "in review" or "needs review".'
     )
@@ -42,7 +42,7 @@ class Upkeep(models.Model):
     )
     doubted_since = models.DateTimeField(
         null=True,
-        help_text="If verified: since when votes call it wrong or out of date.",
+        help_text="If verified: since when votes have called it wrong or out of date.",
     )
     flagged_since = models.DateTimeField(
         null=True, help_text="Since when people have flagged it as outdated."
@@ -180,7 +180,7 @@ class Reminder(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
     )
     due_at = models.DateTimeField(
-        help_text="The entry's due date at that time; identifies the event."
+        help_text="The entry's due date at that time; identifies the occasion."
     )
     sent_at = models.DateTimeField(auto_now_add=True)
 

@@ -54,7 +54,7 @@ class Migration(migrations.Migration):
                     "form",
                     models.CharField(
                         blank=True,
-                        help_text="The prompt form that it reads.",
+                        help_text="The prompt form whose activations it reads.",
                         max_length=50,
                     ),
                 ),
@@ -85,12 +85,14 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "metrics",
-                    models.JSONField(default=dict, help_text="Measured out of fold."),
+                    models.JSONField(
+                        default=dict, help_text="Measured on held-out folds."
+                    ),
                 ),
                 (
                     "temperature",
                     models.FloatField(
-                        help_text="Divides its logits; fitted on held-out answers."
+                        help_text="Divisor of its logits; fitted on held-out answers."
                     ),
                 ),
                 (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ERASED = "[erased]"
 """Placeholder for words that were erased by age or with their person's data."""
 
-WITHHELD = "This answer rests on entries that you may not see."
+WITHHELD = "This answer is based on entries that you may not see."
 
 
 class AnswerQuerySet(models.QuerySet["Answer"]):
@@ -146,7 +146,8 @@ class Answer(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="The service account that asked for the asker; empty: they asked.",
+        help_text="The service account that asked on the asker's behalf; empty: they "
+        "asked themselves.",
     )
     channel = models.CharField(max_length=10, choices=Channel.choices)
     question = models.TextField()
@@ -154,12 +155,14 @@ class Answer(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="What was typed, where it was asked as another question: a follow-up, a long message, or words with synonyms.",
+        help_text="What was typed, if it was asked as a different question: a "
+        "follow-up, a long message, or words with synonyms.",
     )
     conversation = models.UUIDField(
         null=True,
         blank=True,
-        help_text="Id of the conversation's first answer; empty for a question of its own.",
+        help_text="Id of the conversation's first answer; empty for a standalone "
+        "question.",
     )
     language = models.CharField(max_length=2, default="en")
     refusal_language = models.CharField(
@@ -167,7 +170,7 @@ class Answer(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="Of a refusal, where it is not the answer's.",
+        help_text="Language of the refusal, if it differs from the answer's.",
     )
     outcome = models.CharField(
         max_length=8, choices=Outcome.choices, default=Outcome.PENDING
@@ -181,7 +184,7 @@ class Answer(models.Model):
     shown_reason = models.CharField(
         max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason]
     )
-    text = models.TextField(blank=True, help_text="What was shown.")
+    text = models.TextField(blank=True, help_text="The text that was shown.")
     reasoning = models.TextField(blank=True)
     policy = models.ForeignKey(
         Policy, on_delete=models.PROTECT, null=True, related_name="answers"
@@ -198,12 +201,14 @@ class Answer(models.Model):
     )
     confidence = models.JSONField(
         default=dict,
-        help_text="{along: confidence after each generated token, missing: why there is none}; the final values are signals.",
+        help_text="{along: confidence after each generated token, missing: why there "
+        "is none}; the final values are in the signals.",
     )
     contradictions = models.JSONField(
         default=list,
         blank=True,
-        help_text="Between its evidence: [{conflict_id, entries, quotes}]; shown only to users who may see both entries.",
+        help_text="Contradictions in its evidence: [{conflict_id, entries, quotes}]; "
+        "shown only to users who may see both entries.",
     )
     boundary = models.JSONField(
         default=dict,
@@ -214,7 +219,8 @@ class Answer(models.Model):
         default=dict,
         db_default=models.Value({}, models.JSONField()),
         blank=True,
-        help_text="{at, audiences}: as of when, and within which audiences, it was decided; empty: before this was kept.",
+        help_text="{at, audiences}: the time as of which, and the audiences for which, "
+        "it was decided; empty for answers older than this field.",
     )
     embedder = models.CharField(max_length=64, blank=True)
     language_model = models.CharField(max_length=200, blank=True)
@@ -236,7 +242,7 @@ class Answer(models.Model):
     claimed_at = models.DateTimeField(
         null=True,
         blank=True,
-        help_text="When somebody began to decide it, after which nobody else does.",
+        help_text="When a process claimed the question, so that no other decides it.",
     )
     decided_at = models.DateTimeField(null=True, blank=True)
     erased_at = models.DateTimeField(

@@ -42,11 +42,12 @@ class PastQuestion(models.Model):
         help_text="The model's verdict: probability that the question can be answered.",
     )
     can_be_answered = models.BooleanField(
-        help_text="Experts' judgement: a right answer, or a false refusal."
+        help_text="Experts' judgement: the answer was right, or the refusal was false."
     )
     is_known = models.BooleanField(
         null=True,
-        help_text="Whether the language model answers it rightly without evidence; empty where no right answer is known.",
+        help_text="Whether the language model answers it correctly without evidence; "
+        "empty if no right answer is known.",
     )
     own_model = models.CharField(
         max_length=64,

@@ -125,8 +125,8 @@ class ThresholdsForm(forms.Form):
 class PromiseForm(forms.Form):
     epsilon = forms.FloatField(
         label="Wrong answers, at most",
-        help_text="Share of the shown answers: 0.05 is one in twenty. In the paper: "
-        "epsilon.",
+        help_text="Largest share of the shown answers that may be wrong: 0.05 is one "
+        "in twenty. In the paper: epsilon.",
         min_value=0.001,
         max_value=0.5,
         initial=0.05,
@@ -134,8 +134,8 @@ class PromiseForm(forms.Form):
     )
     delta = forms.FloatField(
         label="Failure probability",
-        help_text="How often such a promise may fail: 0.05 is 95 % certainty. In the "
-        "paper: delta.",
+        help_text="Probability that the promise does not hold: 0.05 is 95 % certainty. "
+        "In the paper: delta.",
         min_value=0.001,
         max_value=0.5,
         initial=0.05,

@@ -28,7 +28,7 @@ class Certificate(models.Model):
     labelled = models.PositiveIntegerField(
         help_text="Labelled answers in the test part."
     )
-    shown = models.PositiveIntegerField(help_text="Shown answers of the test part.")
+    shown = models.PositiveIntegerField(help_text="Shown answers in the test part.")
     wrong = models.PositiveIntegerField(help_text="Wrong answers among those shown.")
     bound = models.FloatField(
         validators=_SHARE, help_text="Upper bound on the risk, at 1 - delta."
@@ -109,7 +109,7 @@ class SelfCalibrationSettings(models.Model):
     class Mode(models.TextChoices):
         OFF = "off", "never"
         PROPOSE = "propose", "propose a version"
-        ACTIVATE = "activate", "let the version decide at once"
+        ACTIVATE = "activate", "activate the version at once"
 
     knowledge_base = models.OneToOneField(
         KnowledgeBase,
@@ -121,21 +121,23 @@ class SelfCalibrationSettings(models.Model):
         "wrong answers",
         choices=Wrong.choices,
         default=Wrong.TWENTY,
-        help_text="Of its own questions; no promise of people's.",
+        help_text="Measured on its own questions, so it is not a promise about "
+        "people's questions.",
     )
     calibrates_itself = models.CharField(
         "when its knowledge has changed",
         max_length=8,
         choices=Mode.choices,
         default=Mode.ACTIVATE,
-        help_text="A version whose thresholds a person set is never replaced by itself.",
+        help_text="A version whose thresholds a person set is never replaced "
+        "automatically.",
     )
 
     uses_evaluations = models.BooleanField(
-        "labelled questions too",
+        "use labelled questions too",
         default=False,
-        help_text="Those of the newest evaluation of own questions; they then test nothing "
-        "any more. Questions judged in reviews are always used.",
+        help_text="Those of the newest evaluation of own questions, which can then no "
+        "longer serve as a test. Questions judged in reviews are always used.",
     )
 
     def __str__(self) -> str:
@@ -156,23 +158,28 @@ class SelfCalibration(models.Model):
         Policy,
         on_delete=models.PROTECT,
         related_name="self_calibrations",
-        help_text="The version that it made, or that had its thresholds already.",
+        help_text="The version that it created, or that already had its thresholds.",
     )
     target = models.FloatField(
-        validators=_SHARE, help_text="Largest share of wrong ones among the shown."
+        validators=_SHARE,
+        help_text="Largest permitted share of wrong answers among those shown.",
     )
     unanswerable = models.FloatField(
         validators=_SHARE,
         help_text="Assumed share of questions without an answer, half of them foreign.",
     )
-    min_entry_answer = models.FloatField(help_text="The threshold; 1.01: none earned.")
+    min_entry_answer = models.FloatField(
+        help_text="The threshold; 1.01: none meets the target."
+    )
     entries = models.PositiveIntegerField(
-        help_text="Entries that own questions are of."
+        help_text="Entries that its own questions were made from."
     )
     own = models.PositiveIntegerField(
-        help_text="Own questions, asked with their entry and without it."
+        help_text="Own questions, each asked with its entry and without it."
     )
-    foreign = models.PositiveIntegerField(help_text="Questions of other trades.")
+    foreign = models.PositiveIntegerField(
+        help_text="Questions from other fields of business."
+    )
     reviewed = models.PositiveIntegerField(
         default=0,
         help_text="Questions that experts judged in reviews, weighted by strata.",
@@ -181,24 +188,26 @@ class SelfCalibration(models.Model):
         default=0, help_text="Labelled questions of the newest evaluation, if used."
     )
     named = models.PositiveIntegerField(
-        default=0, help_text="Own questions whose entry a voter pointed out."
+        default=0, help_text="Own questions whose entry was named in a vote."
     )
-    shown = models.PositiveIntegerField(help_text="Shown at the threshold.")
+    shown = models.PositiveIntegerField(help_text="Answers shown at the threshold.")
     wrong = models.PositiveIntegerField(help_text="Wrong ones among those shown.")
     wrong_share = models.FloatField(null=True, validators=_SHARE)
     wrong_low = models.FloatField(null=True, validators=_SHARE)
     wrong_high = models.FloatField(null=True, validators=_SHARE)
     answered_share = models.FloatField(
-        validators=_SHARE, help_text="Of the own questions, rightly."
+        validators=_SHARE,
+        help_text="Share of its own questions that are answered correctly.",
     )
     answered_low = models.FloatField(null=True, validators=_SHARE)
     answered_high = models.FloatField(null=True, validators=_SHARE)
     curve = models.JSONField(
-        default=list, help_text="[threshold, share answered, share wrong], each a list."
+        default=list,
+        help_text="[threshold, share answered, share wrong], each of them a list.",
     )
     notes = models.JSONField(default=list, help_text="One sentence each.")
     not_activated = models.CharField(
-        max_length=200, blank=True, help_text="Why the version only was proposed."
+        max_length=200, blank=True, help_text="Why the version was only proposed."
     )
     seed = models.IntegerField(default=0)
     verifier = models.CharField(max_length=64)
@@ -207,7 +216,7 @@ class SelfCalibration(models.Model):
     created_at = models.DateTimeField(
         default=timezone.now,
         editable=False,
-        help_text="When its questions were drawn: what changed later is not measured.",
+        help_text="When its questions were drawn; later changes are not measured.",
     )
 
     class Meta:

@@ -15,7 +15,7 @@ from qa.pipeline.gates import Reason
 from qa.policies.models import RefusalWording
 from qa.policies.wording import REASONS, refusal_text
 
-_EVERY = ("", "every reason without its own")
+_EVERY = ("", "every reason without a wording of its own")
 
 
 class WordingForm(StyledForm):
@@ -34,7 +34,7 @@ class WordingForm(StyledForm):
         required=False,
         max_length=1000,
         widget=forms.Textarea({"rows": 3}),
-        help_text="Empty shows the current wording.",
+        help_text="If empty, the current wording is shown.",
     )
 
 

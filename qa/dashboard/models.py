@@ -49,7 +49,7 @@ class DailyCount(Daily):
     gate = models.CharField(max_length=12, blank=True)
     reason = models.CharField(max_length=20, blank=True)
     up = models.PositiveIntegerField(
-        help_text="Thumbs up on these answers, whenever given."
+        help_text="Thumbs up on these answers, on whatever day they were given."
     )
     down = models.PositiveIntegerField(help_text="Thumbs down on these answers.")
 
@@ -92,11 +92,17 @@ class DailyShadow(Daily):
     """
 
     gate = models.CharField(max_length=12)
-    refused = models.PositiveIntegerField(help_text="It would have refused these.")
-    right = models.PositiveIntegerField(help_text="Of these, right as reviewed.")
-    wrong = models.PositiveIntegerField(help_text="Of these, wrong as reviewed.")
-    up = models.PositiveIntegerField(help_text="Thumbs up on these.")
-    down = models.PositiveIntegerField(help_text="Thumbs down on these.")
+    refused = models.PositiveIntegerField(
+        help_text="Answers that the gate would have refused."
+    )
+    right = models.PositiveIntegerField(
+        help_text="Those of them that were judged right in reviews."
+    )
+    wrong = models.PositiveIntegerField(
+        help_text="Those of them that were judged wrong in reviews."
+    )
+    up = models.PositiveIntegerField(help_text="Thumbs up on them.")
+    down = models.PositiveIntegerField(help_text="Thumbs down on them.")
 
     class Meta:
         constraints = [

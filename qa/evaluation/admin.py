@@ -44,7 +44,7 @@ class EvaluationForm(StyledForm):
     limit = forms.IntegerField(
         required=False,
         min_value=1,
-        help_text="A seeded sample of so many questions; empty for all.",
+        help_text="A seeded sample of this many questions; empty for all.",
     )
     knowledge_base = forms.ModelChoiceField(
         KnowledgeBase.objects.in_use().order_by("name"),
@@ -57,7 +57,7 @@ class EvaluationForm(StyledForm):
     )
     shadow = forms.BooleanField(
         required=False,
-        help_text="Let all gates measure and none refuse: one run for every ablation.",
+        help_text="All gates measure and none refuses: one run serves every ablation.",
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

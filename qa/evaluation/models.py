@@ -75,12 +75,13 @@ class EvaluationResult(models.Model):
     group = models.CharField(
         max_length=200,
         blank=True,
-        help_text="What resampling keeps together: an article, a category.",
+        help_text="Unit that resampling keeps together, such as an article or a "
+        "category.",
     )
     answer = optional_row(Answer, "evaluations")
     is_answerable = models.BooleanField(
         null=True,
-        help_text="Whether it should be answered; unknown for multiple choice.",
+        help_text="Whether it should be answered; empty for multiple choice.",
     )
     is_answered = models.BooleanField(
         help_text="Whether the run's own policy answered it."
@@ -89,7 +90,8 @@ class EvaluationResult(models.Model):
     reason = models.CharField(max_length=20, blank=True)
     is_correct = models.BooleanField(
         null=True,
-        help_text="Whether the draft is right, shown or not; unknown where there is no draft.",
+        help_text="Whether the draft is right, even if it was not shown; empty if "
+        "there is no draft.",
     )
     signals = models.JSONField(default=dict, help_text="{name: value}")
     measures = models.JSONField(
@@ -155,7 +157,7 @@ class SavedCase(models.Model):
         Entry,
         blank=True,
         related_name="saved_cases",
-        help_text="One of them must be cited; none: any may be.",
+        help_text="One of them must be cited; empty: any entry may be cited.",
     )
     answer_contains = ArrayField(
         models.CharField(max_length=500),
@@ -169,20 +171,22 @@ class SavedCase(models.Model):
     )  # fmt: skip
     gate = models.CharField(
         max_length=12, blank=True, choices=[(g.value, g.value) for g in Gate],
-        help_text="Where it must be decided.",
+        help_text="The gate that must decide it.",
     )  # fmt: skip
     reason = models.CharField(
         max_length=20, blank=True, choices=[(r.value, r.value) for r in Reason],
-        help_text="The reason that its asker must be shown.",
+        help_text="The reason that the asker must be shown.",
     )  # fmt: skip
     group = models.CharField(
-        max_length=200, blank=True, help_text="What resampling keeps together."
+        max_length=200,
+        blank=True,
+        help_text="Cases of one group are kept together in resampling.",
     )
     groups = models.ManyToManyField(
         Group,
         blank=True,
         related_name="saved_cases",
-        help_text="Of the asker, beside the role agent.",
+        help_text="The asker's groups, in addition to the role agent.",
     )
     created_by = optional_user("saved_cases")
     created_at = models.DateTimeField(auto_now_add=True)

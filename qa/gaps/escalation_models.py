@@ -75,7 +75,9 @@ class Escalation(models.Model):
     read_at = models.DateTimeField(
         null=True, help_text="When the asker opened the reply."
     )
-    entry = optional_row(Entry, "escalations", "The entry that the reply became.")
+    entry = optional_row(
+        Entry, "escalations", "The entry that was made from the reply."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = EscalationQuerySet.as_manager()
@@ -148,7 +150,8 @@ class Notice(models.Model):
         on_delete=models.CASCADE,
         null=True,
         related_name="notices",
-        help_text="The question; of an entry, one whose answer was voted down; none of a flag.",
+        help_text="The question; in a notice about an entry, one whose answer was "
+        "voted down; empty for a flag.",
     )
     escalation = models.OneToOneField(
         Escalation, on_delete=models.CASCADE, null=True, related_name="notice"

@@ -42,9 +42,9 @@ _WAYS = {
     _LINK: "link an existing entry that answers it",
     _PROPOSE: "let a language model propose entries",
     _SPLIT: "move the chosen questions to a gap of their own",
-    _DISMISS: "dismiss it; say why",
+    _DISMISS: "dismiss it and say why",
 }
-WAITS = "It waits for a review already: finish that, or reopen the gap to fill it otherwise."
+WAITS = "An entry for it already waits for review: finish that, or reopen the gap."
 
 
 class GapForm(ExpertForm):
@@ -57,7 +57,7 @@ class GapForm(ExpertForm):
         label="Question",
         max_length=TEXT_LIMIT,
         required=False,
-        help_text="As the entry puts it.",
+        help_text="The question of the new entry.",
     )
     said = forms.CharField(
         label="Answer, or why it is dismissed",
@@ -74,7 +74,8 @@ class GapForm(ExpertForm):
         choices=[],
         required=False,
         widget=UnfoldAdminCheckboxSelectMultipleWidget,
-        help_text=f"To a gap of their own; its newest questions, up to {SHOWN}.",
+        help_text="To a gap of their own; the newest questions are listed, up to "
+        f"{SHOWN}.",
     )
 
     class Meta:
@@ -172,8 +173,8 @@ class ReplyForm(ExpertForm):
         max_length=2 * REPLY_LIMIT,
         required=False,
         widget=UnfoldAdminTextareaWidget(attrs={"rows": 5}),
-        help_text="The asker reads it word for word. May be empty with an existing entry, "
-        "whose text they then read.",
+        help_text="Shown to the asker word for word. May be empty with an existing "
+        "entry, whose text the asker then reads.",
     )
     how = forms.ChoiceField(
         label="What it is",
@@ -189,7 +190,7 @@ class ReplyForm(ExpertForm):
         label="Keep the answer as an entry",
         required=False,
         initial=True,
-        help_text="Question and answer, word for word; it waits for review.",
+        help_text="Question and answer are kept word for word and wait for review.",
     )
 
     class Meta:

@@ -41,10 +41,10 @@ class InboxMark(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="inbox_marks"
     )
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    subject = models.BigIntegerField(help_text="Id of the row that waits.")
+    subject = models.BigIntegerField(help_text="Id of the waiting row.")
     is_assigned = models.BooleanField(default=False)
     snoozed_until = models.DateTimeField(
-        null=True, help_text="Until then only this person's inbox leaves it out."
+        null=True, help_text="Until then it is left out of this person's inbox only."
     )
     changed_by = optional_user("+")
     changed_at = models.DateTimeField(auto_now=True)

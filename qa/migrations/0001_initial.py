@@ -88,14 +88,14 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(default="default", max_length=100)),
                 (
                     "version",
-                    models.PositiveIntegerField(help_text="1-based, within name."),
+                    models.PositiveIntegerField(help_text="1-based, counted per name."),
                 ),
                 ("is_active", models.BooleanField(default=False)),
                 (
                     "alpha",
                     models.FloatField(
                         default=0.85,
-                        help_text="Refused unless the smallest distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
+                        help_text="A question is refused unless the smallest distance / confidence is below this value (Euclidean distance of unit vectors, 0 to 2).",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(2.0),
@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
                     "enriched_floor",
                     models.FloatField(
                         default=0.4,
-                        help_text="Minimum confidence of evidence that a language model proposed and nobody reviewed.",
+                        help_text="Minimum confidence of evidence that a language model proposed and nobody has reviewed.",
                         validators=[
                             django.core.validators.MinValueValidator(0.01),
                             django.core.validators.MaxValueValidator(1.0),
@@ -178,7 +178,7 @@ class Migration(migrations.Migration):
                     "hard_refusal",
                     models.BooleanField(
                         default=True,
-                        help_text="Refuse by distance. Off: measured and stored, not enforced (shadow).",
+                        help_text="Refuse by distance. Off: measure only (shadow).",
                     ),
                 ),
                 (
@@ -250,7 +250,7 @@ class Migration(migrations.Migration):
                     "answer_without_probe",
                     models.BooleanField(
                         default=True,
-                        help_text="Show answers although a confidence is enforced and no probe fits the language model.",
+                        help_text="Show answers even if a confidence is enforced and no probe fits the language model.",
                     ),
                 ),
                 (
@@ -264,7 +264,7 @@ class Migration(migrations.Migration):
                     "reveal_not_entitled",
                     models.BooleanField(
                         default=False,
-                        help_text="Let a refusal say that there is knowledge which the asker may not see.",
+                        help_text="Let a refusal mention that there is knowledge which the asker may not see.",
                     ),
                 ),
                 (
@@ -282,7 +282,7 @@ class Migration(migrations.Migration):
                             ("adaptive", "adaptive"),
                         ],
                         default="knowledge_base",
-                        help_text="knowledge_base: answers from evidence alone. adaptive: where no entry covers the question, also from the language model's own knowledge, labelled as unsourced.",
+                        help_text="knowledge_base: answer from evidence alone. adaptive: if no entry covers the question, also answer from the language model's own knowledge, labelled as unsourced.",
                         max_length=14,
                     ),
                 ),
@@ -316,7 +316,7 @@ class Migration(migrations.Migration):
                     "steering",
                     models.FloatField(
                         default=0.3,
-                        help_text="Steering strength of a monitored answer towards honesty: 1 is half of the way between untruthful and honest, 0 is none.",
+                        help_text="Steering strength of a monitored answer towards honesty: 1 is halfway between untruthful and honest, 0 is none.",
                         validators=[
                             django.core.validators.MinValueValidator(-20.0),
                             django.core.validators.MaxValueValidator(20.0),
@@ -393,7 +393,7 @@ class Migration(migrations.Migration):
                     "min_entry_answer",
                     models.FloatField(
                         default=0.75,
-                        help_text="Minimum probability, by the verifier, at which a verified entry, or two that are nearly as likely, are the answer, shown whole; above 1 none is.",
+                        help_text="Minimum probability, by the verifier, at which a verified entry, or two that are about equally likely, are shown whole as the answer; above 1 none is shown.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.01),
@@ -404,14 +404,14 @@ class Migration(migrations.Migration):
                     "verification",
                     models.BooleanField(
                         default=True,
-                        help_text="Judge by the verifier whether an entry answers the question, and show a verified one that does as the answer. Off: measured only.",
+                        help_text="Let the verifier judge whether an entry answers the question, and show a verified entry that does as the answer. Off: measure only.",
                     ),
                 ),
                 (
                     "min_sentence_support",
                     models.FloatField(
                         default=0.3,
-                        help_text="Minimum probability, by the verifier, that a cited entry carries each sentence of an answer; one that stands there word for word always passes.",
+                        help_text="Minimum probability, by the verifier, that a cited entry supports each sentence of an answer; a sentence that the entry contains word for word always passes.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.0),
@@ -422,7 +422,7 @@ class Migration(migrations.Migration):
                     "own_knowledge_first",
                     models.BooleanField(
                         default=False,
-                        help_text="Ask the language model what it knows before anything is looked for, which saves the search: its answer then comes before a verified entry's. Off: only where no entry covers the question.",
+                        help_text="Ask the language model for its own knowledge before evidence is retrieved, which saves the search: its answer then takes precedence over a verified entry. Off: only if no entry covers the question.",
                     ),
                 ),
                 (
@@ -436,7 +436,7 @@ class Migration(migrations.Migration):
                     "marked_evidence_counts",
                     models.BooleanField(
                         default=False,
-                        help_text="A reviewed answer that cites none of the evidence that the expert marked counts as a false one. Off: what is marked only says which entries answer.",
+                        help_text="A reviewed answer that cites none of the evidence that the expert marked counts as a false one. Off: the marks only record which entries answer the question.",
                     ),
                 ),
                 (
@@ -444,7 +444,7 @@ class Migration(migrations.Migration):
                     models.BooleanField(
                         db_default=False,
                         default=False,
-                        help_text="While it is active, or to activate it, every saved test case of the knowledge base must pass. Off: a stated reason is enough.",
+                        help_text="Every saved test case of the knowledge base must pass before this version is activated, and before it is replaced while active. Off: giving a reason is enough.",
                     ),
                 ),
             ],
@@ -578,7 +578,10 @@ class Migration(migrations.Migration):
                         max_length=20,
                     ),
                 ),
-                ("text", models.TextField(blank=True, help_text="What was shown.")),
+                (
+                    "text",
+                    models.TextField(blank=True, help_text="The text that was shown."),
+                ),
                 ("reasoning", models.TextField(blank=True)),
                 (
                     "calibration",
@@ -613,7 +616,7 @@ class Migration(migrations.Migration):
                     "confidence",
                     models.JSONField(
                         default=dict,
-                        help_text="{along: confidence after each generated token, missing: why there is none}; the final values are signals.",
+                        help_text="{along: confidence after each generated token, missing: why there is none}; the final values are in the signals.",
                     ),
                 ),
                 (
@@ -621,7 +624,7 @@ class Migration(migrations.Migration):
                     models.JSONField(
                         blank=True,
                         default=list,
-                        help_text="Between its evidence: [{conflict_id, entries, quotes}]; shown only to users who may see both entries.",
+                        help_text="Contradictions in its evidence: [{conflict_id, entries, quotes}]; shown only to users who may see both entries.",
                     ),
                 ),
                 (
@@ -699,7 +702,7 @@ class Migration(migrations.Migration):
                     "claimed_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When somebody began to decide it, after which nobody else does.",
+                        help_text="When a process claimed the question, so that no other decides it.",
                         null=True,
                     ),
                 ),
@@ -713,7 +716,7 @@ class Migration(migrations.Migration):
                     "conversation",
                     models.UUIDField(
                         blank=True,
-                        help_text="Id of the conversation's first answer; empty for a question of its own.",
+                        help_text="Id of the conversation's first answer; empty for a standalone question.",
                         null=True,
                     ),
                 ),
@@ -723,7 +726,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="What was typed, where it was asked as another question: a follow-up, a long message, or words with synonyms.",
+                        help_text="What was typed, if it was asked as a different question: a follow-up, a long message, or words with synonyms.",
                     ),
                 ),
                 (
@@ -732,7 +735,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="The service account that asked for the asker; empty: they asked.",
+                        help_text="The service account that asked on the asker's behalf; empty: they asked themselves.",
                         max_length=150,
                     ),
                 ),
@@ -742,7 +745,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default=models.Value({}, models.JSONField()),
                         default=dict,
-                        help_text="{at, audiences}: as of when, and within which audiences, it was decided; empty: before this was kept.",
+                        help_text="{at, audiences}: the time as of which, and the audiences for which, it was decided; empty for answers older than this field.",
                     ),
                 ),
                 (
@@ -751,7 +754,7 @@ class Migration(migrations.Migration):
                         blank=True,
                         db_default="",
                         default="",
-                        help_text="Of a refusal, where it is not the answer's.",
+                        help_text="Language of the refusal, if it differs from the answer's.",
                         max_length=2,
                     ),
                 ),
@@ -970,7 +973,7 @@ class Migration(migrations.Migration):
                 (
                     "shown",
                     models.PositiveIntegerField(
-                        help_text="Shown answers of the test part."
+                        help_text="Shown answers in the test part."
                     ),
                 ),
                 (
@@ -1266,7 +1269,7 @@ class Migration(migrations.Migration):
                 (
                     "entry",
                     models.ForeignKey(
-                        help_text="The entry that the reply became.",
+                        help_text="The entry that was made from the reply.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="escalations",
@@ -1351,14 +1354,14 @@ class Migration(migrations.Migration):
                     "group",
                     models.CharField(
                         blank=True,
-                        help_text="What resampling keeps together: an article, a category.",
+                        help_text="Unit that resampling keeps together, such as an article or a category.",
                         max_length=200,
                     ),
                 ),
                 (
                     "is_answerable",
                     models.BooleanField(
-                        help_text="Whether it should be answered; unknown for multiple choice.",
+                        help_text="Whether it should be answered; empty for multiple choice.",
                         null=True,
                     ),
                 ),
@@ -1373,7 +1376,7 @@ class Migration(migrations.Migration):
                 (
                     "is_correct",
                     models.BooleanField(
-                        help_text="Whether the draft is right, shown or not; unknown where there is no draft.",
+                        help_text="Whether the draft is right, even if it was not shown; empty if there is no draft.",
                         null=True,
                     ),
                 ),
@@ -1670,7 +1673,8 @@ class Migration(migrations.Migration):
                 (
                     "is_rollback",
                     models.BooleanField(
-                        default=False, help_text="Whether it undid an activation."
+                        default=False,
+                        help_text="Whether it returned to an earlier version.",
                     ),
                 ),
                 ("at", models.DateTimeField(auto_now_add=True)),
@@ -1712,7 +1716,7 @@ class Migration(migrations.Migration):
                 (
                     "failed_cases",
                     models.PositiveIntegerField(
-                        help_text="Of the test cases; empty where they were not asked.",
+                        help_text="Number of test cases that failed; empty if they were not asked.",
                         null=True,
                     ),
                 ),
@@ -1896,7 +1900,7 @@ class Migration(migrations.Migration):
                 (
                     "answer",
                     models.ForeignKey(
-                        help_text="The question; of an entry, one whose answer was voted down; none of a flag.",
+                        help_text="The question; in a notice about an entry, one whose answer was voted down; empty for a flag.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="notices",
@@ -2210,7 +2214,7 @@ class Migration(migrations.Migration):
                 (
                     "hours",
                     models.FloatField(
-                        help_text="Experts' time for the sample, hours.",
+                        help_text="Experts' time for the sample, in hours.",
                         validators=[
                             django.core.validators.MinValueValidator(0.05),
                             django.core.validators.MaxValueValidator(200),
@@ -2221,7 +2225,7 @@ class Migration(migrations.Migration):
                     "minutes_a_review",
                     models.FloatField(
                         default=4,
-                        help_text="Minutes that a review takes.",
+                        help_text="Minutes per review.",
                         validators=[
                             django.core.validators.MinValueValidator(0.25),
                             django.core.validators.MaxValueValidator(120),
@@ -2232,7 +2236,7 @@ class Migration(migrations.Migration):
                     "second_share",
                     models.FloatField(
                         default=0.2,
-                        help_text="Share that a second expert reviews too; in [0, 1].",
+                        help_text="Share of answers that a second expert reviews too, in [0, 1].",
                         validators=[
                             django.core.validators.MinValueValidator(0),
                             django.core.validators.MaxValueValidator(1),
@@ -2262,7 +2266,7 @@ class Migration(migrations.Migration):
                             max_length=16,
                         ),
                         default=list,
-                        help_text="Dimensions of its strata; others were merged because there were more strata than reviews.",
+                        help_text="Dimensions by which its strata differ; the others were merged because there were more strata than reviews.",
                         size=None,
                     ),
                 ),
@@ -2438,7 +2442,7 @@ class Migration(migrations.Migration):
                     "round",
                     models.PositiveSmallIntegerField(
                         default=1,
-                        help_text="2 for the second opinion, which does not see the first.",
+                        help_text="2 for the second opinion, which is given without seeing the first.",
                     ),
                 ),
                 (
@@ -2476,7 +2480,7 @@ class Migration(migrations.Migration):
                     models.PositiveSmallIntegerField(
                         blank=True,
                         choices=[(0, "no"), (1, "partly"), (2, "yes")],
-                        help_text="Whether the evidence supports it.",
+                        help_text="Whether the evidence supports the answer.",
                         null=True,
                     ),
                 ),
@@ -2510,7 +2514,7 @@ class Migration(migrations.Migration):
                     "seconds_spent",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="From the lock to the judgement.",
+                        help_text="Seconds from the lock to the judgement.",
                         null=True,
                     ),
                 ),
@@ -2538,7 +2542,7 @@ class Migration(migrations.Migration):
                     "entry",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The entry that was added or edited with it.",
+                        help_text="The entry that was added or edited in the review.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="reviews",
@@ -2559,7 +2563,7 @@ class Migration(migrations.Migration):
                     "reviewed_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Who judged; until it is done, the author of the draft.",
+                        help_text="Who judged it; until then, the author of the draft.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="reviews",
@@ -2570,7 +2574,7 @@ class Migration(migrations.Migration):
                     "skipped_by",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Who skipped it last, and does not get it again.",
+                        help_text="Who skipped it last; it is not offered to them again.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -2581,7 +2585,7 @@ class Migration(migrations.Migration):
                     "tag",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Whose experts review it.",
+                        help_text="The tag whose experts review it.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="reviews",
@@ -2592,7 +2596,7 @@ class Migration(migrations.Migration):
                     "stratum",
                     models.ForeignKey(
                         blank=True,
-                        help_text="The stratum it was drawn from; empty where it was requested by hand.",
+                        help_text="The stratum it was drawn from; empty if it was requested by hand.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="reviews",
@@ -2603,7 +2607,7 @@ class Migration(migrations.Migration):
                     "falls_short",
                     models.BooleanField(
                         default=False,
-                        help_text="Whether the policy made it a false answer though it is correct and true to its evidence.",
+                        help_text="Whether the policy counts it as a false answer although it is correct and true to its evidence.",
                     ),
                 ),
             ],
@@ -2777,7 +2781,7 @@ class Migration(migrations.Migration):
                     "answering_entry",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Of the entries beside a refusal, the one that answers the question.",
+                        help_text="The entry beside a refusal that answers the question.",
                         null=True,
                         on_delete=django.db.models.deletion.SET_NULL,
                         related_name="+",
@@ -2860,13 +2864,13 @@ class Migration(migrations.Migration):
                 (
                     "can_be_answered",
                     models.BooleanField(
-                        help_text="Experts' judgement: a right answer, or a false refusal."
+                        help_text="Experts' judgement: the answer was right, or the refusal was false."
                     ),
                 ),
                 (
                     "is_known",
                     models.BooleanField(
-                        help_text="Whether the language model answers it rightly without evidence; empty where no right answer is known.",
+                        help_text="Whether the language model answers it correctly without evidence; empty if no right answer is known.",
                         null=True,
                     ),
                 ),
@@ -3090,7 +3094,7 @@ class Migration(migrations.Migration):
                 (
                     "up",
                     models.PositiveIntegerField(
-                        help_text="Thumbs up on these answers, whenever given."
+                        help_text="Thumbs up on these answers, on whatever day they were given."
                     ),
                 ),
                 (
@@ -3212,7 +3216,7 @@ class Migration(migrations.Migration):
                             (100, "at most 1 in 100 shown answers wrong"),
                         ],
                         default=20,
-                        help_text="Of its own questions; no promise of people's.",
+                        help_text="Measured on its own questions, so it is not a promise about people's questions.",
                         verbose_name="wrong answers",
                     ),
                 ),
@@ -3222,10 +3226,10 @@ class Migration(migrations.Migration):
                         choices=[
                             ("off", "never"),
                             ("propose", "propose a version"),
-                            ("activate", "let the version decide at once"),
+                            ("activate", "activate the version at once"),
                         ],
                         default="activate",
-                        help_text="A version whose thresholds a person set is never replaced by itself.",
+                        help_text="A version whose thresholds a person set is never replaced automatically.",
                         max_length=8,
                         verbose_name="when its knowledge has changed",
                     ),
@@ -3234,8 +3238,8 @@ class Migration(migrations.Migration):
                     "uses_evaluations",
                     models.BooleanField(
                         default=False,
-                        help_text="Those of the newest evaluation of own questions; they then test nothing any more. Questions judged in reviews are always used.",
-                        verbose_name="labelled questions too",
+                        help_text="Those of the newest evaluation of own questions, which can then no longer serve as a test. Questions judged in reviews are always used.",
+                        verbose_name="use labelled questions too",
                     ),
                 ),
             ],
@@ -3255,7 +3259,7 @@ class Migration(migrations.Migration):
                 (
                     "target",
                     models.FloatField(
-                        help_text="Largest share of wrong ones among the shown.",
+                        help_text="Largest permitted share of wrong answers among those shown.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.0),
@@ -3274,27 +3278,33 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "min_entry_answer",
-                    models.FloatField(help_text="The threshold; 1.01: none earned."),
+                    models.FloatField(
+                        help_text="The threshold; 1.01: none meets the target."
+                    ),
                 ),
                 (
                     "entries",
                     models.PositiveIntegerField(
-                        help_text="Entries that own questions are of."
+                        help_text="Entries that its own questions were made from."
                     ),
                 ),
                 (
                     "own",
                     models.PositiveIntegerField(
-                        help_text="Own questions, asked with their entry and without it."
+                        help_text="Own questions, each asked with its entry and without it."
                     ),
                 ),
                 (
                     "foreign",
-                    models.PositiveIntegerField(help_text="Questions of other trades."),
+                    models.PositiveIntegerField(
+                        help_text="Questions from other fields of business."
+                    ),
                 ),
                 (
                     "shown",
-                    models.PositiveIntegerField(help_text="Shown at the threshold."),
+                    models.PositiveIntegerField(
+                        help_text="Answers shown at the threshold."
+                    ),
                 ),
                 (
                     "wrong",
@@ -3335,7 +3345,7 @@ class Migration(migrations.Migration):
                 (
                     "answered_share",
                     models.FloatField(
-                        help_text="Of the own questions, rightly.",
+                        help_text="Share of its own questions that are answered correctly.",
                         validators=[
                             django.core.validators.MinValueValidator(0.0),
                             django.core.validators.MaxValueValidator(1.0),
@@ -3366,7 +3376,7 @@ class Migration(migrations.Migration):
                     "curve",
                     models.JSONField(
                         default=list,
-                        help_text="[threshold, share answered, share wrong], each a list.",
+                        help_text="[threshold, share answered, share wrong], each of them a list.",
                     ),
                 ),
                 (
@@ -3377,7 +3387,7 @@ class Migration(migrations.Migration):
                     "not_activated",
                     models.CharField(
                         blank=True,
-                        help_text="Why the version only was proposed.",
+                        help_text="Why the version was only proposed.",
                         max_length=200,
                     ),
                 ),
@@ -3397,7 +3407,7 @@ class Migration(migrations.Migration):
                 (
                     "policy",
                     models.ForeignKey(
-                        help_text="The version that it made, or that had its thresholds already.",
+                        help_text="The version that it created, or that already had its thresholds.",
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="self_calibrations",
                         to="qa.policy",
@@ -3421,7 +3431,7 @@ class Migration(migrations.Migration):
                     "named",
                     models.PositiveIntegerField(
                         default=0,
-                        help_text="Own questions whose entry a voter pointed out.",
+                        help_text="Own questions whose entry was named in a vote.",
                     ),
                 ),
             ],
@@ -3489,7 +3499,7 @@ class Migration(migrations.Migration):
                             ("abstention", "abstention"),
                             ("agreement", "agreement"),
                         ],
-                        help_text="Where it must be decided.",
+                        help_text="The gate that must decide it.",
                         max_length=12,
                     ),
                 ),
@@ -3512,7 +3522,7 @@ class Migration(migrations.Migration):
                             ("sources_disagree", "sources_disagree"),
                             ("policy_stale", "policy_stale"),
                         ],
-                        help_text="The reason that its asker must be shown.",
+                        help_text="The reason that the asker must be shown.",
                         max_length=20,
                     ),
                 ),
@@ -3520,7 +3530,7 @@ class Migration(migrations.Migration):
                     "group",
                     models.CharField(
                         blank=True,
-                        help_text="What resampling keeps together.",
+                        help_text="Cases of one group are kept together in resampling.",
                         max_length=200,
                     ),
                 ),
@@ -3539,7 +3549,7 @@ class Migration(migrations.Migration):
                     "entries",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="One of them must be cited; none: any may be.",
+                        help_text="One of them must be cited; empty: any entry may be cited.",
                         related_name="saved_cases",
                         to="kb.entry",
                     ),
@@ -3548,7 +3558,7 @@ class Migration(migrations.Migration):
                     "groups",
                     models.ManyToManyField(
                         blank=True,
-                        help_text="Of the asker, beside the role agent.",
+                        help_text="The asker's groups, in addition to the role agent.",
                         related_name="saved_cases",
                         to="auth.group",
                     ),
@@ -3601,13 +3611,13 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "subject",
-                    models.BigIntegerField(help_text="Id of the row that waits."),
+                    models.BigIntegerField(help_text="Id of the waiting row."),
                 ),
                 ("is_assigned", models.BooleanField(default=False)),
                 (
                     "snoozed_until",
                     models.DateTimeField(
-                        help_text="Until then only this person's inbox leaves it out.",
+                        help_text="Until then it is left out of this person's inbox only.",
                         null=True,
                     ),
                 ),
@@ -3734,25 +3744,25 @@ class Migration(migrations.Migration):
                 (
                     "refused",
                     models.PositiveIntegerField(
-                        help_text="It would have refused these."
+                        help_text="Answers that the gate would have refused."
                     ),
                 ),
                 (
                     "right",
                     models.PositiveIntegerField(
-                        help_text="Of these, right as reviewed."
+                        help_text="Those of them that were judged right in reviews."
                     ),
                 ),
                 (
                     "wrong",
                     models.PositiveIntegerField(
-                        help_text="Of these, wrong as reviewed."
+                        help_text="Those of them that were judged wrong in reviews."
                     ),
                 ),
-                ("up", models.PositiveIntegerField(help_text="Thumbs up on these.")),
+                ("up", models.PositiveIntegerField(help_text="Thumbs up on them.")),
                 (
                     "down",
-                    models.PositiveIntegerField(help_text="Thumbs down on these."),
+                    models.PositiveIntegerField(help_text="Thumbs down on them."),
                 ),
                 (
                     "knowledge_base",

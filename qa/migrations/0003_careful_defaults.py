@@ -26,7 +26,7 @@ class Migration(migrations.Migration):
             name="min_entry_answer",
             field=models.FloatField(
                 default=0.8,
-                help_text="Minimum probability, by the verifier, at which a verified entry, or two that are nearly as likely, are the answer, shown whole; above 1 none is.",
+                help_text="Minimum probability, by the verifier, at which a verified entry, or two that are about equally likely, are shown whole as the answer; above 1 none is shown.",
                 validators=[
                     django.core.validators.MinValueValidator(0.0),
                     django.core.validators.MaxValueValidator(1.01),
@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
             field=models.DateTimeField(
                 default=django.utils.timezone.now,
                 editable=False,
-                help_text="When its questions were drawn: what changed later is not measured.",
+                help_text="When its questions were drawn; later changes are not measured.",
             ),
         ),
     ]

@@ -57,7 +57,7 @@ class Section(StrEnum):
     AGREEMENT = "Agreement"
     SHOWN = "What is shown, and when"
     REVIEWS = "What reviews count"
-    TIMING = "When evidence is looked for"
+    TIMING = "When evidence is retrieved"
     ACTIVATION = "Activation"
     RECORD = "Record"
 
@@ -110,7 +110,7 @@ class Policy:
     version: int = 1
     hard_refusal: bool = _field(
         True, Section.HARD_REFUSAL, "hard refusal",
-        "Refuse by distance. Off: measured and stored, not enforced (shadow).",
+        "Refuse by distance. Off: measure only (shadow).",
     )  # fmt: skip
     # The defaults were chosen on the bundled models and the demonstration questions as
     # a whole: questions that the knowledge base answers have ratios from 0 to 0.84,
@@ -122,7 +122,7 @@ class Policy:
     # answers does better.
     alpha: float = _field(
         0.85, Section.HARD_REFUSAL, "maximum distance",
-        "Refused unless the smallest distance / confidence is below it (Euclidean distance of unit vectors, 0 to 2).",
+        "A question is refused unless the smallest distance / confidence is below this value (Euclidean distance of unit vectors, 0 to 2).",
         limits=_DISTANCE, symbol="alpha (Learn to Refuse, equation 2)",
     )  # fmt: skip
     alpha_unverified: float = _field(
@@ -145,7 +145,7 @@ class Policy:
     )  # fmt: skip
     verification: bool = _field(
         True, Section.ENTRY, "verification",
-        "Judge by the verifier whether an entry answers the question, and show a verified one that does as the answer. Off: measured only.",
+        "Let the verifier judge whether an entry answers the question, and show a verified entry that does as the answer. Off: measure only.",
     )  # fmt: skip
     # On knowledge held out of training, with a third to a half of its questions without
     # an answer: at 0.8, of people's questions to an FAQ 20 in 100 that have an answer
@@ -155,7 +155,7 @@ class Policy:
     # value.
     min_entry_answer: float = _field(
         0.8, Section.ENTRY, "minimum probability of an entry's own answer",
-        "Minimum probability, by the verifier, at which a verified entry, or two that are nearly as likely, are the answer, shown whole; above 1 none is.",
+        "Minimum probability, by the verifier, at which a verified entry, or two that are about equally likely, are shown whole as the answer; above 1 none is shown.",
         limits=(0.0, 1.01),
     )  # fmt: skip
     # A model that copies words from one entry can't know better than the verifier. One
@@ -173,12 +173,12 @@ class Policy:
         limits=_FLOOR,
     )  # fmt: skip
     answer_from_enriched: bool = _field(
-        False, Section.HARD_REFUSAL, "answers from what a model proposed",
+        False, Section.HARD_REFUSAL, "answers from a model's proposals",
         "Use a language model's proposals as evidence before a curator has reviewed them; the answer then says so.",
     )  # fmt: skip
     enriched_floor: float = _field(
-        0.4, Section.HARD_REFUSAL, "minimum confidence of what a model proposed",
-        "Minimum confidence of evidence that a language model proposed and nobody reviewed.",
+        0.4, Section.HARD_REFUSAL, "minimum confidence of a model's proposals",
+        "Minimum confidence of evidence that a language model proposed and nobody has reviewed.",
         limits=_FLOOR,
     )  # fmt: skip
     soft_refusal: bool = _field(
@@ -196,7 +196,7 @@ class Policy:
     )  # fmt: skip
     min_sentence_support: float = _field(
         0.3, Section.SOFT_REFUSAL, "minimum support of a sentence",
-        "Minimum probability, by the verifier, that a cited entry carries each sentence of an answer; one that stands there word for word always passes.",
+        "Minimum probability, by the verifier, that a cited entry supports each sentence of an answer; a sentence that the entry contains word for word always passes.",
         limits=_SHARE,
     )  # fmt: skip
     abstention: bool = _field(
@@ -220,7 +220,7 @@ class Policy:
     )  # fmt: skip
     answer_without_probe: bool = _field(
         True, Section.ABSTENTION, "answers without a probe",
-        "Show answers although a confidence is enforced and no probe fits the language model.",
+        "Show answers even if a confidence is enforced and no probe fits the language model.",
     )  # fmt: skip
     sources_must_agree: bool = _field(
         True, Section.AGREEMENT, "refuses where sources disagree",
@@ -228,7 +228,7 @@ class Policy:
     )  # fmt: skip
     reveal_not_entitled: bool = _field(
         False, Section.SHOWN, "reveals knowledge that the asker may not see",
-        "Let a refusal say that there is knowledge which the asker may not see.",
+        "Let a refusal mention that there is knowledge which the asker may not see.",
     )  # fmt: skip
     refuse_when_stale: bool = _field(
         False, Section.SHOWN, "refuses while stale",
@@ -239,12 +239,12 @@ class Policy:
         "A reviewed answer that is not complete counts as a false one. Off: correct and true to its evidence is enough.",
     )  # fmt: skip
     marked_evidence_counts: bool = _field(
-        False, Section.REVIEWS, "answers by other evidence are wrong",
-        "A reviewed answer that cites none of the evidence that the expert marked counts as a false one. Off: what is marked only says which entries answer.",
+        False, Section.REVIEWS, "answers from other evidence are wrong",
+        "A reviewed answer that cites none of the evidence that the expert marked counts as a false one. Off: the marks only record which entries answer the question.",
     )  # fmt: skip
     scope: Scope = _field(  # noqa: RUF009  # an immutable default
         Scope.KNOWLEDGE_BASE, Section.TIMING, "scope",
-        "knowledge_base: answers from evidence alone. adaptive: where no entry covers the question, also from the language model's own knowledge, labelled as unsourced.",
+        "knowledge_base: answer from evidence alone. adaptive: if no entry covers the question, also answer from the language model's own knowledge, labelled as unsourced.",
     )  # fmt: skip
     retrieval_timing: RetrievalTiming = _field(  # noqa: RUF009  # an immutable default
         RetrievalTiming.ALWAYS, Section.TIMING, "retrieval timing",
@@ -252,7 +252,7 @@ class Policy:
     )  # fmt: skip
     own_knowledge_first: bool = _field(
         False, Section.TIMING, "own knowledge first",
-        "Ask the language model what it knows before anything is looked for, which saves the search: its answer then comes before a verified entry's. Off: only where no entry covers the question.",
+        "Ask the language model for its own knowledge before evidence is retrieved, which saves the search: its answer then takes precedence over a verified entry. Off: only if no entry covers the question.",
     )  # fmt: skip
     min_known: float = _field(
         0.95, Section.TIMING, "minimum known probability",
@@ -261,7 +261,7 @@ class Policy:
     )  # fmt: skip
     steering: float = _field(
         0.3, Section.TIMING, "steering",
-        "Steering strength of a monitored answer towards honesty: 1 is half of the way between untruthful and honest, 0 is none.",
+        "Steering strength of a monitored answer towards honesty: 1 is halfway between untruthful and honest, 0 is none.",
         limits=(-20.0, 20.0),
     )  # fmt: skip
     min_token_confidence: float = _field(
@@ -279,7 +279,7 @@ class Policy:
     )  # fmt: skip
     test_cases_must_pass: bool = _field(
         False, Section.ACTIVATION, "test cases must pass",
-        "While it is active, or to activate it, every saved test case of the knowledge base must pass. Off: a stated reason is enough.",
+        "Every saved test case of the knowledge base must pass before this version is activated, and before it is replaced while active. Off: giving a reason is enough.",
     )  # fmt: skip
     # Fingerprints that the thresholds were set for, several separated by spaces.
     calibrated_embedder: str = _field(

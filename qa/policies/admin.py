@@ -179,8 +179,8 @@ class PolicyAdmin(BaseAdmin):
             "What most people set",
             {
                 "fields": _USUAL,
-                "description": "How many shown answers may be wrong is chosen on the "
-                "calibration page, which sets the thresholds from that.",
+                "description": "Choose on the calibration page how many shown answers "
+                "may be wrong; it derives the thresholds from that.",
             },
         ),
         *(
@@ -286,8 +286,8 @@ class PolicyAdmin(BaseAdmin):
         ):
             services.ensure_default_policy(base)
         said = (
-            "A new version begins from another. Open the one of its knowledge base and "
-            "press “Make a new version from this”."
+            "A new version starts from an existing one. Open a version of the "
+            "knowledge base and press “Make a new version from this”."
         )
         self.message_user(request, said, messages.INFO)
         return redirect(f"{reverse('admin:qa_policy_changelist')}?is_active__exact=1")

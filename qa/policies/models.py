@@ -38,7 +38,7 @@ class Policy(models.Model):
         KnowledgeBase, on_delete=models.PROTECT, related_name="policies"
     )
     name = models.CharField(max_length=100, default="default")
-    version = models.PositiveIntegerField(help_text="1-based, within name.")
+    version = models.PositiveIntegerField(help_text="1-based, counted per name.")
     is_active = models.BooleanField(default=False)
     # Defaults, ranges and help are declared in qa.pipeline.policy.
     alpha = models.FloatField(**_declared("alpha"))
@@ -203,7 +203,7 @@ class PolicyActivation(models.Model):
         help_text="The previously active version, if any.",
     )
     is_rollback = models.BooleanField(
-        default=False, help_text="Whether it undid an activation."
+        default=False, help_text="Whether it returned to an earlier version."
     )
     reason = models.TextField(
         blank=True,
@@ -213,7 +213,8 @@ class PolicyActivation(models.Model):
         help_text="Why it was activated although test cases failed or were not asked.",
     )
     failed_cases = models.PositiveIntegerField(
-        null=True, help_text="Of the test cases; empty where they were not asked."
+        null=True,
+        help_text="Number of test cases that failed; empty if they were not asked.",
     )
     by = optional_user("policy_activations")
     at = models.DateTimeField(auto_now_add=True)

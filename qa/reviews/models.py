@@ -84,12 +84,13 @@ class Review(models.Model):
         null=True,
         blank=True,
         related_name="reviews",
-        help_text="The stratum it was drawn from; empty where it was requested by hand.",
+        help_text="The stratum it was drawn from; empty if it was requested by hand.",
     )
     round = models.PositiveSmallIntegerField(
-        default=1, help_text="2 for the second opinion, which does not see the first."
+        default=1,
+        help_text="2 for the second opinion, which is given without seeing the first.",
     )
-    tag = optional_row(Tag, "reviews", "Whose experts review it.", blank=True)
+    tag = optional_row(Tag, "reviews", "The tag whose experts review it.", blank=True)
     assignee = optional_user(
         "assigned_reviews",
         "The expert who is to review it; empty for all experts.",
@@ -99,7 +100,7 @@ class Review(models.Model):
     locked_by = optional_user("locked_reviews", blank=True)
     locked_until = models.DateTimeField(null=True, blank=True)
     skipped_by = optional_user(
-        "+", "Who skipped it last, and does not get it again.", blank=True
+        "+", "Who skipped it last; it is not offered to them again.", blank=True
     )
     completeness = models.PositiveSmallIntegerField(
         null=True, blank=True, choices=Grade.choices
@@ -111,7 +112,7 @@ class Review(models.Model):
         null=True,
         blank=True,
         choices=Grade.choices,
-        help_text="Whether the evidence supports it.",
+        help_text="Whether the evidence supports the answer.",
     )
     should_be_answered = models.BooleanField(
         null=True, blank=True, help_text="For a refusal: whether it was false."
@@ -124,21 +125,25 @@ class Review(models.Model):
     )
     falls_short = models.BooleanField(
         default=False,
-        help_text="Whether the policy made it a false answer though it is correct and true to its evidence.",
+        help_text="Whether the policy counts it as a false answer although it is "
+        "correct and true to its evidence.",
     )
     ideal_answer = models.TextField(
         blank=True, max_length=8000, help_text="The ideal answer."
     )
     note = models.TextField(blank=True, max_length=2000)
     entry = optional_row(
-        Entry, "reviews", "The entry that was added or edited with it.", blank=True
+        Entry,
+        "reviews",
+        "The entry that was added or edited in the review.",
+        blank=True,
     )
     reviewed_by = optional_user(
-        "reviews", "Who judged; until it is done, the author of the draft.", blank=True
+        "reviews", "Who judged it; until then, the author of the draft.", blank=True
     )
     reviewed_at = models.DateTimeField(null=True, blank=True)
     seconds_spent = models.PositiveIntegerField(
-        null=True, blank=True, help_text="From the lock to the judgement."
+        null=True, blank=True, help_text="Seconds from the lock to the judgement."
     )
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -32,24 +32,25 @@ class ReviewSample(models.Model):
     seed = models.BigIntegerField(help_text="The same seed draws the same answers.")
     hours = models.FloatField(
         validators=[MinValueValidator(0.05), MaxValueValidator(200)],
-        help_text="Experts' time for the sample, hours.",
+        help_text="Experts' time for the sample, in hours.",
     )
     minutes_a_review = models.FloatField(
         default=4,
         validators=[MinValueValidator(0.25), MaxValueValidator(120)],
-        help_text="Minutes that a review takes.",
+        help_text="Minutes per review.",
     )
     second_share = models.FloatField(
         default=0.2,
         validators=[MinValueValidator(0), MaxValueValidator(1)],
-        help_text="Share that a second expert reviews too; in [0, 1].",
+        help_text="Share of answers that a second expert reviews too, in [0, 1].",
     )
     since = models.DateTimeField(help_text="Start of the period, inclusive.")
     until = models.DateTimeField(help_text="End of the period, exclusive.")
     dimensions = ArrayField(
         models.CharField(max_length=16, choices=Dimension.choices),
         default=list,
-        help_text="Dimensions of its strata; others were merged because there were more strata than reviews.",
+        help_text="Dimensions by which its strata differ; the others were merged "
+        "because there were more strata than reviews.",
     )
     population = models.PositiveIntegerField(
         default=0, help_text="Answers eligible for the sample."

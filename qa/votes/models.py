@@ -95,7 +95,7 @@ class Vote(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="Of the entries beside a refusal, the one that answers the question.",
+        help_text="The entry beside a refusal that answers the question.",
     )
     handled_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was marked as handled."

@@ -179,8 +179,8 @@ def test_a_role_is_a_users_or_a_groups_and_not_of_both(owner, ann, cards):
     row = {"knowledge_base": cards.pk, "role": "sme"}
 
     for wrong, said in (
-        (row, "Name a user or a group"),
-        (row | {"user": ann.pk, "group": team.pk}, "Name a user or a group"),
+        (row, "Name either a user or a group"),
+        (row | {"user": ann.pk, "group": team.pk}, "Name either a user or a group"),
     ):
         refused = owner.post(address, {"name": "Cards", **inline_rows("roles", wrong)})
         assert said in str(refused.context["errors"])

@@ -195,7 +195,7 @@ def test_a_folder_is_followed_without_a_mouse(desk, folder):
     expect(page.get_by_text("is not below")).to_be_visible()
     page.get_by_label("Address").fill(str(folder))
     page.keyboard.press("Enter")
-    page.get_by_text("It is followed, and is being read").wait_for()
+    page.get_by_text("The source is followed and is being read").wait_for()
     page.wait_for_load_state()
     work(KIND)
     # The page shows by itself what was found.
@@ -239,7 +239,7 @@ def follow(desk: Desk, kind: str, address: str) -> Page:
     page.get_by_label("Address").focus()
     page.keyboard.insert_text(address)
     page.keyboard.press("Enter")
-    page.get_by_text("It is followed, and is being read").wait_for()
+    page.get_by_text("The source is followed and is being read").wait_for()
     page.wait_for_load_state()
     return page
 

@@ -97,7 +97,7 @@ def test_the_words_of_a_refusal_are_tried_saved_and_read_by_who_asks(owner):
     expect(shown).to_contain_text("Call extension 3333.")
     expect(shown).to_contain_text("not saved")
     page.get_by_label("Reason", exact=True).select_option(
-        label="every reason without its own"
+        label="every reason without a wording of its own"
     )
     expect(shown).to_contain_text("Call extension 3333.")
     page.get_by_role("button", name="Save this wording").press("Enter")

@@ -44,7 +44,7 @@ class Command(base.Command):
         )  # fmt: skip
         add(
             "--shadow", action="store_true",
-            help="Let all gates measure and none refuse: one run for every ablation.",
+            help="All gates measure and none refuses: one run serves every ablation.",
         )  # fmt: skip
         add("--limit", type=base.positive, metavar="N", help="Ask N sampled questions.")
         add("--seed", type=int, default=0, help="Random seed of the sample.")

@@ -93,7 +93,7 @@ def test_a_new_entry_shows_nothing_that_only_a_saved_one_has(boss):
     for section in ("Verified by", "Revisions"):
         assert section not in new
         assert section in saved
-    assert "Verified entries have 1, and only they do." in new
+    assert "Verified entries have 1; no others do." in new
 
 
 def test_entry_written_in_the_admin_has_revision_and_vector(boss):

@@ -95,7 +95,7 @@ def test_the_measures_of_a_withheld_piece_stay(answer):
     shown = client.get(f"/api/v1/answers/{answer.pk}").json()
 
     assert shown["withheld"] is True
-    assert shown["text"] == "This answer rests on entries that you may not see."
+    assert shown["text"] == "This answer is based on entries that you may not see."
     assert shown["reasoning"] == ""
     secret, open_one = shown["evidence"]
     assert secret["withheld"] is True

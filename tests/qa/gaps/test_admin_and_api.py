@@ -160,8 +160,8 @@ def test_a_gap_that_waits_for_a_review_is_dismissed_or_reopened_and_not_filled(c
 
     assert "Fill it" not in page
     assert re.findall(r'name="how" value="(\w+)"', page) == ["dismiss"]
-    assert page.count("waits for a review already") == 1
-    assert late.count("waits for a review already") == 2  # also as an error
+    assert page.count("already waits for review") == 1
+    assert late.count("already waits for review") == 2  # also as an error
     gap.refresh_from_db()
     assert (gap.state, gap.entry) == ("drafted", entry)
     client.post(address, {"how": "dismiss", "said": "We are a bank."})
