@@ -55,7 +55,7 @@ class EntryTextForm(forms.Form):
     valid_until = forms.DateField(
         required=False,
         widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
-        help_text="To the end of that day; empty: without end.",
+        help_text="Until the end of that day; empty: no end date.",
     )
     product_line = forms.ModelChoiceField(
         Tag.objects.product_lines(), required=False, empty_label="none", label="Product"

@@ -101,7 +101,7 @@ def test_the_dashboard_leads_to_what_one_is_mailed_about(make_desk, knowledge):
     desk = make_desk()
     page = desk.log_in("erik", "/admin/qa/answer/dashboard/")
 
-    page.get_by_role("link", name="Choose what you are mailed about").press("Enter")
+    page.get_by_role("link", name="Choose what you get mail about").press("Enter")
     waiting = page.get_by_role("group", name="Mail me when").get_by_label(
         "questions wait for an expert"
     )

@@ -159,7 +159,7 @@ def test_the_form_in_the_admin_has_no_accessibility_violation(make_desk, due, co
         )
         text.fill("It is 10.")
         page.keyboard.press("Control+Enter")
-        page.get_by_role("region", name="What is there now").wait_for()
+        page.get_by_role("region", name="Current version").wait_for()
         expect(text).to_be_focused()
         desk.complaints.pop()  # Chromium reports the 422 itself
         found[f"{name}, both"] = violations_in_all_looks(page, "#content")

@@ -24,7 +24,7 @@ def test_an_entry_is_edited_in_its_place_by_keys(curator, entry):
     page.keyboard.press("e")
     text = page.get_by_label("Text")
     expect(text).to_be_focused()
-    expect(page.get_by_text("Saving makes it a new version.")).to_be_visible()
+    expect(page.get_by_text("Saving creates a new version.")).to_be_visible()
 
     page.keyboard.press("Escape")
     edit = page.get_by_role("link", name="Edit", exact=True)
@@ -87,7 +87,7 @@ def test_what_somebody_else_saved_is_compared_before_it_is_replaced(curator, ent
     alert = page.get_by_role("alert").filter(has_text="while you were editing it")
     expect(alert).to_be_visible()
     curator.complaints.pop()  # Chromium reports the 422 itself
-    now = page.get_by_role("region", name="What is there now")
+    now = page.get_by_role("region", name="Current version")
     expect(now).to_contain_text("cost 2 percent of the amount.")
     expect(page.get_by_label("Text")).to_be_focused()
     expect(page.get_by_label("Text")).to_have_value(
@@ -125,7 +125,7 @@ def test_the_form_has_no_accessibility_violation(make_desk, entry):
     )
     page.get_by_label("Text").fill("Cash withdrawals abroad cost 4 percent.")
     page.keyboard.press("Control+Enter")
-    page.get_by_role("region", name="What is there now").wait_for()
+    page.get_by_role("region", name="Current version").wait_for()
     found["both"] = violations_in_all_looks(page)
 
     desk.complaints.pop()  # Chromium reports the 422 itself

@@ -100,7 +100,7 @@ def test_a_token_made_in_the_page_asks_until_it_is_revoked(desk, knowledge):
     assert answered.json()["text"] == "Block it at once in the app under Cards, Block."
 
     page.get_by_role("button", name="Revoke help desk system").press("Enter")
-    expect(page.get_by_text("You have none.")).to_be_visible()
+    expect(page.get_by_text("You have no tokens.")).to_be_visible()
     refused = ask()
     assert refused.status_code == 401
     assert "revoked" in refused.json()["error"]["message"]

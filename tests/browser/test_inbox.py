@@ -38,7 +38,9 @@ def test_an_inbox_is_worked_off_by_keys_alone(make_desk):
     page.get_by_text("Flag as wrong or outdated").press("Enter")
     page.get_by_label("Anything else?").fill("It costs 80 euros now.")
     page.get_by_role("button", name="Flag", exact=True).press("Enter")
-    expect(page.get_by_text("Who looks after the entry is notified")).to_be_visible()
+    expect(
+        page.get_by_text("The people who look after the entry are notified")
+    ).to_be_visible()
 
     desk = make_desk()
     page = desk.log_in("carla")
@@ -131,4 +133,4 @@ def test_every_kind_of_work_waits_there_and_is_assigned_snoozed_and_opened(make_
     expect(page.get_by_role("link", name="Is there a student card?")).to_be_visible()
     page.get_by_role("link", name="Snoozed").press("Enter")
     page.get_by_role("button", name="Bring back").press("Enter")
-    expect(page.get_by_text("You have snoozed nothing.")).to_be_visible()
+    expect(page.get_by_text("You have not snoozed anything.")).to_be_visible()

@@ -27,7 +27,9 @@ def test_an_owner_gets_notice_of_a_flag_and_says_that_the_entry_is_still_true(
     page.get_by_label("Anything else?").fill("A caller stood there until 7.")
     assert violations(page) == []
     page.get_by_role("button", name="Flag", exact=True).press("Enter")
-    expect(page.get_by_text("Who looks after the entry is notified")).to_be_visible()
+    expect(
+        page.get_by_text("The people who look after the entry are notified")
+    ).to_be_visible()
 
     page = owner.log_in("carla")
     page.get_by_role("link", name="Notices 1 unread").press("Enter")

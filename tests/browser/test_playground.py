@@ -67,7 +67,7 @@ def test_a_question_is_asked_as_somebody_who_may_see_less(desk, expert):
     page.get_by_label("Ask as").fill("agent")
     page.keyboard.press("Enter")
     expect(
-        page.get_by_text("Asked as agent, by what that user may see.")
+        page.get_by_text("Asked as agent, with what that user may see.")
     ).to_be_visible()
     expect(tried).not_to_contain_text("sesame")
     page.get_by_label("It is refused").press("Space")

@@ -114,7 +114,7 @@ def test_an_unverified_entry_stays_so_and_the_form_says_it(page):
     page.post(address(entry), typed(entry, text="It costs 13 euros."))
 
     entry.refresh_from_db()
-    assert "stays as it is now, needs review" in body
+    assert "keeps its state, needs review" in body
     assert (entry.state, entry.text) == ("needs_review", "It costs 13 euros.")
 
 

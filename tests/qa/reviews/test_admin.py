@@ -283,7 +283,7 @@ def test_agreement_is_shown_with_its_interval():
 
     assert "Agreement of two experts" in page
     assert "<td>6</td><td>1.00</td><td>1.00</td>" in page
-    assert "not defined: all said the same" in page
+    assert "not defined: all judgements are the same" in page
 
 
 def test_a_curator_draws_a_sample_and_an_expert_does_not(
