@@ -39,9 +39,9 @@ _OPTIONS = (
 )
 _GOLD = (
     "The knowledge base holds one verified entry, the question and its right option, "
-    "for {known} of the {all} test questions. Known to leak, by design and as in Learn "
-    "to Refuse's gold-ratio experiment: where a question's own entry is in the "
-    "knowledge base, its answer is. It measures retrieval, refusal and reading, not "
+    "for {known} of the {all} test questions. Known leakage, by design and as in Learn "
+    "to Refuse's gold-ratio experiment: if a question's own entry is in the "
+    "knowledge base, so is its answer. It measures retrieval, refusal and reading, not "
     "what a model knows."
 )
 _ENRICHED = (

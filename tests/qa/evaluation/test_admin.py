@@ -30,7 +30,7 @@ def test_a_run_shows_its_protocol_its_rates_and_its_curves(enter, tmp_path):
 
     assert "7 of 7" in listed
     assert "false answers 100.0%" in listed
-    assert "Known to leak" in page
+    assert "Known leakage" in page
     assert "false refusals" in page
     assert re.search(r"<td[^>]*>exact match</td>\s*<td[^>]*>all</td>", page)
     curve = reverse("admin:qa_evaluationrun_curve", args=[run.pk, "risk_coverage"])

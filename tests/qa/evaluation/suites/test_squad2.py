@@ -51,7 +51,7 @@ def test_no_question_enters_the_knowledge_base(tmp_path):
     said = {words for pair in known for words in pair}
     assert not said & {case.question for case in suite.cases}
     assert {question for question, _ in known} == {""}
-    assert "Known to leak" in suite.protocol
+    assert "Known leakage" in suite.protocol
 
 
 def test_only_evaluations_see_what_they_are_asked_against(tmp_path):
