@@ -233,7 +233,7 @@ def test_a_policy_that_says_so_is_not_replaced_by_what_fails(policy, entry, boss
     firm = activate(new_version(policy, by=None, test_cases_must_pass=True))
     lax = new_version(firm, by=None, test_cases_must_pass=False, alpha=0.9)
 
-    with pytest.raises(PolicyError, match="must pass"):
+    with pytest.raises(PolicyError, match="requires them to pass"):
         activate_checked(lax, by=boss, reason="I want it.")
 
     ask_all(lax)

@@ -146,7 +146,7 @@ def test_a_policy_that_must_pass_is_blocked_over_rest(client, policy, boss):
     on = client.post(
         f"{ADDRESS}/{made['id']}/activate", {"reason": "I want it."}, format="json"
     )
-    assert "must pass" in on.json()["error"]["message"]
+    assert "requires them to pass" in on.json()["error"]["message"]
 
 
 def test_self_calibration_is_read_set_and_begun(client, policy, boss, settings):
