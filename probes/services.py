@@ -139,7 +139,7 @@ def _require_recall(probe: Probe) -> None:
         return
     raise ProbeStateError(
         f"{probe} can't be activated: recall among the first notes is {after} with it "
-        f"and {before} without. Train one on more preferences, or leave the order."
+        f"and {before} without. Train one on more preferences, or do without one."
     )
 
 

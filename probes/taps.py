@@ -10,7 +10,7 @@ Activations = NDArray[np.float32]
 
 
 class Part(StrEnum):
-    """The part of a block that is read: its output, or inside its feed-forward part."""
+    """What is read of a block: its output, or its feed-forward part's inner state."""
 
     BLOCK = "block"
     FFN = "ffn"

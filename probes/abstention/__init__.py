@@ -1,1 +1,1 @@
-"""Probes that judge from a model's activations if its answer is right; need torch."""
+"""Probes that predict from activations whether an answer is right; need torch."""

@@ -44,7 +44,7 @@ def copy_span(
     """
     spans = [start for start in starts if any(end > start for end in ends)]
     if not spans:
-        raise ValueError("Nothing may be copied: no end lies behind a start.")
+        raise ValueError("Nothing may be copied: no end comes after a start.")
     first = after.next_log_probabilities[[source[start] for start in spans]]
     best = torch.topk(first, min(beams, len(spans))).indices.tolist()
     followed = [spans[index] for index in best]

@@ -210,7 +210,10 @@ def choose_device(wanted: str) -> torch.device:
 
 
 def choose_dtype(device: torch.device) -> torch.dtype:
-    """Return the dtype of `NESCIO_MODEL_PRECISION`; "auto" is bfloat16 in hardware."""
+    """Return the dtype that `NESCIO_MODEL_PRECISION` names.
+
+    "auto" is bfloat16 if the hardware supports it, and float32 otherwise.
+    """
     if settings.MODEL_PRECISION != "auto":
         chosen: torch.dtype = getattr(torch, settings.MODEL_PRECISION)
         return chosen

@@ -67,7 +67,7 @@ def fit_blend(questions: Sequence[Ranked]) -> Blend:
     rows = [one for one in questions if one.helps.any() and not one.helps.all()]
     if len(rows) < MIN_QUESTIONS:
         raise TooFewLabelsError(
-            f"{len(rows)} questions have notes that help beside others that do not, and "
+            f"{len(rows)} questions have both helpful and unhelpful notes, but "
             f"at least {MIN_QUESTIONS} are needed. Mark evidence in more reviews, or "
             "give more labelled questions."
         )

@@ -65,7 +65,7 @@ def read_card(directory: Path) -> RerankerCard:
 def damaged(directory: Path, why: str) -> RerankerFileError:
     return RerankerFileError(
         f"The reranker in {directory} cannot be used: {why}. Put back the files that "
-        "train reranker wrote, fit it again, or set NESCIO_RERANKER to nothing."
+        "train reranker wrote, fit it again, or unset NESCIO_RERANKER."
     )
 
 

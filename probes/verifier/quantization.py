@@ -59,7 +59,7 @@ class QuantizedLinear(nn.Module):
 
 
 def quantize(network: nn.Module) -> None:
-    """Replace the linear layers inside `network`, all biased, by quantised ones."""
+    """Replace the linear layers in `network`, all with a bias, by quantised ones."""
     for parent in list(network.modules()):
         for name, layer in list(parent.named_children()):
             if type(layer) is nn.Linear:

@@ -97,14 +97,14 @@ def load_remote_verifier(
     described = describe().get("verifier")
     if described is None:
         raise ModelServiceError(
-            "it has no verifier; set NESCIO_VERIFIER to none here as there, or to bundled "
+            "it has no verifier; set NESCIO_VERIFIER to none here too, or to bundled "
             "there"
         )
     try:
         card = TypeAdapter(VerifierCard).validate_python(described)
     except ValidationError as error:
         raise ModelServiceError(
-            f"it is of another version, by its verifier's card: {error}"
+            f"its verifier's card is of another version: {error}"
         ) from error
     return RemoteVerifier(card, on_changed)
 

@@ -46,7 +46,7 @@ def load_without_adapter() -> "ServerLanguageModel | WhiteBoxModel":
         model = load_language_model()
         if isinstance(model, ServerLanguageModel):
             return model
-    # torch takes 400 MiB and seconds to import: only processes that need it do.
+    # Importing torch takes 400 MiB and seconds: only processes that need it do so.
     from probes.language_model import load_model  # noqa: PLC0415
 
     return load_model(settings.LANGUAGE_MODEL, adapter="none")
@@ -62,7 +62,7 @@ def _make(server_url: str, name: str) -> LanguageModel:
             timeout_seconds=settings.LANGUAGE_SERVER_TIMEOUT_SECONDS,
             retries=settings.LANGUAGE_SERVER_RETRIES,
         )
-    # torch takes 400 MiB and seconds to import: only processes that need it do.
+    # Importing torch takes 400 MiB and seconds: only processes that need it do so.
     from probes.language_model import load_model  # noqa: PLC0415
     from qa.inference.grounded import GroundedLanguageModel  # noqa: PLC0415
     from qa.inference.grounded_form import FORM  # noqa: PLC0415

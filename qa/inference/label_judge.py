@@ -104,7 +104,7 @@ class LabelPair:
 
 
 def read_pair(text: str) -> LabelPair:
-    """Parse a pair as set: two different words separated by a slash."""
+    """Parse a pair as the setting has it: two different words with a slash between."""
     words = [word.strip() for word in text.split("/")]
     if len(words) != 2 or not all(words) or words[0] == words[1]:
         raise LabelPairError(

@@ -94,8 +94,8 @@ def judge_agreement(
 
     An unverified entry casts no doubt on a verified one, and an entry that does not
     answer the question casts none on the answer: such a contradiction is only shown.
-    Also counted are the entries which might cast doubt, or be doubted, that the
-    conflict check has not compared since they changed.
+    The decision also records how many of the entries that may cast doubt, or be
+    doubted, the conflict check has not compared since they changed.
 
     Args:
         evidence: All the evidence found.

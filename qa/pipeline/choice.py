@@ -42,7 +42,7 @@ MAX_LOST: Final = 5.0  # log-odds
 # On 756 held-out questions this and `MIN_READ` changed no decision and saved a fifth of
 # the readings, two fifths where nothing answers.
 _MAX_FOUND: Final = 6.0  # log-odds
-# Penalty for an entry that was not read jointly because others took precedence.
+# Penalty for every entry that was not read jointly, if the verifier can do so.
 BEHIND: Final = 1.0  # log-odds
 # The most entries shown as one answer, and the share of the likeliest one's odds that a
 # further entry needs.

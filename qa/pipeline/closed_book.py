@@ -81,7 +81,7 @@ def answer_uncovered(
 
 
 def _set_aside(boundary: Boundary, policy: Policy) -> Boundary:
-    """Return the measurements without the answer, which is marked as none."""
+    """Return a boundary with its measurements, but without its answer."""
     none = judge(Gate.BOUNDARY, {HAS_DRAFT: 0.0}, policy).signals
     signals = tuple(
         signal

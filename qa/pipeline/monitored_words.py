@@ -49,7 +49,7 @@ class Word:
 
 
 def content_words(text: str) -> list[Word]:
-    """Return the words of a text that carry information, unlike those of every text."""
+    """Return a text's words without stop words, directions, negations and fillers."""
     found = []
     for match in _WORD.finditer(text):
         said = _POSSESSIVE.sub("", match[0])

@@ -151,7 +151,7 @@ class Policy:
     # an answer: at 0.8, of people's questions to an FAQ 20 in 100 that have an answer
     # are refused, 1 in 34 without one is answered and 1 in 20 of all answers shown is
     # wrong; at 22 help desks with documents and tables also 1 in 20. Of what 0.75 shows
-    # beyond that, 10 in 28 were wrong. A knowledge base's own questions find a better
+    # beyond that, 10 of 28 were wrong. A knowledge base's own questions find a better
     # value.
     min_entry_answer: float = _field(
         0.8, Section.ENTRY, "minimum probability of an entry's own answer",

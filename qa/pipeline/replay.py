@@ -85,7 +85,8 @@ def steps(measured: Measured, policy: Policy) -> Iterator[Step]:
     yield Step(Played.UNKNOWN, None, _was_never_looked_for(measured))
     hard = passes_hard_gate(measured, policy) ^ True
     if asks_itself and not policy.own_knowledge_first:
-        # What was stored after passing is not what hard refusal would have looked at.
+        # If the verifier read the evidence, the obstacle stored is that of its gate,
+        # which is not what hard refusal would have measured.
         read = is_measured(measured, _ANSWERABLE)
         yield Step(Played.UNKNOWN, None, hard & read)
         yield from _uncovered(Gate.HARD_REFUSAL, hard, measured, policy)
@@ -180,7 +181,7 @@ def _answers_itself(measured: Measured, policy: Policy) -> Mask:
 def _by_self_knowledge(
     is_tried: Mask, measured: Measured, policy: Policy
 ) -> Iterator[Step]:
-    """Yield which of the questions tried the model answers from its own knowledge.
+    """Yield which of the questions put to the model it answers by itself.
 
     A known probability is compared only with a threshold for the same retrieval timing.
     """
@@ -197,7 +198,7 @@ def _by_self_knowledge(
 def _uncovered(
     gate: Gate, refused: Mask, measured: Measured, policy: Policy
 ) -> Iterator[Step]:
-    """Yield what the model answers of the questions a gate refused as uncovered."""
+    """Yield which of a gate's refused questions, if uncovered, the model answers."""
     was_told = measured.is_asked(NEAREST_OBSTACLE)
     yield Step(Played.UNKNOWN, None, refused & (was_told ^ True))
     is_kept = measured.value(NEAREST_OBSTACLE) < obstacle_limit(gate, policy)

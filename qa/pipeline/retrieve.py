@@ -14,7 +14,7 @@ _EXACT = "exact"
 
 
 def retrieve(question: Question, *, retriever: Retriever, policy: Policy) -> Retrieval:
-    """Return the first search, or a deeper one if the first would end in a refusal.
+    """Search once, and again more deeply if the result would end in a refusal.
 
     An index that gave up early must never look like missing knowledge. A first search
     that compared every visible entry can't have missed one and is not repeated.

@@ -125,7 +125,7 @@ def unsupported_facts(
 def _sentence_support(
     answer: str, cited: Sequence[Evidence], verifier: Callable[[], Verifier] | None
 ) -> float | None:
-    """Return the support of the least supported sentence (`Support`).
+    """Return `Support.sentence_support`: that of the least supported sentence.
 
     A sentence that is in an entry word for word needs no verifier; a bare "yes" or "no"
     says nothing that could be looked up.

@@ -1,4 +1,4 @@
-"""Stage 3: a question in an entry's own words gets its answer word for word.
+"""Stage 3: a question in a verified entry's own words gets its answer unchanged.
 
 An entry is matched by its own question, if it has one, and by other wordings that
 experts confirmed. A small distance alone does not tell "gold card fee" from "silver
