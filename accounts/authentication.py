@@ -96,8 +96,8 @@ _TOKEN = field_names(ApiToken)
 CHALLENGE = "Bearer, Token"
 """The schemes that a 401 names; both take the same token."""
 HOW_TO_SIGN_IN = (
-    "Send the header `Authorization: Bearer nsc_...` with a token of an active user, made "
-    "on the page /tokens, with POST /api/v1/tokens or with `manage.py create_token`."
+    "Send the header `Authorization: Bearer nsc_...` with a token of an active user, "
+    "created on the page /tokens, with POST /api/v1/tokens or with `manage.py create_token`."
 )
 
 

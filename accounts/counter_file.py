@@ -127,7 +127,7 @@ class CounterFile(BaseCache):
 
 
 def _write_ahead(opened: sqlite3.Connection) -> None:
-    """Switch to write-ahead logging, so that readers and writers don't block others.
+    """Switch to write-ahead logging, so that readers and writers don't block each other.
 
     If several processes open a new file at once, SQLite fails all but one without
     waiting, so this retries.

@@ -65,7 +65,7 @@ def refuse_local_sign_in() -> None:
     if not settings.LOCAL_SIGN_IN:
         raise LocalSignInOffError(
             f"Passwords are switched off here. Sign in with {settings.OIDC_NAME}; tokens "
-            "for programs are made on the page API tokens."
+            "for programs are created on the page API tokens."
         )
 
 

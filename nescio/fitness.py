@@ -149,7 +149,7 @@ def check_database(
 
 
 def require_fit_database() -> None:
-    """Raise for an unfit database; one that is down may come up later."""
+    """Raise `ImproperlyConfigured` for an unfit database; one that is down is logged."""
     try:
         problems = check_database(None, databases=["default"])
     except OperationalError as error:

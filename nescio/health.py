@@ -36,7 +36,8 @@ _NAMES_VERSION = frozenset({"database", "pgvector"})
 _HIDDEN = "shown to the role admin"
 _BROKER_SECONDS = 2
 _SERVER_SECONDS = 2
-# The sweeper repeats notifications within a minute: no worker handles jobs this old.
+# The sweeper repeats notifications within a minute, so jobs that wait this long have no
+# worker.
 _MAX_QUEUE_SECONDS = 300.0
 
 

@@ -51,7 +51,7 @@ class HostMiddleware(CommonMiddleware):
     """Django's middleware, which refuses unlisted host names, except for the metrics.
 
     Prometheus reads each container by its own address, which can't be listed in
-    advance. The metrics require a token and contain no links, so that this is safe.
+    advance. The metrics require a token and contain no links, so this is safe.
     """
 
     def process_request(

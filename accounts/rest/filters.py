@@ -65,7 +65,7 @@ class _MomentField(IsoDateTimeField):
             return moment and moment.astimezone(UTC)
         except OverflowError as error:
             raise forms.ValidationError(
-                f"{value} is outside the years 1 to 9999 in UTC; use one within them."
+                f"{value} is outside the years 1 to 9999 in UTC; send a time within."
             ) from error
 
 

@@ -104,12 +104,12 @@ class EndpointViewSet(RetrieveModelMixin, rest.RowViewSet[Endpoint]):
         return Endpoint.objects.select_related("owner", "knowledge_base")
 
     @extend_schema(
-        summary="Make a webhook endpoint",
+        summary="Create a webhook endpoint",
         request=WrittenEndpointSerializer,
         responses={201: EndpointSecretSerializer},
     )
     def create(self, request: Request) -> Response:
-        """Make an endpoint that gets what its maker may see; shows its secret once."""
+        """Create an endpoint that gets what its creator may see; show its secret once."""
         made = services.create_endpoint(
             by=self.user, **self.validated(WrittenEndpointSerializer)
         )

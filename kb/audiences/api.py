@@ -70,12 +70,12 @@ class AudienceViewSet(RetrieveModelMixin, rest.RowViewSet[Audience]):
         return audiences.listed_for(self.request.user)
 
     @extend_schema(
-        summary="Make an audience",
+        summary="Create an audience",
         request=NewAudienceSerializer,
         responses={201: AudienceSerializer, 409: "The slug is taken."},
     )
     def create(self, request: Request) -> Response:
-        """Make an audience of everyone or of the members of groups."""
+        """Create an audience of everyone or of the members of groups."""
         made = create_audience(**self.validated(NewAudienceSerializer))
         return Response(AudienceSerializer(made).data, status=status.HTTP_201_CREATED)
 

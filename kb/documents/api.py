@@ -170,7 +170,7 @@ class DocumentViewSet(rest.RowViewSet[Document]):
         )
 
     @extend_schema(
-        summary="Make a document",
+        summary="Create a document",
         request=NewDocumentSerializer,
         responses={201: DocumentDetailSerializer},
     )

@@ -95,7 +95,7 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
         return mine.with_default()
 
     @extend_schema(
-        summary="Make a knowledge base",
+        summary="Create a knowledge base",
         request=NewKnowledgeBaseSerializer,
         responses={201: KnowledgeBaseSerializer, 409: "The slug is taken."},
     )

@@ -94,8 +94,8 @@ def wait_until_ready(
     """Wait until the health check succeeds.
 
     Raises:
-        UpError: Too many processes died, or it took too long; it names the failed
-        checks.
+        UpError: Too many processes died, or it took too long; the message names the
+            failed checks.
     """
     give_up_at = time.monotonic() + _READY_SECONDS
     lacking = "the web server"

@@ -59,7 +59,7 @@ def test_an_agent_narrows_a_search_and_reads_the_document_by_its_headings(desk, 
     found = page.locator("#found").get_by_role("link")
     expect(found).to_contain_text(["Price list", "Rules for travel"])
     page.keyboard.type("lounge")
-    heading = page.get_by_role("heading", name="2 entries hold these words")
+    heading = page.get_by_role("heading", name="2 entries contain these words")
     expect(heading).to_be_visible()
     choose(page, "State", "Not")
     expect(page.get_by_role("heading", name="1 entry holds")).to_be_visible()
