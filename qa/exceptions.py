@@ -94,7 +94,7 @@ class InvalidEscalationError(NescioError):
 
 
 class AssignedElsewhereError(ConflictError):
-    """The escalation is assigned to somebody else, without `take_over` being set."""
+    """An escalation or gap is assigned to somebody else, and `take_over` is not set."""
 
     code = "assigned_elsewhere"
 

@@ -92,7 +92,7 @@ class AnswerEvidence(models.Model):
 
 
 def withholds(viewer: AnyUser, answer: str) -> IsNull:
-    """Return whether the answer in a row's field `answer` is withheld from the viewer.
+    """Return the condition that a row's `answer` is withheld from the viewer.
 
     A subquery per row, because the planner would evaluate EXISTS for all answers at
     once, however few rows are shown.

@@ -210,7 +210,7 @@ class AnswerSummarySerializer(serializers.Serializer[Answer]):
     )
     asker = username_field("asker")
     service = serializers.CharField(
-        help_text="The service account that asked for the asker; empty if none did."
+        help_text="The service account that asked on the asker's behalf; empty if none."
     )
     outcome = serializers.ChoiceField(Answer.Outcome.choices)
     answered = serializers.SerializerMethodField()

@@ -177,9 +177,7 @@ class SelfCalibration(models.Model):
     own = models.PositiveIntegerField(
         help_text="Own questions, each asked with its entry and without it."
     )
-    foreign = models.PositiveIntegerField(
-        help_text="Questions from other fields of business."
-    )
+    foreign = models.PositiveIntegerField(help_text="Questions from other trades.")
     reviewed = models.PositiveIntegerField(
         default=0,
         help_text="Questions that experts judged in reviews, weighted by strata.",

@@ -136,7 +136,7 @@ def _share_tile(label: str, found: Estimate | None) -> Tile:
     reviews = "1 review" if found.reviewed == 1 else f"{found.reviewed:,} reviews"
     note = f"{charts.interval(found)}, {reviews}"
     if found.covered < found.population:
-        note = f"{note}, for {found.covered:,} of {found.population:,}"
+        note = f"{note}, covers {found.covered:,} of {found.population:,}"
     return Tile(label, charts.percent(found.share), note)
 
 

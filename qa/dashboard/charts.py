@@ -131,7 +131,7 @@ def quality_chart(estimates: dict[str, Estimate | None]) -> Chart | None:
         "bar",
         json.dumps(data),
         json.dumps(options),
-        ("share", "estimate", "95 % interval", "reviews", "for answers"),
+        ("share", "estimate", "95 % interval", "reviews", "answers covered"),
         tuple(
             (
                 name,

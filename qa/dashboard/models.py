@@ -149,7 +149,7 @@ class DailyModel(Daily):
 
 class CountedDayQuerySet(models.QuerySet["CountedDay"]):
     def settled(self, after: timedelta) -> Self:
-        """Return days counted at least `after` they began, which are complete."""
+        """Return the days counted at least `after` past their start, so complete."""
         began = Cast(F("day"), models.DateTimeField())
         return self.filter(counted_at__gte=began + after)
 

@@ -65,7 +65,7 @@ def read_false_shares(scope: Scope) -> tuple[Estimate | None, Estimate | None]:
     """Return the shares of false answers and of false refusals (two queries).
 
     Overlapping samples are weighted by their numbers of answers. If a stratum is wider
-    than the scope, as large a share of it is assumed inside as of its reviewed answers.
+    than the scope, its share in the scope is estimated from its reviewed answers.
     """
     strata = _strata(scope)
     return (

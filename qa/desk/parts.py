@@ -214,7 +214,7 @@ def may_curate(request: HttpRequest, knowledge_base_id: int) -> bool:
 
 
 def _meanings(request: HttpRequest, answer: Answer) -> tuple[Entry, ...]:
-    """Return entries that match the user's own refused question if it is one word."""
+    """Return entries that match the user's own refused question if it is too short."""
     is_own = answer.asker_id == request.user.pk
     is_refused = answer.outcome == Answer.Outcome.REFUSED
     words = terms(answer.question).words

@@ -122,7 +122,7 @@ class PlaygroundForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class TriedSide:
-    """One version's result as the page shows it."""
+    """One version's result as the page shows it; `differing` names waterfall steps."""
 
     name: str
     answer: Answer

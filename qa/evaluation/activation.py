@@ -208,7 +208,7 @@ def activate_checked(policy: Policy, *, by: User | None, reason: str = "") -> Po
 
 
 def is_blocked(policy: Policy, check: CaseCheck) -> bool:
-    """Return whether cases must pass but did not, or only with older entries."""
+    """Return whether cases must pass but did not, or passed only with other entries."""
     if policy.is_active or not must_pass(policy):
         return False
     return check.needs_reason or check.is_outdated

@@ -205,7 +205,7 @@ def _known_groups(cases: Iterable[Case], by: User) -> dict[str, Group]:
     refused = {*beyond.values_list("name", flat=True), *(role.value for role in Role)}
     if missing := sorted((wanted - found.keys()) | (wanted & refused)):
         raise EvaluationDataError(
-            f"{missing[0]!r} is not a group you can use under as: it must exist, not "
+            f'{missing[0]!r} is not a group you can use in "as": it must exist, not '
             "be a role, and its members must see no more than you do."
         )
     return found

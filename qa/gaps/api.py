@@ -92,7 +92,7 @@ class GapViewSet(RowViewSet[Gap]):
     @extend_schema(request=DraftSerializer, responses=_GAP_OR_CLOSED)
     @action(detail=True, methods=["post"])
     def draft(self, request: Request, gap_id: int) -> Response:
-        """Write the answer as an entry; once verified, the questions are asked anew."""
+        """Write the answer as an entry; verifying it asks the questions again."""
         given = self.validated(DraftSerializer)
         options = EntryOptions(given.pop("audience"), verify=given.pop("verify"))
         services.draft(gap_id, by=self.user, options=options, **given)

@@ -129,7 +129,7 @@ class NoticeQuerySet(models.QuerySet["Notice"]):
 
 
 class Notice(models.Model):
-    """A notice about a question for its asker, or of an entry for its owner or experts.
+    """A notice on a question for its asker, or on an entry for its owner or experts.
 
     Shown on the page; `mailed_at` is when it was sent by mail. It stores no text of its
     own: the answer or reply is read with its reader's own permissions.

@@ -136,7 +136,7 @@ def _as_noted(noted: Mapping[str, Any]) -> dict[str, Any]:
 )
 @transaction.atomic
 def undo_merging(noted: Mapping[str, Any], by: User) -> None:
-    """Restore the merged gaps; questions that joined since stay in the other one."""
+    """Restore the merged gaps; questions that joined since stay in the kept gap."""
     kept = _merged_now(noted, by)
     rows = _still_asked(noted["gone"])
     gone = [Gap(**_as_noted(row)) for row in rows]

@@ -253,7 +253,7 @@ def _marks(kind: Kind, rows: QuerySet[Any]) -> QuerySet[InboxMark]:
 
 
 def _is_subject_of(marks: QuerySet[InboxMark]) -> Q:
-    """Return whether a row has one of the marks, which are read once, not per row."""
+    """Return the condition that a row has one of the marks, read once, not per row."""
     return Q(pk__in=marks.values("subject"))
 
 
@@ -276,13 +276,13 @@ def _assignee(kind: Kind, marks: QuerySet[InboxMark]) -> Any:
 
 
 def _has_holder(source: _Source) -> Q:
-    """Return whether the row's own assignee may still handle it."""
+    """Return the condition that the row's own assignee may still handle it."""
     holds = where_holder(source.least, source.assignee, source.base)
     return holds & source.seen(source.assignee)
 
 
 def _is_held(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
-    """Return whether a row is assigned to the reader."""
+    """Return the condition that a row is assigned to the reader."""
     source = _SOURCES[kind]
     marked = _is_subject_of(marks.filter(user=reader.user))
     if not source.assignee:
@@ -294,7 +294,7 @@ def _is_held(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
 
 
 def _is_others(kind: Kind, marks: QuerySet[InboxMark], reader: Reader) -> Q:
-    """Return whether a row is assigned to somebody else."""
+    """Return the condition that a row is assigned to somebody else."""
     source = _SOURCES[kind]
     marked = _is_subject_of(marks.exclude(user=reader.user))
     if not source.assignee:

@@ -3297,7 +3297,7 @@ class Migration(migrations.Migration):
                 (
                     "foreign",
                     models.PositiveIntegerField(
-                        help_text="Questions from other fields of business."
+                        help_text="Questions from other trades."
                     ),
                 ),
                 (

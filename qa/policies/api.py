@@ -148,7 +148,7 @@ class NewPolicySerializer(rest.StrictModelSerializer):
             base = source.knowledge_base if source else find_knowledge_base({})
         attrs["based_on"] = found = services.basis(base, source)
         if source not in (None, found):
-            said = f"{source} is in {source.knowledge_base.slug}; name one of the two."
+            said = f"{source} is in {source.knowledge_base.slug}; send one of the two."
             raise serializers.ValidationError({"based_on": [said]})
         return attrs
 

@@ -17,7 +17,9 @@ from qa.privacy.persons import export_person, request_erasure
 class ErasureSerializer(StrictSerializer):
     """Confirmation of whose data is erased."""
 
-    username = StrictCharField(max_length=150, help_text="That in the URL, once more.")
+    username = StrictCharField(
+        max_length=150, help_text="The user name in the URL, once more."
+    )
 
 
 class PersonViewSet(UserViewSet):

@@ -52,8 +52,8 @@ class ReviewedQuestion:
     Attributes:
         right: Ids of the entries that answer it.
         is_right: Whether the answer given was right; None if nobody judged it.
-        is_doubtful: Only one expert judged, calling wrong what the verifier thinks
-            likely.
+        is_doubtful: Only one expert judged, and called wrong what the verifier thinks
+            likely to answer.
         weight: How many questions it stands for, relative to the others.
         at: The time of the latest review.
     """

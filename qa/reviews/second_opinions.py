@@ -40,7 +40,7 @@ def take_back_second_opinion(review: Review) -> None:
 
 
 def is_doubtful(review: Review) -> bool:
-    """Return whether a first review calls wrong what the verifier thinks likely.
+    """Return whether a first review rejects what the verifier thinks likely to answer.
 
     A wrong sentence by a language model says nothing about the entries.
     """

@@ -126,7 +126,7 @@ class Exchanges:
             yield Kind.NEGATION, negated
 
     def _other(self, kind: Kind, old: str, title: str, said: str) -> str | None:
-        """Return the replacement, or None if it already occurs in `said`."""
+        """Return a replacement that does not occur in `said`, or None."""
         chance = self._chance
         if kind == Kind.NEGATION:
             return f"{old} not"

@@ -38,7 +38,7 @@ _SPARE: Final = 2  # entries read jointly beyond those chosen by the logits alon
 # fit would treat nearness as evidence against an answer, which harms on people's own
 # questions.
 _NEARNESS: Final = 1.0
-_LIKELY: Final = 2.5  # about the weight of paired nearness and paraphrase
+_LIKELY: Final = 2.5  # about the weight of each paired input and of paraphrase
 # Kinds of knowledge: support desks; people's questions, all of which have an answer;
 # and documents, most of whose entries have no question of their own.
 _DESKS, _PEOPLE, _DOCUMENTS = range(3)

@@ -1,4 +1,4 @@
-"""Verified entries that users who were answered with them vote wrong or outdated.
+"""Verified entries that users vote wrong or outdated after an answer from them.
 
 Such an entry only becomes due for review: it answers as before until a person has
 looked at it. Verifying it again dismisses the votes up to then.
@@ -25,7 +25,7 @@ from qa.votes.models import Vote
 # How far votes are read back, so that a worker that was down for some days catches up.
 _LOOKED_BACK: Final = timedelta(days=7)
 _AT_ONCE: Final = 500
-# This many votes down without a reason count as one, if they outnumber the votes up.
+# So many votes down without a reason equal one with, if they outnumber the votes up.
 _MIN_SILENT: Final = 2
 
 

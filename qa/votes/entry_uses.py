@@ -29,9 +29,9 @@ SELECT EXISTS (
     SELECT FROM pg_locks l LEFT JOIN pg_locks x
         ON x.pid = l.pid AND x.locktype = 'transactionid' AND x.mode = 'ExclusiveLock'
     WHERE l.locktype = 'relation' AND l.relation = 'qa_answerevidence'::regclass
-        AND l.database = (SELECT oid FROM pg_database WHERE datname =
-        current_database()) AND l.mode = 'RowExclusiveLock' AND l.pid <>
-        pg_backend_pid() AND (x.transactionid IS NULL OR
+        AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+        AND l.mode = 'RowExclusiveLock' AND l.pid <> pg_backend_pid()
+        AND (x.transactionid IS NULL OR
              (%s - x.transactionid::text::bigint) & 4294967295 BETWEEN 1 AND 2147483647)
 )
 """

@@ -82,7 +82,7 @@ class RiskCoverage:
         return next(reached)
 
     def coverage_at(self, risk: float) -> float:
-        """Return the largest coverage of at most this risk on these answers; or 0."""
+        """Return the largest coverage with at most this risk on these answers, or 0."""
         pairs = zip(self.coverage, self.risk, strict=True)
         return max((shown for shown, wrong in pairs if wrong <= risk), default=0.0)
 

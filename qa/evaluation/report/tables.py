@@ -227,7 +227,7 @@ def _is_wrong(row: Mapping[str, Any]) -> bool:
 def _wider(
     first: Sequence[float] | None, second: Sequence[float] | None
 ) -> Sequence[float] | None:
-    """Return the interval that covers both, so that groups never narrow a figure's."""
+    """Return the interval that covers both, so that clustering never narrows one."""
     if first is None or second is None:
         return first or second
     return min(first[0], second[0]), max(first[1], second[1])

@@ -82,7 +82,7 @@ def test_of_several_knowledge_bases_one_is_named(client, policy):
     made = make(client, knowledge_base="travel", alpha=0.5).json()
     assert made["knowledge_base"] == "travel"
     torn = make(client, knowledge_base="cards", based_on=travel.pk, alpha=0.5)
-    assert "name one of the two" in str(torn.json())
+    assert "send one of the two" in str(torn.json())
 
 
 @pytest.mark.parametrize(
