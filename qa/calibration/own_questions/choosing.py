@@ -218,7 +218,7 @@ def choose(
 def _known_at(
     thresholds: Floats, known: Sequence[tuple[float, int, int]]
 ) -> tuple[Floats, Floats]:
-    """Return the prior's shown and wrong counts at the thresholds, of `KNOWN_COUNTS`."""
+    """Return the prior's shown and wrong counts at thresholds, of `KNOWN_COUNTS`."""
     at, shown, wrong = np.array(known, np.float64).T
     return (
         KNOWN_COUNTS * np.interp(thresholds, at, shown) / shown[0],
