@@ -53,7 +53,7 @@ class JobAdmin(ReadOnlyAdmin):
     ]  # fmt: skip
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Job]:
-        """Return all jobs, or the user's own if they only have roles in single bases."""
+        """Return all jobs; users with roles in single knowledge bases see their own."""
         rows: JobQuerySet = super().get_queryset(request)
         if reach_of(request.user, Role.CURATOR) is None:
             return rows

@@ -15,7 +15,7 @@ class JobQuerySet(models.QuerySet["Job"]):
         return self.filter(state__in=[Job.State.QUEUED, Job.State.RUNNING])
 
     def due(self) -> Self:
-        """Return waiting jobs and those with expired leases (the database's clock)."""
+        """Return jobs that wait or whose lease has expired, by the database's clock."""
         waiting = Q(state=Job.State.QUEUED) & (
             Q(not_before__isnull=True) | Q(not_before__lte=Now())
         )

@@ -248,7 +248,7 @@ def _work(job: Job, run: JobRun, handler: Handler) -> None:
 def _hand_over(job: Job, lease: Lease) -> None:
     _settle(lambda: give_back(lease, counts=False))
     notify.notify_worker(job.pk, job.kind)
-    logger.info("Job %s is given back: this worker shuts down.", lease.job_id)
+    logger.info("Job %s is given back: this worker is shutting down.", lease.job_id)
 
 
 def _retry_later(job: Job, lease: Lease, reason: str) -> None:
@@ -258,7 +258,9 @@ def _retry_later(job: Job, lease: Lease, reason: str) -> None:
         finish(lease, Job.State.FAILED, error=reason)
         return
     seconds = min(2 ** (attempts or 0), _MAX_WAIT_SECONDS)
-    logger.warning("Job %s (%s) goes on in %d s: %s", job.pk, job.kind, seconds, reason)
+    logger.warning(
+        "Job %s (%s) continues in %d s: %s", job.pk, job.kind, seconds, reason
+    )
     give_back(lease, wait=timedelta(seconds=seconds), error=reason, counts=True)
 
 

@@ -99,7 +99,7 @@ def enqueue(
     If an unfinished job has the same `idempotency_key`, return that one instead.
     """
     origin = {REQUEST_ID: current_request_id()}
-    propagate.inject(origin)  # the trace, where there is one
+    propagate.inject(origin)  # the trace, if there is one
     values = {
         "kind": kind,
         "parameters": dict(parameters),

@@ -113,7 +113,8 @@ class ExportViewSet(rest.RowViewSet[Job]):
 class EntryTableFilter(EntryFilter):
     as_of = rest.MomentFilter(
         method="filter_moment",
-        label="A past moment: entries as they were then; only with knowledge_base.",
+        label="A past moment: entries as they were then. Excludes all other filters "
+        "except knowledge_base.",
     )
 
     def filter_moment(
@@ -160,7 +161,7 @@ class EntryTableView(rest.KnownQueryView, GenericAPIView[Entry]):
         if others or at is None or at > timezone.now():
             raise ValidationError(
                 {
-                    "as_of": "Give a past moment, and with it at most knowledge_base: "
+                    "as_of": "Give a past moment, and no filter but knowledge_base: "
                     f"{', '.join(sorted(others)) or at} is not allowed."
                 }
             )

@@ -157,7 +157,7 @@ def _may_have(user: User, *, complete: bool) -> bool:
 
 
 def _curates(user: User, slugs: Sequence[str] | None) -> bool:
-    """Return whether the user curates all of these knowledge bases; None is unknown."""
+    """Return whether the user curates all of these; None stands for unknown ones."""
     if bases_of_role(user, Role.CURATOR) is None:
         return True
     mine = KnowledgeBase.objects.of_role(user, Role.CURATOR)

@@ -1,4 +1,4 @@
-"""Reading an untrusted archive line by line; nothing in it is taken on trust."""
+"""Reading an untrusted archive line by line, with every value checked."""
 
 import hashlib
 import json
@@ -106,7 +106,7 @@ def _check_members(archive: zipfile.ZipFile) -> None:
     for member in members:
         if member.compress_type not in _COMPRESSIONS or member.flag_bits & 0x1:
             raise InvalidArchiveError(
-                f"{member.filename} is encrypted or compressed unexpectedly; use an "
+                f"{member.filename} is encrypted or compressed by another method; use an "
                 "archive that export_knowledge wrote."
             )
         limit = max(_EXPANSION_FREE, _EXPANSION_LIMIT * member.compress_size)
@@ -267,7 +267,9 @@ def check_value(field: "models.Field[Any, Any]", value: object) -> None:
         _check_text(field.name, value, field.max_length)
         choices = [choice for choice, _ in field.flatchoices]
         if choices and value not in choices:
-            raise ValueError(f"{field.name} {value!r} is none of {', '.join(choices)}.")
+            raise ValueError(
+                f"{field.name} {value!r} is not one of {', '.join(choices)}."
+            )
 
 
 def _check_text(name: str, value: str, limit: int | None) -> None:

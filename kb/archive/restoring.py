@@ -118,14 +118,14 @@ def _plan(archive: ArchiveFile, named: Named, newcomers: Newcomers) -> Restored:
     new_groups = sorted(named.groups - {group.name for group in _groups(named)})
     if new_users and not newcomers.create_users:
         raise InvalidArchiveError(
-            f"The archive names unknown users: {_shown(new_users)}. Let "
-            "them be made (inactive, without a password: --create-users), or name existing "
-            "users for them."
+            f"The archive names unknown users: {_shown(new_users)}. Have "
+            "them created (inactive, without a password: --create-users), or name "
+            "existing users for them (--user)."
         )
     if new_groups and not newcomers.create_groups:
         raise InvalidArchiveError(
-            f"The archive names unknown groups: {_shown(new_groups)}. Make "
-            "them first, or let them be made (without members: --create-groups)."
+            f"The archive names unknown groups: {_shown(new_groups)}. Create "
+            "them first, or have them created (without members: --create-groups)."
         )
     files = archive.manifest.files
     return Restored(
@@ -170,8 +170,8 @@ def _check_tags(named: Named) -> None:
     for tag in Tag.objects.filter(slug__in=named.rows[Tag]):
         if tag.facet != named.rows[Tag][tag.slug]["facet"]:
             raise InvalidArchiveError(
-                f"The tag {tag.slug!r} is a {tag.get_facet_display()} here, not in the "
-                "archive; give this one another slug first."
+                f"The tag {tag.slug!r} is a {tag.get_facet_display()} here but not in "
+                "the archive; give the tag here another slug first."
             )
 
 

@@ -32,7 +32,7 @@ def create_audience(
             )
     except IntegrityError as error:
         raise AudienceExistsError(
-            f"There is an audience {slug!r} already; take another slug."
+            f"There is already an audience {slug!r}; choose another slug."
         ) from error
     audience.groups.set(members)
     return audience
@@ -73,6 +73,6 @@ def _groups(names: Sequence[str]) -> list[Group]:
         raise InvalidKnowledgeError(
             "groups",
             f"There is no group {', '.join(repr(name) for name in missing[:20])}; "
-            "make it in the admin first.",
+            "create it in the admin first.",
         )
     return found

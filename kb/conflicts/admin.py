@@ -168,7 +168,7 @@ def being_compared(request: HttpRequest, job: Job) -> str:
         return begun
     address = reverse("admin:jobs_job_change", args=[job.pk])
     return format_html(
-        '{} <a class="underline" href="{}">How far it is</a>.', begun, address
+        '{} <a class="underline" href="{}">Show its progress</a>.', begun, address
     )
 
 

@@ -111,7 +111,7 @@ class ResolutionSerializer(rest.StrictSerializer):
 
 @extend_schema_view(list=extend_schema(summary="List duplicates and contradictions"))
 class ConflictViewSet(rest.RowViewSet[Conflict]):
-    """Conflicts whose entries the caller may both see, newest first."""
+    """Conflicts of which the caller may see both entries, newest first."""
 
     permission_classes = [IsCuratorSomewhere]
     serializer_class = ConflictSerializer

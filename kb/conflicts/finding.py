@@ -138,7 +138,7 @@ def find_entry_conflicts(
 
 
 def refresh_conflicts(entry_id: int) -> None:
-    """Judge an entry whose text has changed again, if it is in an open conflict."""
+    """Judge again an entry whose text has changed, if it is in an open conflict."""
     if Conflict.objects.open().of_entry(entry_id).exists():
         find_entry_conflicts(entry_id, is_complete=False)
 
@@ -313,7 +313,7 @@ WHERE own.entry_id = %(entry)s AND own.model_id = %(model)s AND own.part = 1
 
 
 def duplicates_among(entry: Entry, among: Collection[int]) -> frozenset[int]:
-    """Return which of these entries duplicate the current `entry`; nothing is stored.
+    """Return which of these entries duplicate `entry` as it is now; nothing is stored.
 
     They have its text, or are close enough and judged to be duplicates. An entry that
     contradicts it is not one.

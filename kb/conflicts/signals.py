@@ -148,7 +148,7 @@ def _opposite(one: Word, other: Word) -> bool:
 
 
 def _prepositions(first: Sentence, second: Sentence) -> Iterator[tuple[int, int]]:
-    """Yield positions of differing prepositions before a shared word, except fronts."""
+    """Yield positions of differing prepositions before a shared word, not in fronts."""
     if [word.said for word in first.words] == [word.said for word in second.words]:
         return  # "before meals or after meals" does not contradict itself
     for a, b in _neighbours(first, second):

@@ -50,10 +50,10 @@ def _labels(text: str) -> frozenset[str]:
 def _are_other_rows(first: Statement, second: Statement) -> bool:
     """Return whether both are rows below the same headings, but about different things.
 
-    Rows of one document are if their introductions differ, or if their first differing
-    cell contains words: "Pest control | Mice | £45" and "Pest control | Rats | £60"
-    differ in their second column. For two documents, which may be versions of one, only
-    the first cell counts.
+    Within one document they are if their introductions differ, or if their first
+    differing cell contains words: "Pest control | Mice | £45" and "Pest control | Rats
+    | £60" differ in their second column. For two documents, which may be versions of
+    one, only the first cell counts.
     """
     one, other = _row(first.text), _row(second.text)
     if one is None or other is None or one.headings != other.headings:

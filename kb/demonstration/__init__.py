@@ -39,7 +39,7 @@ class _Loading:
 
 @transaction.atomic
 def load_demonstration(*, author: User, file: Path = KNOWLEDGE) -> bool:
-    """Load the demonstration knowledge base unless it exists; return whether it did.
+    """Load the demonstration knowledge base, unless it exists; return True if loaded.
 
     All in one transaction under a lock: of two processes only one loads it, and one
     that is killed leaves nothing behind. Existing audiences and groups of the same

@@ -329,8 +329,8 @@ class KnowledgeBaseAdmin(BaseAdmin):
         if "language" in form.changed_data and not reads(obj.language):
             said = (
                 "The bundled models read English: in another language, search by "
-                "meaning finds little and most questions are refused. Ask your "
-                "administrator to switch to an embedding model that reads it "
+                "meaning finds little and most questions are refused. Have an "
+                "operator switch to an embedding model that reads it "
                 "(manage.py switch_embedder)."
             )
             self.message_user(request, said, messages.WARNING)

@@ -35,7 +35,7 @@ def create_knowledge_base(
             base.save(force_insert=True)
     except IntegrityError as error:
         raise KnowledgeBaseExistsError(
-            f"There is a knowledge base {slug!r} already; take another slug."
+            f"There is already a knowledge base {slug!r}; choose another slug."
         ) from error
     ensure_audience()
     return base

@@ -119,7 +119,7 @@ class KnowledgeBaseViewSet(RetrieveModelMixin, rest.RowViewSet[KnowledgeBase]):
     @extend_schema(summary="Archive a knowledge base", request=None)
     @action(detail=True, methods=["post"])
     def archive(self, request: Request, slug: str) -> Response:
-        """Make it read-only: it is neither asked nor changed and needs no work."""
+        """Make it read-only: it is neither asked nor changed, and none of it is due."""
         archive_knowledge_base(knowledge_base_id=self.get_object().pk)
         return self.row_response()
 

@@ -84,8 +84,8 @@ class KnowledgeBase(models.Model):
         null=True,
         blank=True,
         validators=[MinValueValidator(1), MaxValueValidator(MAX_REVIEW_INTERVAL)],
-        help_text="Days after which the words of questions, answers and comments on "
-        "them are erased, every night; empty: never. Counts and grades are kept.",
+        help_text="Days after which a nightly job erases the words of questions, "
+        "answers and comments on them; empty: never. Counts and grades are kept.",
     )
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(

@@ -66,7 +66,7 @@ def find_remote(name: str) -> RemoteEmbedder | None:
         found = TypeAdapter(Described).validate_python(describe().get("embedder"))
     except ValidationError as error:
         raise EmbedderUnavailableError(
-            f"The model service has another version; its embedder is not valid: {error}"
+            f"The model service has another version; use the same one as here: {error}"
         ) from error
     except ModelServiceError as error:
         raise EmbedderUnavailableError(str(error)) from error

@@ -114,8 +114,8 @@ def question_encoder(
     """Return a faster equivalent of `embed` for single texts, up to vector length.
 
     The encoder returns None for a text beyond the model's window. There is no encoder
-    (None) if the model is not a plain BERT with mean pooling, or if its vectors of two
-    sample texts differ. The model must be on the CPU.
+    (None) if the model is not a plain BERT with mean pooling, or if the vectors of two
+    sample texts differ from those of `embed`. The model must be on the CPU.
     """
     kinds = [type(part) for part in model]
     if kinds not in ([Transformer, Pooling], [Transformer, Pooling, Normalize]):

@@ -103,7 +103,7 @@ class DecisionSerializer(rest.StrictSerializer):
     )
     decision = serializers.ChoiceField(
         choices=[(name, name) for name in get_args(Decision)],
-        help_text="approve accepts it in review; verify also verifies it in your name.",
+        help_text="approve puts it in review; verify verifies it in your name.",
     )
     text = rest.StrictCharField(
         max_length=TEXT_LIMIT,

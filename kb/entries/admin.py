@@ -132,7 +132,7 @@ class EntryAdmin(InBaseAdmin, BulkActionsAdmin, HistoryPages, ServiceAdmin):
             return said, False
         if related and request.method == "GET":
             shown = Truncator(words).chars(60)
-            note = f"No entry of this list has the words “{shown}”; these are near in meaning."
+            note = f"No entry in this list has the words “{shown}”; these are close in meaning."
             self.message_user(request, note)
         places = [When(pk=key, then=number) for number, key in enumerate(related)]
         nearest_first = queryset.filter(pk__in=related).order_by(Case(*places))

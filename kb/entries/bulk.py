@@ -267,7 +267,7 @@ def _change_visible(
 
 
 def enqueue_change(entry_ids: Collection[int], change: BulkChange, *, by: User) -> Job:
-    """Let a worker change these entries, batch by batch, in the name of `by`."""
+    """Enqueue a change to these entries, batch by batch, on behalf of `by`."""
     if len(entry_ids) > MAX_ENTRIES:
         raise InvalidKnowledgeError(
             "entries",

@@ -71,7 +71,7 @@ _WORDS = {
         "changed",
     ),
     bulk.Action.INTERVAL: _Words(
-        "Change the review interval", "Days from a verification to the next.", "changed"
+        "Change the review interval", "Days between verifications.", "changed"
     ),
     bulk.Action.PRODUCT_LINE: _Words("Change the product line", _TO_EXPERTS, "changed"),
     bulk.Action.LINE_OF_BUSINESS: _Words(
@@ -258,7 +258,7 @@ class BulkActionsAdmin(BaseAdmin):
     def _report_job(self, request: HttpRequest, count: int, job_id: str) -> None:
         said = format_html(
             '{} are changed in the background; <a class="underline" href="{}">the job</a> '
-            "shows how many were and which could not be.",
+            "shows the progress and which could not be changed.",
             _entries(count),
             reverse("admin:jobs_job_change", args=[job_id]),
         )

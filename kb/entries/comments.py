@@ -98,7 +98,7 @@ def undo_deletion(noted: Mapping[str, Any], by: User) -> None:
     """
     entry = _readable(by, noted["entry"])
     if entry is None:
-        raise EntryNotFoundError("The entry is gone, or you may not see it any more.")
+        raise EntryNotFoundError("The entry was deleted, or you may no longer see it.")
     entry.knowledge_base.check_in_use()
     if Comment.objects.filter(pk=noted["comment"]).exists():
         raise ChangedSinceError("The comment has already been restored.")

@@ -31,7 +31,7 @@ class EntryFilter(StrictFilterSet):
     q = api.WordsFilter(
         method="filter_words",
         max_length=api.WORDS_LIMIT,
-        label='Words of question and text, by stem; "..." a phrase, -word without it.',
+        label='Words of question and text, by stem; "..." for a phrase, -word to exclude it.',
     )
 
     def filter_expired(

@@ -126,7 +126,7 @@ class OverrideField(rest.StrictCharField):
             allow_blank=True,
             required=False,
             help_text="Why it is right although a verified entry contradicts it: that "
-            "one then goes to review. Without this, the new one does.",
+            "one then goes to review. Without a reason, this one does.",
         )
 
 

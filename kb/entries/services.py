@@ -126,7 +126,7 @@ def _build(new: NewEntry, *, author: User | None) -> Entry:
     if verify:
         if author is None:
             raise InvalidKnowledgeError(
-                "verify", "verify needs an author: only a person verifies."
+                "verify", "verify needs an author: only a person can verify."
             )
         revisions.set_verified(entry, author)
         return entry

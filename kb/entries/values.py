@@ -104,7 +104,8 @@ def check_confidence(value: float) -> float:
     if not MIN_CONFIDENCE <= value < 1:
         raise InvalidKnowledgeError(
             "confidence",
-            f"confidence {value} is not in [{MIN_CONFIDENCE}, 1); give another.",
+            f"confidence {value} is not at least {MIN_CONFIDENCE} and below "
+            "1; give a number in that range.",
         )
     return value
 
@@ -175,7 +176,7 @@ def read_validity(day: str) -> datetime | None:
     except ValueError as error:
         raise InvalidKnowledgeError(
             "valid_until",
-            f"{day[:20]!r} is not a date such as 2027-03-31; give one, or none.",
+            f"{day[:20]!r} is not a date; give one such as 2027-03-31, or none.",
         ) from error
 
 

@@ -112,7 +112,7 @@ def confirm_question(entry: Entry, question: str, *, by: User) -> None:
 
 
 def deny_question(entry: Entry, question: str, *, by: User) -> None:
-    """Store a question that `by` said the entry doesn't answer, unless too long."""
+    """Store a question the entry doesn't answer, unless it is its own or too long."""
     if len(question) <= WORDING_LIMIT:
         add_wordings(entry, [question], by=by, answers=False)
 

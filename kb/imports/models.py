@@ -131,9 +131,9 @@ class Import(models.Model):
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether an import or edit since its plan has changed what it would change.
+        """Whether its document was imported, or a planned entry changed, since the plan.
 
-        Applying it would then do something else than the plan shows.
+        Applying it would do something else than the plan shows.
         """
         if self.state != self.State.PLANNED:
             return False

@@ -55,7 +55,7 @@ def start_import(upload: Upload, *, by: User | None) -> Import:
     check_writable(by, upload.knowledge_base.pk)
     if upload.verify and by is None:
         raise InvalidKnowledgeError(
-            "verify", "verify needs an author: only a person verifies."
+            "verify", "verify needs an author: only a person can verify."
         )
     name = _name(upload)
     file_format = detect_format(name, upload.file, limits())

@@ -196,7 +196,7 @@ class Migration(migrations.Migration):
                     "keep_texts_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Days after which the words of questions, answers and comments on them are erased, every night; empty: never. Counts and grades are kept.",
+                        help_text="Days after which a nightly job erases the words of questions, answers and comments on them; empty: never. Counts and grades are kept.",
                         null=True,
                         validators=[
                             django.core.validators.MinValueValidator(1),

@@ -250,7 +250,7 @@ def search(
     Args:
         vector: The embedded question.
         question_text: The words to look up; empty searches by distance alone.
-        top_k: Most hits, at least 1.
+        top_k: Maximum number of hits, at least 1.
         deep: Search the index more widely. On the exact route there is nothing more to
             find and the result is the same.
         exact_limit: Up to this many visible entries all are compared.

@@ -284,7 +284,7 @@ class FollowedSourceAdmin(InBaseAdmin, WorkedOnAdmin):
         return self._check(request, object_id, accept_loss=False)
 
     @action(description="Propose what is missing", permissions=["accept"])
-    @confirmed("Check it now and propose to retire every entry that is missing in it?")
+    @confirmed("Check it now and propose to retire every entry that it no longer has?")
     def accept_this(self, request: HttpRequest, object_id: str) -> HttpResponse:
         return self._check(request, object_id, accept_loss=True)
 

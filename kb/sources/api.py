@@ -73,8 +73,8 @@ class FollowedSourceSerializer(ReferringSerializer):
     left_out = LeftOutSerializer(
         many=True,
         read_only=True,
-        help_text="The documents that could not be read (`error`), or not whole (`note`); "
-        f"the first {_MAX_LEFT_OUT} by key, as far as you may see them.",
+        help_text="The documents that could not be read (`error`), or not completely "
+        f"(`note`); the first {_MAX_LEFT_OUT} by key, as far as you may see them.",
     )
 
     class Meta:
@@ -106,7 +106,7 @@ class RulesField(rest.StrictListField):
             child=NewRuleSerializer(),
             min_length=1,
             max_length=services.MAX_RULES,
-            help_text="The first match decides; without one, nothing is imported.",
+            help_text="The first match decides; documents without one stay out.",
             **options,
         )
 
@@ -223,7 +223,7 @@ class FollowedSourceViewSet(RetrieveModelMixin, rest.RowViewSet[FollowedSource])
     )
     @action(detail=True, methods=["post"])
     def check(self, request: Request, source_id: int) -> Response:
-        """Queue a check of a source, or return the job that exists."""
+        """Queue a check, unless one is queued, and return the source with its job."""
         given = self.validated(CheckSerializer)
         check_now(source_id, by=caller(request), **given)
         return self.row_response(status=status.HTTP_202_ACCEPTED)

@@ -258,7 +258,7 @@ class _Check:
     def _propose(self, row: FollowedDocument, is_unnamed: bool) -> int:
         if row.document_id is None:
             return 0
-        why = "No rule names it any more in" if is_unnamed else "It is no longer in"
+        why = "No rule matches it any longer in" if is_unnamed else "It is no longer in"
         note = (
             f"{why} the followed source {self._source} ({row.key}). Retire it, unless it "
             "is still true."

@@ -88,7 +88,7 @@ def check_following(
     if others.filter(knowledge_base=said.knowledge_base, name=name).exists():
         raise InvalidKnowledgeError(
             "name",
-            f"{said.knowledge_base} follows a source {name!r} already; take another name.",
+            f"{said.knowledge_base} already follows a source {name!r}; choose another name.",
         )
     return Following(
         name=name,
@@ -134,9 +134,9 @@ def follow_source(said: Following, *, by: User) -> FollowedSource:
 
 @transaction.atomic
 def change_source(source_id: int, said: Following, *, by: User) -> FollowedSource:
-    """Change how a source is followed, from now on on behalf of `by`.
+    """Change how a source is followed; `by` becomes its owner.
 
-    Its kind and its knowledge base cannot change. Documents that get another audience
+    Its kind and knowledge base cannot change. Documents that get another audience
     take their entries along at the next check.
     """
     return _change(_locked(source_id, by), said, by)

@@ -81,8 +81,8 @@ def _check(made: Synonym) -> None:
     if made.word in STOP_WORDS:
         raise InvalidKnowledgeError(
             "word",
-            f"word {made.word!r} is too common; write an abbreviation in capitals, "
-            "and it is recognized in capitals only.",
+            f"word {made.word!r} is too common. Write an abbreviation in capitals: it "
+            "is then recognized in capitals only.",
         )
     others = Synonym.objects.filter(knowledge_base=made.knowledge_base)
     chained = others.filter(
@@ -97,7 +97,7 @@ def _check(made: Synonym) -> None:
     if others.count() >= MAX_SYNONYMS:
         raise InvalidKnowledgeError(
             "word",
-            f"The knowledge base has {MAX_SYNONYMS} synonyms, which is the most; remove "
+            f"The knowledge base has {MAX_SYNONYMS} synonyms, the maximum; remove "
             "one first.",
         )
 

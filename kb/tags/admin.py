@@ -55,7 +55,7 @@ class TagAdmin(RefusedDeletionAdmin):
     def get_deleted_objects(
         self, objs: Sequence[Any] | QuerySet[Any], request: HttpRequest
     ) -> tuple[list[str], dict[str, int], set[str], list[str]]:
-        """List only the tags: besides them only daily counts go, tens of thousands."""
+        """List only the tags, not the tens of thousands of daily counts deleted too."""
         names = [str(tag) for tag in objs]
         return names, {str(self.opts.verbose_name_plural): len(names)}, set(), []
 

@@ -31,7 +31,7 @@ def create_tag(
             tag = Tag.objects.create(slug=slug, name=cleaned, facet=facet)
     except IntegrityError as error:
         raise TagExistsError(
-            f"There is a tag {slug!r} already; take another slug."
+            f"There is already a tag {slug!r}; choose another slug."
         ) from error
     tag.experts.set(_experts(experts))
     return tag

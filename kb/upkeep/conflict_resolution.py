@@ -130,7 +130,7 @@ def resolve_written(
     may not see are not considered, since the effect would reveal that they exist.
     Returns its open conflicts that `by` may see, contradictions first.
     """
-    # A user who does not see all entries is not compared with the hidden ones: a worker
+    # If `by` does not see all entries, the hidden ones are not compared here: a worker
     # does that.
     is_complete = Audience.objects.all().are_all_visible_to(by)
     find_entry_conflicts(entry_id, is_complete=is_complete)

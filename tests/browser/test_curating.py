@@ -21,7 +21,7 @@ def test_an_entry_is_found_by_a_misspelt_word_edited_compared_and_restored(curat
     page.keyboard.press("/")
     page.keyboard.type("witdrawals abroad")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("these are near in meaning")).to_be_visible()
+    expect(page.get_by_text("these are close in meaning")).to_be_visible()
     page.get_by_role("link", name="Cash withdrawals abroad").press("Enter")
     text = page.get_by_label("Text")
     text.fill("Cash withdrawals abroad cost 4 percent of the amount.")

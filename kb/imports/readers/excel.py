@@ -242,7 +242,7 @@ def _cells(
         elif not is_one and any(map(_said, cells[count:])):
             yield BadRow(
                 place,
-                f"It has cells right of the {count} columns of its table. If it names the "
+                f"It has cells beyond the {count} columns of its table. If it names the "
                 'columns of another, put a title ("Table 2") above it.',
             )
         else:

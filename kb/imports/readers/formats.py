@@ -40,7 +40,7 @@ class Fact:
     id: str = ""  # its id in the source; empty if it has none
     headings: tuple[str, ...] = ()  # from the outermost
     wordings: tuple[str, ...] = ()  # other wordings of the question
-    about: str = ""  # identifies it among facts that share its question
+    about: str = ""  # identifies it in its table, or among facts with its question
 
     @property
     def digest(self) -> str:
@@ -221,12 +221,14 @@ def check_archive(stream: IO[bytes], limits: Limits, member: str, what: str) -> 
     total = sum(each.file_size for each in members)
     if total > limits.unpacked_bytes or len(members) > _MAX_MEMBERS:
         raise ImportFileError(
-            f"The file unpacks to {total:,} bytes in {len(members):,} parts; it may "
-            f"have {limits.unpacked_bytes:,} in {_MAX_MEMBERS:,}; split it, or raise "
+            f"The file unpacks to {total:,} bytes in {len(members):,} parts; the "
+            f"limit is {limits.unpacked_bytes:,} in {_MAX_MEMBERS:,}; split it, or raise "
             "NESCIO_IMPORT_MAX_UNPACKED_MIB."
         )
     if member not in {each.filename for each in members}:
-        raise ImportFileError(f"The file is an archive, but no {what}.")
+        raise ImportFileError(
+            f"The file is an archive but does not contain a valid {what}."
+        )
 
 
 def check_paragraphs(count: int, limits: Limits) -> None:

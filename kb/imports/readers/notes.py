@@ -113,7 +113,7 @@ def _marks(cells: Iterable[str], able: set[str]) -> set[str]:
 
 
 def _rest(lines: Sequence[Line], read: Mapping[int, set[str]]) -> Sequence[Line]:
-    """Return the lines without notes that are all used, and without their heading."""
+    """Drop lines whose notes are all used, and the lines that introduce only these."""
 
     def is_read(line: Line) -> bool:
         return (

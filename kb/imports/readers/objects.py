@@ -241,7 +241,7 @@ def _document(row: Row, language: str) -> FileItem:
     try:
         read = reader(io.BytesIO(text.encode()), language)
     except UnicodeEncodeError:
-        return BadRow(row.place, "Its text holds half a surrogate pair; take it out.")
+        return BadRow(row.place, "Its text contains half a surrogate pair; remove it.")
     except ImportFileError as error:
         return BadRow(row.place, str(error))
     return replace(read, title=title, source=source, place=row.place)

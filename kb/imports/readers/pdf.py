@@ -57,7 +57,7 @@ def read_pdf(stream: IO[bytes], language: str, limits: Limits) -> SourceDocument
         raise ImportFileError(f"The PDF cannot be read: {error}.") from error
     if not any(pages):
         raise ImportFileError(
-            "The PDF holds no text, perhaps only pictures of it; read it by OCR first."
+            "The PDF contains no text, perhaps only images of it; run OCR on it first."
         )
     if all(block.kind is Kind.HEADING for block in blocks):
         blocks = [replace(block, kind=Kind.PARAGRAPH) for block in blocks]

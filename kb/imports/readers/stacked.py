@@ -108,7 +108,7 @@ def tables_of(
 
     Headings below a title or an empty row begin another table if the title is numbered
     ("Table 2"), or if they have two rows, repeat a heading from above, are as bold as the
-    first ones, or contain no number above a column of numbers.
+    first ones, or, below a title, contain no number above a column of numbers.
 
     Args:
         is_bold: Returns whether all text of a line is bold.

@@ -41,7 +41,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--source",
             default="",
-            help="names the one document for later versions; by default the file's name",
+            help="identifies the document for later versions; by default the file's name",
         )
         for facet in Tag.Facet:
             parser.add_argument(
@@ -53,7 +53,7 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="show what would change"
         )
         parser.add_argument(
-            "--verify-as", metavar="USER", help="a curator who verifies all of it"
+            "--verify-as", metavar="USER", help="a curator who verifies all entries"
         )
 
     def handle(self, *args: object, **options: object) -> None:
@@ -142,7 +142,7 @@ def _tag(facet: Tag.Facet, slug: object) -> Tag | None:
         return None
     tag = Tag.objects.filter(facet=facet, slug=slug).first()
     if tag is None:
-        raise CommandError(f"There is no {facet.label} {slug!r}; make the tag first.")
+        raise CommandError(f"There is no {facet.label} {slug!r}; create the tag first.")
     return tag
 
 

@@ -30,7 +30,7 @@ def _author(username: str | None) -> User:
     users = User.objects.filter(is_active=True).order_by("pk")
     if username is None:
         author = users.filter(is_superuser=True).first()
-        remedy = "There is no superuser; make one: manage.py createsuperuser"
+        remedy = "There is no superuser; create one: manage.py createsuperuser"
     else:
         author = users.filter(username=username).first()
         remedy = f"There is no active user {username!r}; name another with --author."

@@ -263,8 +263,8 @@ class Zendesk(_Export):
     name = "zendesk"
     label = "a Zendesk help centre export"
     address_help = (
-        "the folder of the JSON files that /api/v2/help_center/articles.json"
-        "?include=sections,categories answered, a file for each page"
+        "the folder of the JSON files returned by /api/v2/help_center/articles.json"
+        "?include=sections,categories, one file per page"
     )
 
     @contextmanager

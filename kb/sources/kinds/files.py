@@ -35,7 +35,7 @@ def allowed_path(address: str) -> Path:
         raise SourceError(
             "address",
             f"{address!r} is not below {' or '.join(map(str, roots))}; name a path that "
-            "is, or let an operator change NESCIO_SOURCE_DIRECTORIES.",
+            "is, or have an operator change NESCIO_SOURCE_DIRECTORIES.",
         )
     if not path.exists():
         raise SourceError("address", f"There is no {address!r} on this machine.")
@@ -74,7 +74,7 @@ def read_file(
 ) -> bytes:
     """Return a file's bytes, checking again that it is below `root`.
 
-    A file that holds many documents may have the size of an unpacked DOCX.
+    A file that holds many documents may be as large as a DOCX may unpack to.
     """
     limit = bounds.document_bytes if is_document else bounds.unpacked_bytes
     full = root / path

@@ -1,4 +1,4 @@
-"""Git repositories: the files of one branch, without history or running their code.
+"""Git repositories: a branch's files, without history, checkout or running code.
 
 The bare clone has no work tree, so that no link, filter, hook or submodule of the
 repository takes effect; files are read as objects.
@@ -31,8 +31,8 @@ class Git:
     name = "git"
     label = "a Git repository"
     address_help = (
-        "https://host/team/repository.git, or a path on the server; #branch behind it "
-        "names a branch"
+        "https://host/team/repository.git, or a path on the server; append #branch to "
+        "name a branch"
     )
     lists_all = True
 

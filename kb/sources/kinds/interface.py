@@ -24,7 +24,7 @@ _SUFFIX_BY_TYPE = {
     "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
     "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
 }
-# Not files with several documents of their own, which could not be known to be gone.
+# Without formats that hold several documents: no check could tell which are gone.
 _READ = tuple(each for each in SUFFIXES if each not in (".json", ".jsonl", ".ndjson"))
 RESTRICTED = "restricted"
 """The group of documents that not every reader of their source may see: only a rule
@@ -61,7 +61,7 @@ class Bounds:
         if left <= 0:
             raise SourceBoundsError(
                 f"The source was not read within {settings.SOURCE_MAX_SECONDS} s. What was "
-                "read is kept, and the next check goes on; or raise "
+                "read is kept, and the next check continues; to read more at once, raise "
                 "NESCIO_SOURCE_MAX_SECONDS."
             )
         return left

@@ -107,7 +107,7 @@ class Feed:
 
 def _root(address: str, place: Place) -> etree._Element:
     got = fetch(address, place)
-    assert got is not None  # noqa: S101  # only None for something `known`
+    assert got is not None  # noqa: S101  # None only if something is `known`
     return parse_xml(got.content)
 
 

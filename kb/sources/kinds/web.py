@@ -45,7 +45,7 @@ def allowed_url(address: str) -> SplitResult:
     if url.username or url.password:
         raise SourceError(
             "address",
-            "The address holds a name or a password; take it out, and name the "
+            "The address contains a name or a password; remove it, and name the "
             "environment variable that holds it as the credential.",
         )
     if host not in settings.SOURCE_HOSTS:

@@ -181,7 +181,7 @@ def test_choosing_a_state_retires_and_restores(boss, before, after):
         ({"text": "bell \x07"}, "U+0007"),
         ({"text": "x" * 8001}, "may have 8000"),
         ({"text": " "}, "required"),
-        ({"confidence": "0"}, "not in [0.001, 1)"),
+        ({"confidence": "0"}, "not at least 0.001 and below 1"),
         ({"confidence": "1"}, "means that a person verified it"),
         ({"confidence": "nan"}, "number"),
         ({"document": "999999"}, "valid choice"),

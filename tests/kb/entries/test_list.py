@@ -126,7 +126,7 @@ def test_what_no_entry_says_is_looked_for_by_meaning_and_within_the_filters(boss
 
     assert list(near.context["cl"].result_list) == [cash, gold]
     assert said(near) == [
-        "No entry of this list has the words “witdrawals of cash abroad”; these are near in meaning."
+        "No entry in this list has the words “witdrawals of cash abroad”; these are close in meaning."
     ]
     assert draft.context["cl"].result_count == 0
     assert list(known.context["cl"].result_list) == [cash]

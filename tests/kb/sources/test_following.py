@@ -379,7 +379,7 @@ def test_an_audience_of_others_and_a_made_up_credential_are_refused(folder):
         follow("folder", folder, rules={"": "staff"})
     with pytest.raises(InvalidKnowledgeError, match="never the credential itself"):
         follow("folder", folder, credential="NESCIO_SECRET_KEY")
-    with pytest.raises(InvalidKnowledgeError, match="follows a source 'Help' already"):
+    with pytest.raises(InvalidKnowledgeError, match="already follows a source 'Help'"):
         follow("folder", folder), follow("folder", folder)
 
 
