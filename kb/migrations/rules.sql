@@ -229,7 +229,7 @@ BEGIN
         RETURN '{}';
     END IF;
     RAISE insufficient_privilege USING
-        MESSAGE = 'It was not said for whom knowledge is read.',
+        MESSAGE = 'No reader is set: knowledge is read on behalf of somebody.',
         HINT = 'In code: accounts.acting. In psql: SET application_name = '
             '''nescio:user:'' and the id of a user, or ''nescio:everything''.';
 END $$;

@@ -46,7 +46,7 @@ def secret(db, member):
 
 
 def nobody_says_anything(call):
-    """Run in a context in which it was not said for whom."""
+    """Run in a context in which no reader is set."""
     return contextvars.Context().run(call)
 
 
@@ -74,7 +74,7 @@ def test_members_superusers_and_work_that_is_nobodys_find_it(secret, member):
 
 @pytest.mark.parametrize("model", SECURED)
 def test_saying_nothing_is_an_error_and_no_wrong_nothing(secret, model):
-    with pytest.raises(ProgrammingError, match="not said for whom"):
+    with pytest.raises(ProgrammingError, match="No reader is set"):
         nobody_says_anything(lambda: list(model.objects.all()))
 
 
