@@ -62,7 +62,7 @@ def test_an_agent_narrows_a_search_and_reads_the_document_by_its_headings(desk, 
     heading = page.get_by_role("heading", name="2 entries contain these words")
     expect(heading).to_be_visible()
     choose(page, "State", "Not")
-    expect(page.get_by_role("heading", name="1 entry holds")).to_be_visible()
+    expect(page.get_by_role("heading", name="1 entry contains")).to_be_visible()
     expect(found).to_have_text([re.compile(LATE)])
     choose(page, "State")
     expect(heading).to_be_visible()

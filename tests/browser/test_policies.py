@@ -81,7 +81,7 @@ def test_a_version_is_made_in_words_activated_and_decides_on_the_ask_page(owner)
     expect(page.get_by_label("Reason for activating")).to_have_count(0)
     assert violations(page) == []
     page.get_by_role("button", name="Confirm").press("Enter")
-    expect(page.get_by_text("decides every question of Cards now")).to_be_visible()
+    expect(page.get_by_text("now decides every question of Cards")).to_be_visible()
 
     owner.open("/")
     page = owner.ask(VAULT)
