@@ -1,4 +1,4 @@
-"""Whether CtrlA's monitor tells answerable questions from unanswerable ones."""
+"""How well CtrlA's monitor separates answerable from unanswerable questions."""
 
 import argparse
 from collections.abc import Sequence
@@ -23,16 +23,21 @@ class Command(Study):
     """`python -m studies ctrla_self_knowledge --data PATH`."""
 
     help = (
-        "Answer as many answerable as unanswerable questions of SelfAware closed-book, "
-        "monitored by the active directions, and print how many of each the monitor "
-        "tells, by a threshold that is chosen on as many other questions. Exit code: 0, "
-        "or 2 if it can't be measured."
+        "Answer equal numbers of SelfAware's answerable and unanswerable questions "
+        "closed-book, monitored with the active directions, and print how many of each "
+        "the monitor recognizes, at a threshold chosen on as many other questions. Exit "
+        "code: 0, or 2 on failure."
     )
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        file_argument(parser, "SelfAware.json, its directory, or one of data sets.")
+        file_argument(
+            parser, "SelfAware.json, its directory, or a directory of data sets."
+        )
         parser.add_argument(
-            "--questions", type=positive, default=50, help="Of each kind (default: 50)."
+            "--questions",
+            type=positive,
+            default=50,
+            help="Questions of each kind (default: 50).",
         )
         parser.add_argument(
             "--steering", type=float, nargs="+", default=[0.0, 0.3], metavar="N",
@@ -54,7 +59,7 @@ class Command(Study):
                     by_answer=False,
                     on_progress=partial(on_progress, f"{what}, steering {strength:g}"),
                 )
-                for what, some in (("to choose by", chosen_by), ("to test on", tested))
+                for what, some in (("calibration", chosen_by), ("test", tested))
             ]
             rows.append(self_knowledge_row(strength, *watched))
             value, interval = monitor_auroc(watched[1])
@@ -71,7 +76,7 @@ class Command(Study):
         return Outcome(
             "Self-knowledge",
             {
-                "questions": f"{count} of each kind, the threshold by {count} others",
+                "questions": f"{count} of each kind; threshold chosen on {count} others",
                 "seed": seed,
                 "writer": writer.fingerprint[:12],
             },
@@ -83,13 +88,13 @@ class Command(Study):
 def parted(
     cases: Sequence[Case], count: int, *, seed: int
 ) -> tuple[list[Case], list[Case]]:
-    """Return questions to choose a threshold by, and as many others to test it on.
+    """Return questions to choose a threshold on, and as many others to test it on.
 
     Args:
-        count: Of each kind, answerable and unanswerable, in each part.
+        count: Questions of each kind, answerable and unanswerable, in each part.
 
     Raises:
-        EvaluationDataError: There are fewer of a kind.
+        EvaluationDataError: A kind has fewer than `2 * count` questions.
     """
     ordered = in_seeded_order(cases, seed)
     kinds = [
@@ -99,8 +104,8 @@ def parted(
     most = min(map(len, kinds)) // 2
     if count > most:
         raise EvaluationDataError(
-            f"{count:,} questions of each kind, and as many others to choose the "
-            f"threshold by, are more than there are: ask at most {most:,}."
+            f"There are too few questions for {count:,} of each kind and as many others "
+            f"to choose the threshold on: ask at most {most:,}."
         )
     return (
         [case for kind in kinds for case in kind[count : 2 * count]],

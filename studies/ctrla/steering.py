@@ -1,8 +1,8 @@
-"""What honesty steering does to the truth of what a model finds likely.
+"""The effect of honesty steering on the accuracy of TruthfulQA's MC1.
 
-TruthfulQA's MC1: of a question's options the one is chosen whose tokens are likeliest in
-sum, as the data set's authors do it. The question is read, and every option scored,
-steered; the examples before it are not.
+For each question, the option with the highest summed token log-probability is chosen,
+as the data set's authors do it. Steering applies to the question and to every option,
+but not to the examples before them.
 
 References:
     Lin et al., "TruthfulQA" (ACL 2022); Liu et al., "CtrlA" (2024), figure 2.
@@ -34,18 +34,19 @@ class Command(Study):
 
     help = (
         "Choose TruthfulQA's options (MC1) by likelihood under several strengths of "
-        "honesty steering, with the active directions, and compare each with none in "
-        "a paired test. Exit code: 0, or 2 if it can't be measured."
+        "honesty steering, with the active directions, and compare each with no "
+        "steering in a paired test. Exit code: 0, or 2 on failure."
     )
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         file_argument(
-            parser, "mc_task_random.json, its directory, or one of data sets."
+            parser,
+            "mc_task_random.json, its directory, or a directory of data sets.",
         )
         parser.add_argument(
             "--strengths", type=float, nargs="+", metavar="N",
             default=(-1.0, -0.3, 0.0, 0.1, 0.3, 1.0),
-            help="Besides 0 (default: -1 -0.3 0 0.1 0.3 1).",
+            help="Strengths to compare with 0 (default: -1 -0.3 0 0.1 0.3 1).",
         )  # fmt: skip
         parser.add_argument("--limit", type=positive, help="Ask a seeded sample.")
 
@@ -80,13 +81,14 @@ class Command(Study):
 
 @dataclass(frozen=True, slots=True)
 class Strength:
-    """What one strength comes to, beside none on the same questions.
+    """The result of one strength, compared with strength 0 on the same questions.
 
     Attributes:
-        strength: As `DirectionSet.steering` takes it.
-        right: Of the questions, those whose right option was likeliest.
-        difference: From a strength of 0, with its paired bootstrap interval.
-        p_value: McNemar's, exact, against 0.
+        strength: As passed to `DirectionSet.steering`.
+        right: Rate of questions whose likeliest option is right.
+        difference: Change of that rate from strength 0, with its paired bootstrap
+            interval.
+        p_value: Of McNemar's exact test against strength 0.
     """
 
     strength: float
@@ -103,7 +105,7 @@ def chosen_under(
     *,
     on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> dict[float, list[bool]]:
-    """Return for each strength whether each question's right option was chosen."""
+    """Return for each strength whether the chosen option of each question is right."""
     form = ClosedBookForm(model)
     found: dict[float, list[bool]] = {strength: [] for strength in strengths}
     for number, question in enumerate(questions, start=1):
@@ -121,7 +123,7 @@ def chosen_under(
 
 
 def strengths_of(found: dict[float, list[bool]]) -> list[Strength]:
-    """Compare every strength with that of 0, which must be among them."""
+    """Compare every strength with strength 0, which must be among them."""
     plain = found[0.0]
     return [
         Strength(
@@ -135,7 +137,7 @@ def strengths_of(found: dict[float, list[bool]]) -> list[Strength]:
 
 
 def claims_of(made: Sequence[Strength]) -> Iterator[Claim]:
-    """Yield what each positive strength gains against none."""
+    """Yield the gain of each positive strength over no steering."""
     for each in made:
         if each.strength > 0:
             yield Claim(

@@ -1,4 +1,4 @@
-"""Every two-hop question answered in each way, by the product's own pipeline; kept by line."""
+"""Two-hop questions, answered in each way by the product's pipeline and recorded."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -40,9 +40,9 @@ GIVEN: Final = "both given"
 GIVEN_TO_WRITER: Final = "both given, CtrlA's writer"
 CTRLA: Final = "CtrlA"
 
-# As many pieces as a question takes.
+# A two-hop question takes two entries.
 TOP_K: Final = 2
-# Nothing is refused for what was measured: what is compared is when and what is retrieved.
+# Never refuses: the comparison is of when and what is retrieved, not of the gates.
 OPEN: Final = Policy(
     top_k=TOP_K,
     hard_refusal=False,
@@ -59,14 +59,14 @@ _ALONE: Final = replace(
     own_knowledge_first=True,
     min_known=0.0,
 )
-# The ends of what a policy may set: below the one no word is in doubt, below the other
-# every word is.
+# The lowest and highest `min_token_confidence` that a policy may set: at the first no
+# word is in doubt, at the second every word is.
 _TRUST, _DOUBT = -1000.0, 1000.0
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """What answers: from evidence, from memory, and monitored."""
+    """The models that answer: from evidence, closed-book, and monitored."""
 
     language_model: LanguageModel
     form: ClosedBookForm
@@ -74,19 +74,21 @@ class Models:
 
     @property
     def distinct(self) -> Sequence[WhiteBoxModel]:
-        """Those that are counted, each once."""
+        """The white-box models whose cost is measured, each once."""
         own = load_white_box(self.language_model)
         found = [self.form.model, self.writer.model, *([own] if own else [])]
         return list({id(model): model for model in found}.values())
 
 
 class Asker:
-    """Asks what a record lacks, and returns what it holds then, by the questions' ids.
+    """Answers the questions that a record lacks; returns its rows by question id.
 
-    A row holds the `answer` (as it was written, shown or not), whether it is `shown`,
-    which of both entries were `found` by any search and which were `read` for the answer,
-    the number of `searches` and of `rounds` (of searching and writing again), the `cost`, and what decided: `known`, or
-    `weakest` and whether evidence was looked for `unasked`, by a refusal to answer.
+    A row holds the `answer` (as written, shown or not), which of the two entries were
+    `found` by any search and which were `read` for the answer, the number of `searches`
+    and of `segments`, and the `cost`. Except where CtrlA's writer answers without the
+    pipeline, it also holds whether the answer is `shown`, the number of `rounds` of
+    searching and rewriting, and what decided: `known`, or `weakest` and whether a
+    refusal instead of a doubtful word caused the search (`unasked`).
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class Asker:
         )
 
     def gated(self, questions: Sequence[TwoHop], policy: Policy) -> Mapping[str, Row]:
-        """Ask as the knowledge base's own policy has it, with all its gates."""
+        """Answer under the knowledge base's own policy, with all its gates."""
         return self._asked(
             GATED,
             questions,
@@ -143,7 +145,11 @@ class Asker:
     def loop(
         self, questions: Sequence[TwoHop], *, threshold: float | None
     ) -> Mapping[str, Row]:
-        """Answer monitored; evidence is looked for below the threshold, None for always."""
+        """Answer with CtrlA's loop, which searches where a word is below the threshold.
+
+        Args:
+            threshold: Least confidence of a new word; None puts every one in doubt.
+        """
         least = _DOUBT if threshold is None else max(threshold, _TRUST)
         policy = replace(
             _ALONE,
@@ -183,7 +189,7 @@ class Asker:
         def run() -> Outcome:
             *_, outcome = answer(one.question, sources, policy=policy)
             if not isinstance(outcome, Outcome):
-                raise TypeError(f"{type(outcome).__name__} ends no answer")
+                raise TypeError(f"{type(outcome).__name__} is not an outcome")
             return outcome
 
         outcome, cost = costed(models.distinct, run)
@@ -215,7 +221,7 @@ class Asker:
         questions: Sequence[TwoHop],
         retriever_for: Callable[[TwoHop], Retriever],
     ) -> Mapping[str, Row]:
-        """Let the loop's writer answer by one look, sentence by sentence, unwatched."""
+        """Have CtrlA's writer answer from one search by sentences, unmonitored."""
 
         def ask(one: TwoHop) -> Row:
             retriever = WatchedRetriever(retriever_for(one))

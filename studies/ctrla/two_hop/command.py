@@ -1,4 +1,4 @@
-"""CtrlA's whole loop as a decider, on questions that take two entries."""
+"""CtrlA's full loop as a decider, on questions that take two entries."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ from .report import (
     tables,
 )
 
-# One in so many chooses thresholds; with five families in turn each gives its share.
+# Every sixth question chooses thresholds; the families alternate, so each has some.
 _CALIBRATION_EACH: Final = 6
 
 
@@ -65,12 +65,12 @@ class Command(Study):
     """`python -m studies ctrla_two_hop --data DIR`."""
 
     help = (
-        "Answer questions that take two entries by CtrlA's whole loop (written sentence by "
-        "sentence, steered, monitored, searching at words in doubt), and compare it with "
-        "never retrieving, with retrieving once, and with the log-probability of the "
-        "model's own draft. The questions are made of PopQA and of true statements. Every "
-        "question is asked once and kept; an interrupted run continues from there. Exit "
-        "code: 0, or 2 if it can't be made."
+        "Answer questions that take two entries with CtrlA's full loop (sentence by "
+        "sentence, steered, monitored, searching where words are in doubt), and compare "
+        "it with never retrieving, with retrieving once, and with the log-probability of "
+        "the model's own draft. The questions are made from PopQA and true statements. "
+        "Every question is asked once and recorded; an interrupted run continues from "
+        "there. Exit code: 0, or 2 on failure."
     )
     writes = ("json", "markdown")
 
@@ -78,14 +78,14 @@ class Command(Study):
         file_argument(parser, "Directory of the data sets: popqa/ and true_false/.")
         parser.add_argument(
             "--limit", type=positive, metavar="N",
-            help=f"Ask the first N of the questions, in the order of the seed; one in "
+            help=f"Ask the first N of the questions in seeded order; one in "
             f"{_CALIBRATION_EACH} chooses thresholds (default: all).",
         )  # fmt: skip
         within_argument(parser)
         parser.add_argument(
             "--record", type=Path, metavar="PATH",
-            help="Where what was asked is kept (default: under the variable directory, a "
-            "file for each model and data).",
+            help="File that records the answers (default: one for each model and data, "
+            "under the variable directory).",
         )  # fmt: skip
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
@@ -106,7 +106,7 @@ class Command(Study):
         tested = [one for one in asked if one not in chosen_by]
         if not chosen_by or not tested:
             raise EvaluationDataError(
-                f"{len(asked)} questions are too few to choose thresholds by one in "
+                f"{len(asked)} questions are too few to choose thresholds on one in "
                 f"{_CALIBRATION_EACH} of them; ask more with --limit."
             )
         thresholds = _thresholds(asker, chosen_by, within=options["within"])
@@ -119,7 +119,7 @@ class Command(Study):
             {
                 "language model": models.form.model.name,
                 "questions": len(tested),
-                "to choose thresholds by": len(chosen_by),
+                "calibration questions": len(chosen_by),
                 "thresholds": ", ".join(
                     f"{name} {'always' if value is None else f'{value:.3f}'}"
                     for name, value in thresholds.items()
@@ -139,7 +139,7 @@ class Command(Study):
 def _record(
     models: Models, knowledge_base: KnowledgeBase, data: str, path: Path | None
 ) -> Record:
-    """Return the record for just these models and data: by default a file of their own."""
+    """Return the record of these models and data, by default in a file of its own."""
     bound = {
         "language_model": models.language_model.fingerprint,
         "form": models.form.fingerprint,
@@ -155,10 +155,10 @@ def _record(
 def _thresholds(
     asker: Asker, chosen_by: Sequence[TwoHop], *, within: float
 ) -> dict[str, float | None]:
-    """Choose all deciders' thresholds in the same way, on the same questions.
+    """Choose every decider's threshold in the same way, on the same questions.
 
-    CtrlA's curve takes the loop's answer with every word in doubt where its first
-    sentence is below the threshold, and the model's own answer elsewhere.
+    On CtrlA's curve, a question whose first sentence is below the threshold gets the
+    loop's answer with every word in doubt; any other gets the closed-book answer.
     """
     alone = asker.never(chosen_by)
     own = [is_right(one, alone[one.id]) for one in chosen_by]
@@ -193,7 +193,7 @@ def _answered(
     once_by_writer = asker.once_by_writer(tested)
 
     def decided(name: str, evidence: Mapping[str, Row]) -> Mapping[str, Row]:
-        # A draft that says nothing, or that the model does not know, is looked up too.
+        # An empty draft or a refusal, which is not shown, retrieves too.
         sent = {
             one.id: not alone[one.id]["shown"]
             or retrieves(alone[one.id]["known"], thresholds[name])

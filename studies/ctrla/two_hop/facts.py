@@ -1,4 +1,4 @@
-"""The facts that two-hop questions are made of: PopQA's answers and true statements."""
+"""The facts behind two-hop questions: PopQA's answers and true statements."""
 
 import re
 from collections import Counter, defaultdict
@@ -19,21 +19,21 @@ BORN: Final = re.compile(r"In what city was (.+) born\?")
 
 _POPQA: Final = "popqa/popqa_longtail.jsonl"
 _STATEMENTS: Final = ("capitals", "cities", "companies", "elements", "inventions")
-# As the true statements abbreviate them.
+# Abbreviations in the true statements.
 _IN_FULL: Final = {"us": "United States", "uk": "United Kingdom"}
-# A shorter name of a country ("it", "no", "in") stands in any sentence.
+# Shorter names of countries ("it", "no", "in") also match ordinary words.
 _MIN_NAME: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the files say.
+    """The facts read from the files.
 
     Attributes:
-        popqa: The rows whose question is asked once.
-        said: The true statements, by subject of the set.
-        capitals: {country: city}; without countries of several.
-        cities: {city: the country that it is said to be in}; without names of several.
+        popqa: Rows with an answer whose question occurs once.
+        said: True statements by subject.
+        capitals: {country: city}, without countries that have several.
+        cities: {city: country}, without names that occur in several countries.
         digest: 64 hex digits over the files.
     """
 
@@ -44,7 +44,7 @@ class Facts:
     digest: str
 
     def capital(self, names: Iterable[str]) -> tuple[str, Fact] | None:
-        """Return the capital of a country under any of its names, and what says so."""
+        """Return a country's capital under any of its names with its fact, or None."""
         for name in names:
             if city := self.capitals.get(name):
                 return city, _capital_fact(name, city)
@@ -53,13 +53,13 @@ class Facts:
     def asked(
         self, question: re.Pattern[str]
     ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield PopQA's rows of one kind, each after the name in its question."""
+        """Yield PopQA's rows whose question matches, each with the name in it."""
         for row in self.popqa:
             if match := question.fullmatch(row["question"]):
                 yield match[1], row
 
     def names_of_countries(self) -> dict[str, set[str]]:
-        """Return all names of a country by each of them, as PopQA's answers have them."""
+        """Return {normalised name: all names} of the countries in PopQA's answers."""
         found: dict[str, set[str]] = defaultdict(set)
         for _, row in self.asked(COUNTRY_OF):
             for name in row["answers"]:
@@ -67,7 +67,7 @@ class Facts:
         return found
 
     def sources(self) -> Iterator[Source]:
-        """Yield all that the files say of these things, not only what is asked for."""
+        """Yield all facts of the files, including those that no question needs."""
         yield Source("popqa", "Answers", [fact_of(row) for row in self.popqa])
         capitals = [_capital_fact(*pair) for pair in sorted(self.capitals.items())]
         yield Source("capitals", "Capitals", capitals)
@@ -100,7 +100,7 @@ def read_facts(data: Path) -> Facts:
         name: sorted({sentence(text) for text in true_statements(file)})
         for name, file in zip(_STATEMENTS, files, strict=True)
     }
-    # The set of capitals says of each that it is "a city in" its country.
+    # The file of capitals states each as "a city in" its country.
     by_country = defaultdict(set)
     for city, country in pairs(said["capitals"], CITY):
         by_country[country].add(city)
@@ -114,7 +114,7 @@ def fact_of(row: Mapping[str, Any]) -> Fact:
 
 
 def known_as(country: str, names: Mapping[str, set[str]]) -> tuple[str, ...]:
-    """Return a country's name as it is stated, and its others of some length."""
+    """Return a country's name as stated, then its other names that are long enough."""
     short = normalised(country)
     others = names.get(short, set()) | {_IN_FULL.get(short, country)}
     long = {name for name in others if len(normalised(name)) >= _MIN_NAME}
@@ -122,7 +122,7 @@ def known_as(country: str, names: Mapping[str, set[str]]) -> tuple[str, ...]:
 
 
 def pairs(said: Iterable[str], between: str) -> Iterator[tuple[str, str]]:
-    """Yield what stands before and behind these words, where a statement has them."""
+    """Yield the text before and after `between` in each statement that contains it."""
     for text in said:
         subject, found, rest = text.partition(between)
         if found:
@@ -130,7 +130,7 @@ def pairs(said: Iterable[str], between: str) -> Iterator[tuple[str, str]]:
 
 
 def unambiguous(found: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return what has one value."""
+    """Return the keys that have exactly one value, with that value."""
     values: dict[str, set[str]] = defaultdict(set)
     for key, value in found:
         values[key].add(value)

@@ -1,14 +1,14 @@
-"""Two-hop questions of public facts: each takes two entries, and neither alone answers it.
+"""Two-hop questions from public facts: neither of the two entries alone answers them.
 
-A question names something of which one fact tells what it belongs to (the bridge), and
-another fact tells of that what is asked: "What is the capital of the country that Kuoppa is
-in?". Facts and answers come from PopQA and from the True-False set's true statements; no
-text is written but the questions.
+One fact links what the question names to something else (the bridge), and the other
+states the answer about the bridge: "What is the capital of the country that Kuoppa is
+in?". Facts and answers come from PopQA and from the True-False set's true statements;
+only the questions are composed here.
 
 References:
-    Ho et al., "Constructing a Multi-hop QA Dataset" (2WikiMultihopQA, COLING 2020), whose
-    compositional questions are made of two triples in the same way. Mallen et al. (PopQA,
-    ACL 2023). Azaria and Mitchell (True-False, EMNLP 2023).
+    Ho et al., "Constructing a Multi-hop QA Dataset" (2WikiMultihopQA, COLING 2020),
+    whose compositional questions are made from two triples in the same way. Mallen et
+    al. (PopQA, ACL 2023). Azaria and Mitchell (True-False, EMNLP 2023).
 """
 
 import hashlib
@@ -36,8 +36,8 @@ from .facts import (
     unambiguous,
 )
 
-# Of one family those with the same answer: without a bound it would be the United States
-# for a third of them.
+# Limit per family and answer: without it, a third of the answers would be the United
+# States.
 _MAX_OF_AN_ANSWER: Final = 5
 
 _HEADQUARTERS: Final = " has headquarters in "
@@ -45,7 +45,7 @@ _INVENTED: Final = " invented the "
 _LIVED: Final = " lived in "
 _SYMBOL: Final = " has the symbol "
 _NUMBER: Final = " has the atomic number of "
-# No single thing, or not made by the one who is named.
+# Not a single thing, or not made by the person named.
 _VAGUE: Final = re.compile(
     r"[(/]|discovery|theor|law|concept|multiple|first|early|improve|innovat|conservat|explor"
 )
@@ -53,12 +53,12 @@ _VAGUE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class TwoHop:
-    """A question, and the two entries that answer it together.
+    """A question and the two entries that together answer it.
 
     Attributes:
-        references: What a right answer contains one of.
-        first: Tells the bridge of what the question names.
-        second: Tells the answer of the bridge.
+        references: A right answer contains one of these.
+        first: Links what the question names to the bridge.
+        second: States the answer about the bridge.
     """
 
     id: str
@@ -79,7 +79,7 @@ class TwoHop:
 
 @dataclass(frozen=True, slots=True)
 class TwoHopData:
-    """All questions in the order of asking, all facts, and 64 hex digits over the files."""
+    """All questions in asking order, all facts, and a digest of 64 hex digits."""
 
     questions: tuple[TwoHop, ...]
     sources: tuple[Source, ...]
@@ -87,14 +87,14 @@ class TwoHopData:
 
 
 def read_two_hop(data: Path, *, seed: int) -> TwoHopData:
-    """Make all questions that the files allow, the families in turn.
+    """Make all questions that the files allow, alternating between the families.
 
-    The seed orders each family by ids alone, so that the first n are the same however
-    many are asked.
+    The order within a family depends only on the ids and the seed, so the first n
+    questions are the same however many are asked.
 
     Raises:
-        EvaluationDataError: A file is missing or laid out otherwise, or no fact leads to
-            another one.
+        EvaluationDataError: A file is missing or malformed, or no two facts can be
+            linked.
     """
     facts = read_facts(data)
     families = [
@@ -104,13 +104,13 @@ def read_two_hop(data: Path, *, seed: int) -> TwoHopData:
     in_turn = [one for row in zip_longest(*families) for one in row if one]
     if not in_turn:
         raise EvaluationDataError(
-            f"{data}: no fact of PopQA or of the true statements leads to another one."
+            f"{data}: no two facts of PopQA and the true statements can be linked."
         )
     return TwoHopData(tuple(in_turn), tuple(facts.sources()), facts.digest)
 
 
 def _places(facts: Facts) -> Iterator[TwoHop]:
-    """PopQA's place, its country, the capital of that."""
+    """PopQA's place, its country, the country's capital."""
     for name, row in facts.asked(COUNTRY_OF):
         if found := facts.capital(row["answers"]):
             city, second = found
@@ -125,7 +125,7 @@ def _places(facts: Facts) -> Iterator[TwoHop]:
 
 
 def _births(facts: Facts) -> Iterator[TwoHop]:
-    """PopQA's person, the city of birth, the country of that."""
+    """PopQA's person, the city of birth, the city's country."""
     names = facts.names_of_countries()
     for name, row in facts.asked(BORN):
         city = next((one for one in row["answers"] if one in facts.cities), None)
@@ -142,7 +142,7 @@ def _births(facts: Facts) -> Iterator[TwoHop]:
 
 
 def _companies(facts: Facts) -> Iterator[TwoHop]:
-    """A company, the country of its headquarters, the capital of that."""
+    """A company, the country of its headquarters, the country's capital."""
     at_home = unambiguous(pairs(facts.said["companies"], _HEADQUARTERS))
     for name, country in at_home.items():
         if found := facts.capital([country]):
@@ -158,7 +158,7 @@ def _companies(facts: Facts) -> Iterator[TwoHop]:
 
 
 def _inventors(facts: Facts) -> Iterator[TwoHop]:
-    """An invention, who made it, the country that they lived in."""
+    """An invention, its inventor, the country where the inventor lived."""
     names, said = facts.names_of_countries(), facts.said["inventions"]
     lived = unambiguous(pairs(said, _LIVED))
     made = unambiguous((what, who) for who, what in pairs(said, _INVENTED))
@@ -176,7 +176,7 @@ def _inventors(facts: Facts) -> Iterator[TwoHop]:
 
 
 def _elements(facts: Facts) -> Iterator[TwoHop]:
-    """A symbol, its element, the atomic number of that."""
+    """A symbol, its element, the element's atomic number."""
     said = facts.said["elements"]
     numbers = unambiguous(pairs(said, _NUMBER))
     for name, symbol in unambiguous(pairs(said, _SYMBOL)).items():

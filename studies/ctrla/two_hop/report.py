@@ -1,4 +1,4 @@
-"""The figures of each way on the same questions, as tables, notes and claims."""
+"""Figures of each way of answering the same questions: tables, notes and claims."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,13 +35,13 @@ from .questions import TwoHop
 LOG_PROBABILITY: Final = "log-probability"
 LOG_PROBABILITY_BY_WRITER: Final = "log-probability, CtrlA's writer"
 CTRLA_FULL: Final = "CtrlA, every new word in doubt"
-# In the order of showing; the last two are what the models can do at best.
+# In display order; the last two are the best that the models can do.
 WAYS: Final = (
     NEVER, ONCE, GATED, LOG_PROBABILITY, NEVER_BY_WRITER, ONCE_BY_WRITER,
     LOG_PROBABILITY_BY_WRITER, CTRLA, CTRLA_FULL, GIVEN, GIVEN_TO_WRITER,
 )  # fmt: skip
 _RIGHT, _FOUND, _READ = "right answers", "both entries found", "both entries read"
-# What is claimed: of what, of which way, against which.
+# Each claim: the figure, the way of answering, and the way it is compared with.
 _CLAIMED: Final = (
     (_RIGHT, CTRLA, NEVER),
     (_RIGHT, CTRLA, NEVER_BY_WRITER),
@@ -65,14 +65,15 @@ def is_right(one: TwoHop, row: Row) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way on all questions, each field with an element for each of them.
+    """One way of answering all questions; arrays have one element per question.
 
     Attributes:
         shown: Whether the product shows the answer; None where that was not decided.
-        searches: Queries that were searched for.
-        sentences: Those that were written one by one; 0 where that was not done.
-        found: Of shape (questions, 2): whether a search found the entry.
-        read: The same: whether the answer was written by it.
+        searches: Number of queries searched for.
+        sentences: Number of sentences written one by one; 0 where the answer was not.
+        found: Whether a search found each entry, of shape (questions, 2).
+        read: Whether the answer was written from each entry, of the same shape.
+        cost: Mean per question.
     """
 
     name: str
@@ -115,9 +116,9 @@ def way_of(name: str, questions: Sequence[TwoHop], rows: Rows) -> Way:
 
 
 def sent_to(alone: Rows, evidence: Rows, sent: Mapping[str, bool]) -> dict[str, Row]:
-    """Return what a decider comes to that sends these questions to retrieval.
+    """Return the rows of a decider that sends these questions to retrieval.
 
-    It has written its own answer by then, and pays for that too.
+    It has written its own draft by then, so a question that is sent costs that too.
     """
     found: dict[str, Row] = {}
     for name, goes in sent.items():
@@ -131,10 +132,11 @@ def sent_to(alone: Rows, evidence: Rows, sent: Mapping[str, bool]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """All ways on the same questions; intervals are of whole answers drawn.
+    """All ways of answering the same questions.
 
     Attributes:
-        clusters: The number of each question's answer: they stand and fall together.
+        clusters: The cluster of each question; those with the same answer share one.
+            The bootstrap resamples clusters.
     """
 
     questions: Sequence[TwoHop]
@@ -198,7 +200,7 @@ def tables(found: Compared) -> Iterator[TextTable]:
         },
     )
     yield table(
-        "What is shown of it",
+        "Answers that the product shows",
         [way for way in ways if way.name in (GATED, CTRLA, CTRLA_FULL)],
         {
             "way": lambda way: way.name,
@@ -208,7 +210,7 @@ def tables(found: Compared) -> Iterator[TextTable]:
     )
     yield _by_family(found)
     yield table(
-        "What a question takes",
+        "Cost per question",
         ways,
         {
             "way": lambda way: way.name,
@@ -275,24 +277,25 @@ def figures_of(
 
 def notes(calibration: int, within: float) -> list[str]:
     return [
-        "A question takes two entries: one tells of what it names what that belongs to, the "
-        "other tells the answer of that. Both are in the knowledge base, beside everything "
-        "else that the data says of such things.",
+        "A question takes two entries: one links what the question names to a bridge, the "
+        "other states the answer about the bridge. Both are in the knowledge base, with all "
+        "other facts of the data.",
         f"Thresholds were chosen on {calibration:,} other questions, to retrieve as little as "
         f"keeps accuracy within {100 * within:g} percentage points of its best there. CtrlA is "
         "the product's monitored answering: sentence by sentence, steered, searching and "
-        "writing again at words in doubt. Every new word in doubt: no confidence is enough, "
-        "so that all that is not in evidence is searched for.",
-        f"At most {TOP_K} entries are read at once. As in the papers nothing is refused, but "
-        f"{GATED!r}: that is what the knowledge base's own policy shows.",
-        "Right: what was written contains the answer or another name of it, shown or not. "
-        "An answer of more sentences contains more.",
-        f"{GIVEN!r}: one look that finds both entries, which bounds what retrieving can gain. "
-        "Without further words evidence is read as the product reads it, by the model with "
-        "its adapter, which copies; CtrlA's writer is the model as it came.",
+        "rewriting where words are in doubt. Every new word in doubt: no confidence is "
+        "enough, so everything that is not in the evidence is searched for.",
+        f"At most {TOP_K} entries are read at once. As in the papers, nothing is refused, "
+        f"except in {GATED!r}, which shows what the knowledge base's own policy shows.",
+        "Right: the text contains the answer or another name of it, whether it is shown or "
+        "not. Longer answers are more likely to contain it.",
+        f"{GIVEN!r}: one search that finds both entries, an upper bound of what retrieval can "
+        "gain. Unless CtrlA's writer is named, the evidence is read as in the product, by the "
+        "model with its adapter, which copies; CtrlA's writer is the model without the "
+        "adapter.",
         "Model calls are passes over a prompt. Times are of this run.",
-        "Intervals are 95 %, of a bootstrap that draws answers, with all questions that "
-        "have the same one.",
+        "Intervals are 95 %, from a bootstrap that resamples answers, each with all questions "
+        "that have it.",
     ]
 
 

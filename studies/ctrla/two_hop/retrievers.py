@@ -1,4 +1,4 @@
-"""Retrievers of the comparison: one that is watched, one that finds what it was given."""
+"""Retrievers of the comparison: one records searches, one returns fixed evidence."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from .questions import TwoHop
 
 
 class WatchedRetriever:
-    """`Retriever` that keeps what was looked for and what that found."""
+    """`Retriever` that records what was searched for and what was found."""
 
     def __init__(self, inner: Retriever) -> None:
         self._inner = inner
@@ -35,7 +35,7 @@ class WatchedRetriever:
 
 
 class GivenRetriever:
-    """`Retriever` that finds these pieces whatever is asked."""
+    """`Retriever` that returns the same pieces for every question."""
 
     def __init__(self, pieces: Sequence[Evidence] = ()) -> None:
         self._found = replace(
