@@ -1,4 +1,4 @@
-"""What verdicts by past questions are worth."""
+"""How good verdicts by past questions are."""
 
 import argparse
 from typing import Any
@@ -25,12 +25,13 @@ from .on_evidence import (
 
 _TITLE = "Verdicts by past questions"
 _INTERVALS = (
-    "Intervals are 95 %, of accuracies Wilson's, of all else by bootstrap over questions; "
+    "Intervals are 95 %: Wilson's for accuracies, a bootstrap over questions for all else; "
     "p is McNemar's. A verdict is yes from 0.5 on, the published rule."
 )
 _NOTES = (
-    "Right is the verdict that says what the model did: known where its own answer "
-    "without notes held a reference. A question is retrieved for where it is not known.",
+    "A verdict is right if it agrees with what the model did: a question is known if the "
+    "model's own answer without notes contained a reference. Retrieval rate is the share of "
+    "questions judged as not known.",
     "History: other splits of WebQuestions and NQ-open, other questions of TriviaQA and "
     "PopQA; FreshQA and SelfAware have none of their own.",
     _INTERVALS,
@@ -50,7 +51,7 @@ class Command(Study):
         "closed-book: without examples, with fixed ones and with past questions, with and "
         "without the correction, for each pair of labels, with paired intervals; or, with "
         "--evidence, whether evidence answers a question. Needs no database. Exit code: "
-        "0, or 2 if it can't be made."
+        "0, or 2 on failure."
     )
     requires_system_checks = []
 
@@ -62,27 +63,29 @@ class Command(Study):
         )
         parser.add_argument(
             "--evidence", action="store_true",
-            help="Judge whether evidence answers instead of whether the model knows.",
+            help="Judge whether evidence answers, not whether the model knows.",
         )  # fmt: skip
         parser.add_argument(
             "--questions",
             type=positive,
             default=100,
-            help="To judge, of each set (default 100).",
+            help="Questions to judge from each set (default 100).",
         )
         parser.add_argument(
             "--balanced", action="store_true",
-            help="Judge of each set those that the model knows, and as many others.",
+            help="Judge each set's questions that the model knows, and as many others.",
         )  # fmt: skip
         parser.add_argument(
             "--history",
             type=positive,
             default=400,
-            help="Past questions of each source (default 400).",
+            help="Past questions from each source (default 400).",
         )
         parser.add_argument(
             "--labels", nargs="+", default=["true/false", "yes/no", "A/B"],
-            metavar="YES/NO", help="Pairs of labels; details are given of the first.",
+            metavar="YES/NO",
+            help="Pairs of labels; the figures by data set, the claims and --evidence use "
+            "the first.",
         )  # fmt: skip
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:

@@ -1,4 +1,4 @@
-"""Verdicts by past questions: figures, paired intervals, tables."""
+"""Figures of verdicts by past questions, with paired intervals, as tables."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -33,8 +33,8 @@ def figures(scores: Numbers, right: Flags) -> tuple[str, str, str]:
     """Return accuracy, balanced accuracy and AUROC of verdicts, as text.
 
     Args:
-        scores: Probability of "yes" of each, in [0, 1].
-        right: What is right of each.
+        scores: Probability of "yes" for each question, in [0, 1].
+        right: The right verdict for each question.
     """
     says = scores >= MIDDLE
     accuracy = rate(Rate(int((says == right).sum()), len(right)))
@@ -42,12 +42,12 @@ def figures(scores: Numbers, right: Flags) -> tuple[str, str, str]:
 
 
 def accuracy_gained(before: Numbers, after: Numbers, right: Flags) -> Difference:
-    """Return by how much more of the second verdicts are right."""
+    """Return the accuracy of the second verdicts minus that of the first."""
     return share_difference(*((each >= MIDDLE) == right for each in (before, after)))
 
 
 def difference(before: Numbers, after: Numbers, right: Flags) -> tuple[str, str, str]:
-    """Return what accuracy and AUROC gain, and how often chance would do as much."""
+    """Return the gain in accuracy, its McNemar p, and the gain in AUROC, as text."""
     hits = [(each >= MIDDLE) == right for each in (before, after)]
     accuracy = accuracy_gained(before, after, right)
     (area,) = differences(
@@ -62,14 +62,14 @@ def difference(before: Numbers, after: Numbers, right: Flags) -> tuple[str, str,
 
 
 def _balanced(says: Flags, right: Flags) -> str:
-    """Return the mean of the rates of correct verdicts on known and on unknown questions."""
+    """Return the mean of the accuracies on positive and on negative questions."""
     if right.all() or not right.any():
         return "-"
     return f"{(says[right].mean() + (~says[~right]).mean()) / 2:.2f}"
 
 
 def area_of(scores: Numbers, right: Flags) -> str:
-    """Return the AUROC of any scores with its interval, as text."""
+    """Return the AUROC of the scores with its interval, as text."""
     value = auroc(scores.tolist(), (~right).tolist())
     (interval,) = bootstrap([_area(scores, right)], np.arange(len(right)))
     return with_interval(value, interval, 2)
@@ -83,7 +83,7 @@ def _area(scores: Numbers, right: Flags) -> Statistic:
 
 
 def tables_of(judgements: Judgements) -> tuple[TextTable, ...]:
-    """Return the figures of every way, what makes a difference, and each set's."""
+    """Return the tables of every way, of the paired differences, and by data set."""
     pairs = list(dict.fromkeys(way.labels for way in judgements.known))
     compared = [row for labels in pairs for row in _compared(judgements, labels)]
     best = Way(pairs[0], Shown.PAST, True)
@@ -96,7 +96,7 @@ def tables_of(judgements: Judgements) -> tuple[TextTable, ...]:
         ),
         TextTable(
             "What makes a difference, on the same questions",
-            ("labels", "against", "accuracy", "p", "AUROC"),
+            ("labels", "change", "accuracy", "p", "AUROC"),
             tuple(compared),
             words=2,
         ),
@@ -149,7 +149,7 @@ _PAPER: Final = {
 
 
 def claims_of(judgements: Judgements) -> Iterator[Claim]:
-    """Yield what the published form gains in accuracy: the first pair of labels."""
+    """Yield the accuracy gains of the published form, with the first pair of labels."""
     right = judgements.is_known
     labels = next(iter(judgements.known)).labels
     by_share = area_of(judgements.share, right)

@@ -1,4 +1,4 @@
-"""Questions with their history, judged in every way: examples, labels, correction."""
+"""Judging questions from their history, with each choice of examples and labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -25,12 +25,12 @@ from studies.study import OnProgress
 SETS: Final = (
     "triviaqa", "nq-open", "webquestions", "popqa", "freshqa", "selfaware",
 )  # fmt: skip
-# Splits that no question to judge comes from, by the layout that they share.
+# History comes from these files; the judged questions come from other splits.
 _ELSEWHERE: Final = {
     "webquestions": "webquestions/trainmodel.json",
     "nq-open": "nq_open/NQ-open.efficientqa.dev.1.1.jsonl",
 }
-# Of these other questions of the same file are history.
+# History of these sets comes from other questions of the same file.
 _HALVED: Final = ("triviaqa", "popqa")
 _AT_ONCE: Final = 32
 
@@ -51,18 +51,18 @@ class Answered:
 
     @property
     def as_history(self) -> bool:
-        """Whether it counts as known once it is a past question."""
+        """Whether it counts as known in a history."""
         return self.is_known and not asks_about_now(self.question)
 
 
 def draw(
     data: Path, *, asked: int, history: int, seed: int
 ) -> tuple[list[TimedQuestion], list[TimedQuestion]]:
-    """Return questions to judge, and others of which a history is made.
+    """Return questions to judge, and others to make a history from.
 
     Args:
-        asked: How many of each of `SETS`.
-        history: How many of each of the four sources of a history.
+        asked: Questions of each of `SETS`.
+        history: Questions of each of the history's four sources.
     """
     sizes = Sizes(asked=asked, teaching=history, helped=0.0, seed=seed)
     selection = select(data, SETS, sizes)
@@ -87,8 +87,8 @@ def ask_each(
     progress: OnProgress,
     what: str,
 ) -> list[Answered]:
-    """Answer every question closed-book; in the questions' order."""
-    # Alike in length, so that little is padding.
+    """Answer every question closed-book; the result is in the questions' order."""
+    # Similar lengths share a batch, which keeps padding small.
     order = sorted(range(len(questions)), key=lambda i: len(questions[i].case.question))
     found: dict[int, Answered] = {}
     for start in range(0, len(order), _AT_ONCE):
@@ -109,7 +109,7 @@ def ask_each(
 
 
 def balanced(questions: Sequence[Answered]) -> list[Answered]:
-    """Return the known questions of each set and as many others, the first of them."""
+    """Return each set's known questions and the first of its others, as many."""
     kept = []
     for name in dict.fromkeys(each.data_set for each in questions):
         own = [each for each in questions if each.data_set == name]
@@ -118,11 +118,11 @@ def balanced(questions: Sequence[Answered]) -> list[Answered]:
     return kept
 
 
-# Every question judged in every way: with which examples, labels and correction.
+# Every question is judged with each choice of examples, labels and correction.
 
 
 class Shown(StrEnum):
-    """What is shown before a question."""
+    """The examples shown before a question."""
 
     NOTHING = "the instruction alone"
     FIXED = "fixed examples"
@@ -131,7 +131,7 @@ class Shown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One way of judging; the correction needs examples."""
+    """One way of judging. The correction needs examples."""
 
     labels: LabelPair
     shown: Shown
@@ -143,8 +143,8 @@ class Judgements:
     """The verdicts of every way on every question.
 
     Attributes:
-        known: By the way, the probability of "known" of each question.
-        share: Share of each question's nearest past ones that were known.
+        known: By way, the probability in [0, 1] that each question is known.
+        share: Share of each question's nearest past questions that were known.
     """
 
     questions: Sequence[Answered]
@@ -153,7 +153,7 @@ class Judgements:
 
     @property
     def is_known(self) -> NDArray[np.bool_]:
-        """What is right of each question."""
+        """Whether the model knows each question."""
         return np.array([each.is_known for each in self.questions])
 
 
@@ -171,8 +171,8 @@ def judge_each(
     """Judge every question in every way.
 
     Args:
-        nearest: Of each question its places in the history, the nearest first, of shape
-            (questions, examples).
+        nearest: Positions in the history of each question's nearest past questions,
+            nearest first, of shape (questions, examples).
     """
     past = [
         [KnownQuestion(history[i].question, history[i].as_history) for i in row]
@@ -200,7 +200,7 @@ def judge_each(
 def nearest_of(
     questions: NDArray[np.float32], history: NDArray[np.float32]
 ) -> NDArray[np.intp]:
-    """Return for each unit vector the places of the nearest of the history's, by rank."""
+    """Return where each unit vector's nearest are in the history, nearest first."""
     order: NDArray[np.intp] = np.argsort(
         -(questions @ history.T), axis=1, kind="stable"
     )

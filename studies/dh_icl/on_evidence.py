@@ -1,8 +1,8 @@
-"""Verdicts on evidence: does a sentence answer a question, judged with and without history.
+"""Verdicts on whether a sentence answers a question, with and without history.
 
-The sentence is the nearest one of the question's own paragraph, as search would find it;
-it answers if it contains a marked answer. History is of other articles, and none is of an
-article that the language model's adapter was fitted on.
+The sentence is the one of the question's own paragraph that is nearest to the question,
+as search would find it; it answers if it contains a marked answer. The history is of
+other articles. No article that the language model's adapter was fitted on is used.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,12 +32,12 @@ from .judging import nearest_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvidenceVerdicts:
-    """The verdicts on each question and its sentence.
+    """The verdicts on each question and its sentence, each a probability in [0, 1].
 
     Attributes:
-        is_right: Whether the sentence answers.
-        own: The language model's own verdict, in [0, 1].
-        by_form: By the examples shown, and whether the verdict was corrected.
+        is_right: Whether the sentence answers the question.
+        own: The language model's own verdict.
+        by_form: Verdicts by the examples shown and whether they were corrected.
     """
 
     is_right: NDArray[np.bool_]
@@ -54,10 +54,10 @@ def draw_on_evidence(
     seed: int,
     without: Collection[str],
 ) -> tuple[list[JudgedQuestion], list[JudgedQuestion]]:
-    """Return questions to judge, and others on other articles as their history.
+    """Return questions to judge, and questions on other articles as their history.
 
     Args:
-        without: Articles of which nothing is taken.
+        without: Articles to leave out.
     """
     file = find_file(NAME, data, *FILES)
     articles = {t: r for t, r in read_articles(file).items() if t not in without}
@@ -86,7 +86,7 @@ def judge_on_evidence(
     history: Sequence[JudgedQuestion],
     progress: OnProgress,
 ) -> EvidenceVerdicts:
-    """Let the language model and the form judge each question and its sentence."""
+    """Have the language model and the form judge each question and its sentence."""
     nearest = nearest_of(
         embedder.encode([each.question for each in asked]),
         embedder.encode([each.question for each in history]),
@@ -112,7 +112,7 @@ def judge_on_evidence(
 def evidence_tables(
     verdicts: EvidenceVerdicts, labels: LabelPair
 ) -> tuple[TextTable, ...]:
-    """Return the figures of every way, and what makes a difference."""
+    """Return the tables of every verdict and of the paired differences."""
     ways = {"the model's own verdict": verdicts.own}
     for (shown, is_corrected), scores in verdicts.by_form.items():
         ways[f"{shown}, {'corrected' if is_corrected else 'as they are'}"] = scores
@@ -140,7 +140,7 @@ def evidence_tables(
 
 
 def evidence_claim(verdicts: EvidenceVerdicts) -> Claim:
-    """Return what corrected past verdicts gain over the model's own."""
+    """Return the accuracy gain of corrected past verdicts over the model's own."""
     last = [*verdicts.by_form.values()][-1]
     found = accuracy_gained(verdicts.own, last, verdicts.is_right)
     return Claim(
@@ -157,7 +157,7 @@ def evidence_claim(verdicts: EvidenceVerdicts) -> Claim:
 def _judged(
     cases: Sequence[Case], paragraphs: Sequence[str], embedder: Embedder
 ) -> list[JudgedQuestion]:
-    """Put each question beside the sentence of its paragraph that is nearest to it."""
+    """Pair each question with the sentence of its paragraph that is nearest to it."""
     vectors = embedder.encode([case.question for case in cases])
     found = []
     for case, paragraph, vector in zip(cases, paragraphs, vectors, strict=True):
