@@ -1,4 +1,4 @@
-"""What CBDR's reranker and its gate gain, each apart: the command and its tables."""
+"""The separate gains of CBDR's reranker and gate: the command and its tables."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -25,16 +25,16 @@ from .study import BASE, TUNED, Results, run_study
 
 NOTES: Final = (
     "Questions are split by article: the probe, the preferences, the thresholds and the "
-    "test have articles of their own. In parentheses 95 % intervals: articles are drawn, and "
-    "questions of the drawn articles, the same ones of both that are compared.",
-    "p is McNemar's exact one over the questions as if they were independent, and the interval "
-    "is over articles: where questions of an article go together p is too small, and the "
-    "interval is what counts.",
-    "One note is given with a question: the first of the order. Right is an answer that "
+    "test have articles of their own. In parentheses are 95 % intervals: articles are "
+    "resampled, then questions within them, the same ones on both sides of a comparison.",
+    "p is that of McNemar's exact test, which treats questions as independent; the interval "
+    "resamples articles. Where questions of an article are correlated p is too small: rely on "
+    "the interval.",
+    "One note is given with a question: the first of the order. An answer is right if it "
     "contains a reference.",
     "The thresholds are those with the best accuracy on the calibration part.",
-    "base is the reranker before it was fitted; where it begins with an embedding "
-    "model's weights its output is random.",
+    "base is the reranker before fitting; if it starts from an embedding model's weights, "
+    "its output layer is random.",
 )
 
 
@@ -43,9 +43,9 @@ class Command(Study):
 
     help = (
         "Fit a boundary probe and a reranker on some of SQuAD's articles and measure on "
-        "others: the reranker before and after, and its gain and the gate's gain apart, "
-        "with paired 95 % intervals. Nothing is activated. Exit code: 0, or 2 if it "
-        "can't be made."
+        "others: the reranker before and after fitting, and the separate gains of the "
+        "reranker and the gate, with paired 95 % intervals. Nothing is activated. Exit "
+        "code: 0, or 2 on failure."
     )
     writes = ("json", "markdown")
 
@@ -57,14 +57,14 @@ class Command(Study):
         )  # fmt: skip
         parser.add_argument(
             "--questions", type=positive, default=1000,
-            help="Of SQuAD, in all parts together (default 1000).",
+            help="Questions of SQuAD, over all parts (default 1000).",
         )  # fmt: skip
         parser.add_argument(
-            "--notes", type=positive, default=8, help="Found by each (default 8)."
+            "--notes", type=positive, default=8, help="Notes per question (default 8)."
         )
         parser.add_argument(
             "--margin", type=share, default=0.005, metavar="SHARE",
-            help="How far a note has to move the confidence (default 0.005).",
+            help="How far a note must move the confidence to count (default 0.005).",
         )  # fmt: skip
         add_reranker_fitting(parser)
 
@@ -98,14 +98,14 @@ class Command(Study):
             "CBDR",
             heading,
             list(tables(found)),
-            (*NOTES, f"Chosen min_known by order of the notes: {thresholds}."),
+            (*NOTES, f"min_known chosen for each order of the notes: {thresholds}."),
             {**heading, **asdict(found)},
             claims=[*claims_of(found)],
         )
 
 
 def claims_of(results: Results) -> Iterator[Claim]:
-    """Yield what reranker and gate gain, each alone and together."""
+    """Yield the gains of the reranker and the gate, alone and together."""
     with_notes = results.probe.get(WITH_NOTES)
     measured = with_notes if isinstance(with_notes, dict) else results.probe
     why = f"AUROC of the boundary probe with notes: {as_text(measured.get('auroc'))}."
@@ -134,7 +134,7 @@ def claims_of(results: Results) -> Iterator[Claim]:
 
 
 def tables(results: Results) -> Iterator[TextTable]:
-    """Yield the tables, the probe's first."""
+    """Yield the tables: counts, probe, reranker, then the gains."""
     yield TextTable(
         "Counts",
         ("", "count"),
@@ -147,7 +147,7 @@ def tables(results: Results) -> Iterator[TextTable]:
     )
     yield _ranking(f"{before_and_after} that contain a reference", results.by_reference)
     yield TextTable(
-        "The reranker's gain and the gate's gain apart",
+        "The gain of the reranker and of the gate, each on its own",
         ("", "retrieves", "accuracy", "gain", "only this right", "only the first", "p"),
         tuple(
             (

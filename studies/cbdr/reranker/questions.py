@@ -1,7 +1,7 @@
 """Questions with sentences that may answer them, split by article.
 
 SQuAD's answerable questions retrieve the nearest sentences of their part's articles.
-Questions of other files retrieve from the same sentences, which hardly ever answer them:
+Questions of other files retrieve from the same sentences, which rarely answer them:
 closed-book is better there.
 """
 
@@ -28,7 +28,7 @@ from qa.training.labelled_questions import LabelledQuestion, questions_of_file
 
 
 class Part(StrEnum):
-    """What articles and questions are for; nothing is learnt from a later part."""
+    """The use of articles and questions; nothing is learnt from a later part."""
 
     BOUNDARY = "boundary"
     PREFERENCES = "preferences"
@@ -36,7 +36,7 @@ class Part(StrEnum):
     TEST = "test"
 
 
-# Shares of the articles, and of the questions.
+# Shares of the articles and of the questions.
 _SHARES: Final[Mapping[Part, float]] = {
     Part.BOUNDARY: 0.4,
     Part.PREFERENCES: 0.25,
@@ -47,11 +47,12 @@ _SHARES: Final[Mapping[Part, float]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many questions and notes.
+    """The numbers of questions and notes.
 
     Attributes:
-        questions: Of SQuAD in all parts together, and as many of the other files.
-        notes: How many sentences each question finds.
+        questions: Questions of SQuAD over all parts. The other files add up to as many
+            in each part except `PREFERENCES`.
+        notes: Sentences that each question retrieves.
     """
 
     questions: int = 1000
@@ -61,12 +62,12 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Parted:
-    """The questions of each part, each with the sentences it found, the nearest first.
+    """The questions of each part, each with the sentences it retrieved, nearest first.
 
     Attributes:
-        of_texts: SQuAD's, which the sentences answer.
-        of_others: Those that they hardly ever answer; in `PREFERENCES` none.
-        data: 64 hex digits over the files.
+        of_texts: SQuAD's questions, which the sentences answer.
+        of_others: Questions that they rarely answer; none in `PREFERENCES`.
+        data: Digest of the files, 64 hex digits.
     """
 
     of_texts: Mapping[Part, Sequence[LabelledQuestion]]
@@ -74,21 +75,21 @@ class Parted:
     data: str
 
     def all_of(self, part: Part) -> list[LabelledQuestion]:
-        """Return both kinds of a part."""
+        """Return the questions of both kinds of a part."""
         return [*self.of_texts[part], *self.of_others[part]]
 
 
 def parted_questions(
     data: Path, others: Sequence[Path], sizes: Sizes, *, embedder: Embedder
 ) -> Parted:
-    """Draw the questions by seed and find each one's sentences.
+    """Draw the questions by seed and retrieve the sentences of each.
 
     Args:
         data: SQuAD's file, its directory, or a directory of data sets.
         others: JSON Lines files of labelled questions.
 
     Raises:
-        EvaluationDataError: The file is missing or laid out otherwise, or has too few
+        EvaluationDataError: The file is missing, has another layout, or has too few
             articles.
     """
     file = find_file("squad2", data, *FILES)
@@ -97,7 +98,7 @@ def parted_questions(
     titles = [sorted(articles)[index] for index in random.permutation(len(articles))]
     if len(titles) < 2 * len(Part):
         raise EvaluationDataError(
-            f"{file.name} has {len(titles)} articles; to be parted it takes "
+            f"{file.name} has {len(titles)} articles; splitting them takes at least "
             f"{2 * len(Part)}."
         )
     pool = [asked for one in others for asked in questions_of_file(one)]
@@ -111,7 +112,7 @@ def parted_questions(
             raise misread(file, "SQuAD 2.0") from error
         count = round(_SHARES[part] * sizes.questions)
         drawn = [rows[index] for index in random.permutation(len(rows))[:count]]
-        # The shares of those that the preferences do not need go to none.
+        # Preferences need none of the other questions; no other part gets their share.
         other, pool = (
             ([], pool) if part is Part.PREFERENCES else (pool[:count], pool[count:])
         )

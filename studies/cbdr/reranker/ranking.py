@@ -1,4 +1,4 @@
-"""How well orders of notes put first what helps, question by question."""
+"""How well orders of a question's notes put the relevant ones first."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _Measure = Callable[[Sequence[str], Sequence[str], int], float]
 
 
 def precision_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Return the relevant share of the first k, or of fewer that are ranked."""
+    """Return the relevant share of the first k, or of all if fewer are ranked."""
     if not ranked:
         raise ValueError("nothing is ranked")
     return len(set(ranked[:k]) & set(relevant)) / min(k, len(ranked))
@@ -38,8 +38,8 @@ class Ordered:
     """One question's notes in several orders.
 
     Attributes:
-        relevant: Those that are to come first, at least one.
-        orders: By name, each with the same notes, best first.
+        relevant: The notes that should come first, at least one.
+        orders: By name, the same notes in that order, best first.
     """
 
     group: str
@@ -49,7 +49,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One measure of one order against another's."""
+    """One measure of an order, compared with another order."""
 
     measure: str
     order: str
@@ -59,9 +59,10 @@ class Compared:
 def compared(
     questions: Sequence[Ordered], clusters: NDArray[np.intp], *, first: str
 ) -> list[Compared]:
-    """Return precision, recall and MRR at 1, 3 and 5 of every order against `first`.
+    """Compare precision, recall and MRR at 1, 3 and 5 of every order with `first`.
 
-    Groups are drawn, and questions of the drawn groups, the same ones for all.
+    The bootstrap resamples clusters, then questions within them, the same ones for all
+    orders.
     """
     everything = np.ones(len(questions), np.bool_)
     names = [name for name in questions[0].orders if name != first]

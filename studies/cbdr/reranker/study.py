@@ -1,7 +1,7 @@
-"""All of CBDR in one run: probe, preferences, reranker, gate, and what each gains.
+"""All of CBDR in one run: probe, preferences, reranker and gate, and the gain of each.
 
-Probe, preferences, threshold and test have articles of their own: the reranker and the
-gate are measured on articles and questions that nothing was fitted to.
+Probe, preferences, thresholds and test have articles of their own, so the reranker and
+the gate are measured on articles and questions that nothing was fitted to.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,18 +40,18 @@ from .ranking import Compared, Ordered, compared
 FOUND: Final = "as found"
 BASE: Final = "base"
 TUNED: Final = "reranked"
-_HELD_OUT: Final = 4  # every fourth preference stops the fit
+_HELD_OUT: Final = 4  # every fourth preference is held out to stop the fit
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """A part's questions, answered alone and with the best note of each order.
+    """A part's questions, answered closed-book and with the first note of each order.
 
     Attributes:
         groups: Each question and its group.
-        known_probability: In [0, 1], of the boundary probe.
-        alone: Whether the model alone is right.
-        noted: By order, whether it is right with the first note of that order.
+        known_probability: The boundary probe's, in [0, 1].
+        alone: Whether the closed-book answer is right.
+        noted: By order, whether the answer with the first note of that order is right.
     """
 
     groups: Sequence[tuple[str, str]]
@@ -65,9 +65,9 @@ class Way:
     """One way of answering the test's questions.
 
     Attributes:
-        retrieval_rate: Share of the questions that retrieved, in [0, 1].
-        accuracy: Against always retrieving what was found, in the order found.
-        mcnemar: Of the same two.
+        retrieval_rate: Share of the questions that retrieve, in [0, 1].
+        accuracy: Compared with always retrieving, notes in the order found.
+        mcnemar: Of the same comparison.
     """
 
     name: str
@@ -81,13 +81,15 @@ class Results:
     """All figures of one run.
 
     Attributes:
-        probe: What the boundary probe is worth, out of fold on its own part.
-        min_known: Threshold by order of the notes, chosen on the calibration part: the
-            best accuracy, and of equal ones the fewest retrievals; None retrieves always.
-        counts: How many of what, by name.
-        by_shift: Orders against the found one, relevant being what moves the model up.
-        by_reference: The same, relevant being what contains a reference.
-        ways: Of answering, the first always retrieving as found.
+        probe: Metrics of the boundary probe, out of fold on its own part.
+        held_out: Metrics of the reranker on the preferences held out of its fit.
+        min_known: Threshold by order of the notes, chosen on the calibration part for
+            the best accuracy, then the fewest retrievals; None always retrieves.
+        counts: Counts by name.
+        by_shift: Orders compared with the one found; relevant are notes that raise the
+            confidence.
+        by_reference: The same; relevant are notes that contain a reference.
+        ways: Ways of answering; the first always retrieves, notes as found.
     """
 
     probe: Mapping[str, Json]
@@ -113,15 +115,15 @@ def run_study(
     """Fit and measure; the same data and seed give the same figures.
 
     Args:
-        base: What the reranker begins with: "bundled" for the embedder's weights, a
+        base: What the reranker starts from: "bundled" for the embedder's weights, a
             directory, or a name that sentence-transformers knows.
-        margin: As of `preferences_of`.
+        margin: As in `preferences_of`.
     """
     rows = answered(
         form,
         [
             *prompts_of(map(_with_tried, parted.of_texts[Part.BOUNDARY])),
-            # No note answers these, as most notes of the others do not.
+            # No note answers these, and most notes above are such cases already.
             *prompts_of(parted.of_others[Part.BOUNDARY], notes=0),
         ],
         on_progress=partial(on_progress, "Answering to fit the probe"),
@@ -178,9 +180,9 @@ def run_study(
 
 
 def _with_tried(asked: LabelledQuestion) -> LabelledQuestion:
-    """Return a question with the nearest note that answers it, and that does not.
+    """Keep a question's nearest note that answers it and its nearest that does not.
 
-    Of the nearest alone nearly all would do neither: there would be too little to learn.
+    Few of the nearest notes answer, so the probe would have too little to learn from.
     """
     kinds = {
         bool(contains_gold(note, asked.references)): note
@@ -199,7 +201,7 @@ def _answers(
     shifts = shifts_of(form, probe, [q.without_notes for q in questions])
     found = [q.notes[0] for q in questions]
     ranked = [_ranked(encoder, q.question, q.notes)[0] for q in questions]
-    # The two orders often begin with the same note, which is read once.
+    # The two orders often start with the same note: that prompt is answered once.
     prompts = dict.fromkeys(
         replace(q, notes=notes)
         for q, one, other in zip(questions, found, ranked, strict=True)
@@ -256,7 +258,7 @@ def _orders(
 def _compared(questions: Sequence[Ordered]) -> list[Compared]:
     if not questions:
         raise EvaluationDataError(
-            "No note of the test's questions helps: there is nothing to rank. Ask more "
+            "No note helps with any test question: there is nothing to rank. Ask more "
             "questions, or lower the margin."
         )
     clusters = clusters_of([(str(n), q.group) for n, q in enumerate(questions)])
@@ -283,7 +285,7 @@ def _ways(test: Answers, min_known: Mapping[str, float | None]) -> list[Way]:
 def _rights(
     test: Answers, min_known: Mapping[str, float | None]
 ) -> list[tuple[str, list[bool], float]]:
-    """Return each way, which answers are right, and how often it retrieves."""
+    """Return the name, right answers and retrieval rate of each way of answering."""
     rows = [
         (f"always retrieve, {order}", list(noted), 1.0)
         for order, noted in test.noted.items()

@@ -1,4 +1,4 @@
-"""Every question asked with notes and alone, then given to each decider; kept line by line."""
+"""Asking each question with notes, closed-book and by each decider, with a record."""
 
 import json
 from collections.abc import (
@@ -35,14 +35,19 @@ Item = TypeVar("Item")
 
 
 class Record:
-    """A JSON Lines file: first what it is bound to, then a row a question and kind.
+    """A JSON Lines file: what it is bound to, then a row for each question and kind.
 
     Attributes:
-        bound: What its rows hold for: fingerprints of models, data and protocol.
+        bound: What its rows are valid for: models, data, knowledge and protocol.
     """
 
     def __init__(self, path: Path, bound: Mapping[str, str]) -> None:
-        """Open the file, or begin it."""
+        """Open the file, or create it.
+
+        Raises:
+            EvaluationDataError: The file can't be read or written, is not a record, or
+                is bound to something else.
+        """
         self.bound = {"format": _FORMAT, **bound}
         self._path = path
         self._rows: dict[tuple[str, str, str], Row] = {}
@@ -51,7 +56,7 @@ class Record:
             if not text:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(json.dumps(self.bound), encoding="utf-8")
-        # Not `splitlines`: JSON leaves U+2028 and its like within a line.
+        # Not `splitlines`: it also splits at U+2028 and its like, which JSON keeps.
         lines = text.split("\n")
         if text:
             self._require_bound(lines[0])
@@ -60,14 +65,14 @@ class Record:
                 row = json.loads(line)
                 key = row["kind"], row["by"], row["id"]
             except (KeyError, TypeError, ValueError):
-                continue  # interrupted within the line: it is asked again
+                continue  # interrupted while writing the line: ask again
             self._rows[key] = row
 
     def of(self, kind: str, by: str) -> dict[str, Row]:
-        """Return the rows of a kind by the questions' ids.
+        """Return the rows of a kind by question id.
 
         Args:
-            by: Fingerprint of what gave them; what another one gave is not returned.
+            by: Fingerprint of what made them; rows made by another are left out.
         """
         return {
             question: row
@@ -76,11 +81,11 @@ class Record:
         }
 
     def keep(self, kind: str, by: str, rows: Mapping[str, Row]) -> None:
-        """Add rows, by the questions' ids."""
+        """Add rows, by question id."""
         with self._opened(), self._path.open("a", encoding="utf-8") as stream:
             for question, values in rows.items():
                 row = {"kind": kind, "by": by, "id": question, **values}
-                # The line break comes first: an interrupted line ends there.
+                # The line break comes first, so that it ends an interrupted line.
                 stream.write(f"\n{json.dumps(row, ensure_ascii=False)}")
                 self._rows[kind, by, question] = row
 
@@ -94,11 +99,11 @@ class Record:
         *,
         at_once: int = 1,
     ) -> Mapping[str, Row]:
-        """Return the rows of a kind, after those of what is asked and lacks one are kept.
+        """Add the missing rows of a kind, and return all of its rows.
 
         Args:
-            asked: What is asked, by its id.
-            rows: Returns a row for each of at most `at_once`, in their order.
+            asked: The items to ask, by id.
+            rows: Returns the rows of at most `at_once` items, in their order.
         """
         done = self.of(kind, by)
         missing = [name for name in asked if name not in done]
@@ -128,7 +133,7 @@ class Record:
             found = None
         if not isinstance(found, dict) or found.get("format") != _FORMAT:
             raise EvaluationDataError(
-                f"{self._path} is no record of this comparison; name another file."
+                f"{self._path} is not a record of this comparison; name another file."
             )
         other = [name for name in self.bound if found.get(name) != self.bound[name]]
         if other:
@@ -138,11 +143,12 @@ class Record:
             )
 
 
-# Every question once: answered with notes and alone, then considered by each decider.
+# Each question is answered with notes and closed-book, then considered by each decider.
 
 
-# Chosen on questions for teaching: with its entry among three notes, best first, the bundled
-# model answers 2 % of them correctly, best last 40 %, and with the best alone 50 %.
+# Chosen on teaching questions that have an entry: the bundled model answers 2 % of them
+# correctly with three notes, best first, 40 % with the best last, and 50 % with only
+# the best.
 TOP_K: Final = 1
 _AT_ONCE: Final = 16
 _ALONE: Final = "alone"
@@ -151,12 +157,12 @@ _WITH_NOTES: Final = "with notes"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a piece of work took: time, and what went through the model.
+    """The cost of a piece of work: time, and passes and tokens of the model.
 
     Attributes:
-        prompt_passes: Passes over several tokens.
-        prompt_tokens: Tokens that these read.
-        steps: Tokens that were read one at a time, as written ones are.
+        prompt_passes: Passes over several tokens at once.
+        prompt_tokens: Tokens read in those passes.
+        steps: Tokens read one at a time, as generated ones are.
     """
 
     milliseconds: float
@@ -179,7 +185,7 @@ NOTHING: Final = Cost(0.0, 0.0, 0.0, 0.0)
 def costed(
     models: Iterable[WhiteBoxModel], work: Callable[[], Item]
 ) -> tuple[Item, Cost]:
-    """Return what work comes to, and what it took of these models, each of them once."""
+    """Return the result of `work` and its cost on these models, each given once."""
     with ExitStack() as held:
         meters = [held.enter_context(model.metered()) for model in models]
         began = perf_counter()
@@ -193,16 +199,16 @@ def costed(
 
 
 class Asker:
-    """Asks what a record lacks, and returns what it holds then, by the questions' ids."""
+    """Asks the questions that a record lacks; returns its rows by question id."""
 
     def __init__(
         self, form: ClosedBookForm, record: Record, on_progress: OnProgress
     ) -> None:
-        """Take over the closed-book form."""
+        """Ask with this closed-book form."""
         self._form, self._record, self._tell = form, record, on_progress
 
     def alone(self, questions: Sequence[TimedQuestion]) -> Mapping[str, Row]:
-        """Return for each question the `answer` of the model alone."""
+        """Return the closed-book `answer` to each question."""
 
         def rows(batch: Sequence[TimedQuestion]) -> Iterator[Row]:
             answers = self._form.write_each([one.case.question for one in batch])
@@ -217,11 +223,11 @@ class Asker:
         retriever: Retriever,
         policy: Policy,
     ) -> Mapping[str, Row]:
-        """Return for each question what the model says with the best notes.
+        """Return the model's answer to each question with the best notes.
 
-        A row holds the `answer`, the `notes`' texts, the ids of their `entries`, whether
-        the hard gate of the policy `passes` them, and what would be answered `verbatim`,
-        or None. Notes are used whatever these say, so that both accounts can be drawn up.
+        A row holds the `answer`, the texts of the `notes`, the ids of their `entries`,
+        whether the policy's hard gate `passes` them, and the `verbatim` answer or None.
+        The notes are used in any case, so that both accounts can be drawn up.
         """
 
         def rows(batch: Sequence[TimedQuestion]) -> Iterator[Row]:
@@ -253,16 +259,16 @@ class Asker:
         *,
         tried: Collection[str],
     ) -> Mapping[str, Row]:
-        """Return what a decider says of each question, and what that and going on took.
+        """Return each question's estimate by a decider, with its cost.
 
-        A row holds `sureness`, the known probability in [0, 1] or None, the `signals`, and the cost `decided`;
-        of the questions whose ids are `tried` also the `answer` that it goes on to, and
-        the cost `answered` of that.
+        A row holds `sureness` (the known probability in [0, 1], or None), the `signals`
+        and the cost of deciding, `decided`. For questions whose ids are in `tried`, it
+        also holds the closed-book `answer` that follows and its cost, `answered`.
         """
 
         def rows(batch: Sequence[TimedQuestion]) -> Iterator[Row]:
             if batch[0] is missing[0]:
-                # What is read once for all questions is no question's own cost.
+                # Reads what all questions share, which is not part of any one's cost.
                 decider.consider(Question(batch[0].case.question)).answer()
             for one in batch:
                 yield self._considered(decider, one, goes_on=one.case.id in tried)

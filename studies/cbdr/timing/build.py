@@ -1,4 +1,4 @@
-"""The report: every decider's threshold chosen on one part and judged on the other."""
+"""The report: each decider's threshold, chosen on one part and tested on the other."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -36,9 +36,6 @@ CTRLA: Final = "CtrlA"
 DECIDERS: Final = (LOG_PROBABILITY, CBDR, DH_ICL, CTRLA)
 
 
-# The report: every decider's threshold chosen on one part and judged on the other.
-
-
 RATES: Final = (0.25, 0.5, 0.75)
 LEVEL: Final = 0.05
 ACCOUNTS: Final[Mapping[str, Account]] = {
@@ -54,19 +51,19 @@ def build_report(
     """Return all figures, ready for JSON.
 
     Args:
-        deciders: For each its outcomes of the same questions, in the same order.
-        plain: The outcomes of the model alone, in that order too, with what it took.
-        within: A threshold retrieves as little as keeps accuracy on the calibration part
-            within so much of its best.
+        deciders: Each decider's outcomes on the same questions, in the same order.
+        plain: The outcomes of just answering closed-book, in that order, with its cost.
+        within: Each threshold retrieves as little as keeps accuracy on the calibration
+            part at most this far below its best, in [0, 1].
 
     Raises:
-        EvaluationDataError: There are no questions to choose thresholds by, or to test.
+        EvaluationDataError: There are no questions to choose thresholds on, or to test.
     """
     chosen, tested = of_part(plain, Part.CALIBRATION), of_part(plain, Part.TEST)
     if not chosen or not tested:
         raise EvaluationDataError(
-            f"{len(chosen)} questions to choose thresholds by and {len(tested)} to test "
-            "them on are too few; ask more with --questions."
+            f"{len(chosen)} questions to choose thresholds on and {len(tested)} to test "
+            "are too few; ask more with --questions."
         )
     return {
         "calibration": len(chosen),
@@ -129,7 +126,7 @@ def _line(right: Sequence[bool], sent: Sequence[bool]) -> dict[str, Any]:
 
 
 def _against(first: Sequence[bool], second: Sequence[bool]) -> dict[str, Any]:
-    """Return the second's accuracy less the first's, and McNemar's p-value."""
+    """Return the second's accuracy minus the first's, and McNemar's p-value."""
     found = share_difference(first, second)
     table = mcnemar(first, second)
     return {
@@ -161,7 +158,7 @@ def _by_set(
 
 
 def _areas(ranked: Deciders, account: Account) -> dict[str, dict[str, Any]]:
-    """Return each mean accuracy over all rates, and how far it lies above chance's."""
+    """Return each mean accuracy over all retrieval rates, and its gain over chance."""
     timings = {n: timing(*columns(rows, account)) for n, rows in ranked.items()}
     chance = timings[CHANCE]
     above = [_above(one.area, chance.area) for one in timings.values()]
@@ -185,7 +182,7 @@ def _above(one: Statistic, chance: Statistic) -> Statistic:
 
 
 def _equal_rates(ranked: Deciders, account: Account) -> list[dict[str, Any]]:
-    """Compare all pairs where each retrieves for the same share of the questions."""
+    """Compare all pairs at equal retrieval rates."""
     compared = []
     for rate in RATES:
         right = {}
@@ -223,7 +220,7 @@ def _points(rows: Sequence[Outcome], account: Account) -> dict[str, Any]:
 
 
 def _knowing(rows: Sequence[Outcome]) -> dict[str, Any]:
-    """Return how well the known probability tells what the model knows, on the tested part."""
+    """Return how well known probabilities predict what the model knows, on the test."""
     tested = of_part(rows, Part.TEST)
     untold = sum(row.known_probability is None for row in tested)
     area = auroc(
@@ -235,10 +232,10 @@ def _knowing(rows: Sequence[Outcome]) -> dict[str, Any]:
 def _cost(
     rows: Sequence[Outcome] | None, own: Sequence[Outcome], sent: Sequence[bool]
 ) -> Cost:
-    """Return what deciding takes a question beyond the answer's own generation.
+    """Return the mean cost of deciding per question, beyond generating the answer.
 
-    Where it retrieves that is all that was done to decide; where it answers alone, what
-    deciding and going on take more than the model that is just asked.
+    Where it retrieves, that is the full cost of deciding; where it answers closed-book,
+    the cost of deciding and answering beyond that of just answering.
     """
     if rows is None:
         return NOTHING
@@ -260,5 +257,5 @@ def _mean(costs: Sequence[Cost]) -> Cost:
 
 
 def _finite(threshold: float | None) -> float | str | None:
-    """Return a threshold as JSON can hold it; None retrieves for all."""
+    """Return a threshold as JSON can hold it; None always retrieves."""
     return "never" if threshold == -np.inf else threshold

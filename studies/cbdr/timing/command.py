@@ -1,4 +1,4 @@
-"""Which way of deciding when to retrieve is best: the questions are asked once and kept."""
+"""Comparison of deciders of when to retrieve; each question is asked once."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -52,46 +52,46 @@ class Command(Study):
 
     help = (
         "Print retrieval rate, accuracy and decision cost of each way of deciding when "
-        "to retrieve, on seeded questions of public data sets, half of which the "
-        "knowledge base can help with. Every question is asked once and kept; an "
-        "interrupted run continues from there. Exit code: 0, or 2 if it can't be made."
+        "to retrieve, on seeded questions of public data sets; the knowledge base has an "
+        "entry for a share of them. Every question is asked once and recorded; an "
+        "interrupted run continues from there. Exit code: 0, or 2 on failure."
     )
     writes = ("json", "markdown", "plots")
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         file_argument(
-            parser, "Directory of the data sets, each in a directory of its name."
+            parser, "Directory of the data sets, each in a directory of its own name."
         )
         parser.add_argument(
             "--sets", nargs="+", choices=SETS, default=SETS, metavar="SET",
-            help=f"Of {', '.join(SETS)}; all by default.",
+            help=f"Data sets: {', '.join(SETS)}; all by default.",
         )  # fmt: skip
         parser.add_argument(
             "--deciders", nargs="+", choices=DECIDERS, default=DECIDERS, metavar="NAME",
-            help=f"Beside never and always: {', '.join(DECIDERS)}; all by default.",
+            help=f"Besides never and always: {', '.join(DECIDERS)}; all by default.",
         )  # fmt: skip
         parser.add_argument(
             "--questions", type=positive, default=200, metavar="N",
-            help="Of each set, half of them to choose thresholds by (default 200).",
+            help="Questions of each set; half of them choose thresholds (default 200).",
         )  # fmt: skip
         parser.add_argument(
             "--first", type=positive, metavar="N",
-            help="Ask N of them to choose thresholds by and N to test for now; the same "
-            "command with more continues from there.",
+            help="For now, ask only N of each set to choose thresholds and N to test; "
+            "the same command with a larger N continues from there.",
         )  # fmt: skip
         parser.add_argument(
             "--teaching", type=positive, default=500, metavar="N",
-            help="Other questions of each open-domain set, which deciders learn from "
+            help="Other questions of each open-domain set that deciders learn from "
             "(default 500).",
         )  # fmt: skip
         parser.add_argument(
             "--helped", type=share, default=0.5, metavar="SHARE",
-            help="Of the answerable questions, those with an entry (default 0.5).",
+            help="Share of the answerable questions that have an entry (default 0.5).",
         )  # fmt: skip
         within_argument(parser)
         parser.add_argument(
             "--record", type=Path, metavar="PATH",
-            help="Where what was asked is kept (default: under the variable directory).",
+            help="File that records the answers (default: under the variable directory).",
         )  # fmt: skip
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
@@ -110,7 +110,7 @@ class Command(Study):
 def compare_retrieval(
     options: Mapping[str, Any], on_progress: OnProgress
 ) -> dict[str, Any]:
-    """Ask what is not recorded yet, and return the figures of all, ready for JSON."""
+    """Ask what is not recorded yet, and return all figures, ready for JSON."""
     sizes = Sizes(
         asked=options["questions"],
         teaching=options["teaching"],
@@ -148,7 +148,7 @@ def compare_retrieval(
         policy=policy,
     )
     alone = asker.alone([*asked, *taught])
-    # Of all that were drawn, so that continuing with more tries no others.
+    # From all that were drawn, so that a later run with more tries the same questions.
     drawn = selection.of(Part.CALIBRATION, Part.TEST)
     tried = frozenset(one.case.id for one in drawn[::_COSTED_EACH])
     costed = [one for one in asked if one.case.id in tried]

@@ -1,7 +1,7 @@
-"""Accuracy as the threshold of a decider sends more questions to the knowledge base.
+"""Accuracy as a decider's threshold sends more questions to the knowledge base.
 
 A decider gives each question the probability that the model knows its answer. Questions
-below a threshold are answered with what is retrieved, the others closed-book. Equal
+below a threshold are answered from what is retrieved, the others closed-book. Equal
 probabilities are one step: a threshold sends all of them or none. None (unknown) is the
 lowest.
 """
@@ -21,13 +21,13 @@ Probabilities = Sequence[float | None]
 
 @dataclass(frozen=True, slots=True)
 class RetrievalCurve:
-    """One point a threshold, by growing retrieval rate; the first never retrieves.
+    """One point per threshold, by increasing retrieval rate; the first never retrieves.
 
     Attributes:
         rate: Share of the questions that retrieve, from 0 to 1.
-        accuracy: Share of all questions that is answered rightly, in [0, 1].
-        threshold: The least known_probability that answers alone, -inf for the unknown
-            one; None where all retrieve.
+        accuracy: Share of all questions answered correctly, in [0, 1].
+        threshold: The least known_probability answered closed-book, -inf if unknown
+            ones are too; None where all retrieve.
     """
 
     rate: tuple[float, ...]
@@ -37,8 +37,7 @@ class RetrievalCurve:
     def cheapest(self, *, within: float) -> int:
         """Return the first point whose accuracy is at most `within` below the best.
 
-        Among equally good ones the one that retrieves least: retrieving has a price.
-        Tiny differences of floating point are none.
+        The first retrieves least. Floating-point differences up to 1e-12 are ignored.
         """
         bound = max(self.accuracy) - within - 1e-12
         return next(i for i, value in enumerate(self.accuracy) if value >= bound)
@@ -46,14 +45,14 @@ class RetrievalCurve:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timing:
-    """Questions in the order of growing known_probability, in which thresholds send them.
+    """Questions by increasing known_probability, in which order thresholds send them.
 
     Attributes:
-        order: Their positions.
-        starts: Where in that order each step begins.
-        known_probability: Of each step; -inf is the unknown one.
-        alone: 1 where the model alone is right, else 0, in the questions' own order.
-        gained: What retrieving changes of that: -1, 0 or 1.
+        order: The questions' positions in that order.
+        starts: Where each step begins in that order.
+        known_probability: Of each step; -inf for unknown.
+        alone: 1 where the closed-book answer is right, else 0, in the questions' order.
+        gained: Change of `alone` by retrieving: -1, 0 or 1.
     """
 
     order: NDArray[np.intp]
@@ -63,10 +62,10 @@ class Timing:
     gained: Numbers
 
     def points(self, weights: Numbers) -> tuple[Numbers, Numbers]:
-        """Return rate and accuracy before and after each step.
+        """Return retrieval rate and accuracy before and after each step.
 
         Args:
-            weights: How often each question stands in each draw, (draws, questions).
+            weights: How often each draw contains each question, (draws, questions).
 
         Returns:
             Each of shape (draws, steps + 1).
@@ -82,7 +81,7 @@ class Timing:
     def area(self, weights: Numbers) -> Numbers:
         """Return the mean accuracy over all retrieval rates, of shape (draws,).
 
-        Between two steps the straight line is what a chance choice within a step gives.
+        Within a step accuracy is linear, as if its questions were sent in random order.
         """
         rate, accuracy = self.points(weights)
         middle = (accuracy[:, 1:] + accuracy[:, :-1]) / 2
@@ -93,21 +92,21 @@ class Timing:
 def timing(
     known_probability: Probabilities, alone: Sequence[bool], retrieving: Sequence[bool]
 ) -> Timing:
-    """Put questions in order.
+    """Order questions by known_probability.
 
     Args:
-        alone: Whether the model alone is right.
-        retrieving: Whether it is right with what was retrieved.
+        alone: Whether the closed-book answer is right.
+        retrieving: Whether the answer with what was retrieved is right.
 
     Raises:
-        ValueError: There are none, or the lengths differ.
+        ValueError: There are no questions, or the lengths differ.
     """
     if not len(known_probability) or not len(known_probability) == len(alone) == len(
         retrieving
     ):
         raise ValueError(
             f"{len(known_probability)} numbers, {len(alone)} answers alone and {len(retrieving)} "
-            "with evidence make no curve"
+            "with evidence do not make a curve"
         )
     values = np.array([_value(value) for value in known_probability])
     order = np.argsort(values, kind="stable")
@@ -121,7 +120,7 @@ def timing(
 def retrieval_curve(
     known_probability: Probabilities, alone: Sequence[bool], retrieving: Sequence[bool]
 ) -> RetrievalCurve:
-    """Return what every threshold comes to; the arguments are those of `timing`."""
+    """Return the result of every threshold; the arguments are those of `timing`."""
     ranked = timing(known_probability, alone, retrieving)
     rate, accuracy = ranked.points(np.ones((1, len(ranked.order))))
     return RetrievalCurve(
@@ -132,18 +131,18 @@ def retrieval_curve(
 
 
 def retrieves(known_probability: float | None, threshold: float | None) -> bool:
-    """Tell whether a question is sent, at one of a curve's thresholds."""
+    """Return whether one of a curve's thresholds sends a question to retrieval."""
     return threshold is None or _value(known_probability) < threshold
 
 
 def sent_at(
     known_probability: Probabilities, rate: float, ids: Sequence[str]
 ) -> list[bool]:
-    """Return which questions are sent when exactly that share is, the lowest first.
+    """Return which questions are sent at exactly this rate, lowest probability first.
 
     Args:
         rate: In [0, 1]; rounded to whole questions.
-        ids: What questions of equal known_probability are drawn by, as if by lot.
+        ids: Hashed to order questions of equal known_probability at random.
     """
     lots = [hashlib.sha256(name.encode()).digest() for name in ids]
     values = [_value(value) for value in known_probability]

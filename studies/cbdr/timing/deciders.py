@@ -1,4 +1,4 @@
-"""The ways of deciding when to retrieve, each with the probe or history that it needs."""
+"""Deciders of when to retrieve, with the probe or history that each one needs."""
 
 import hashlib
 import math
@@ -34,7 +34,7 @@ from .questions import TimedQuestion
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JustRead:
-    """`KnowledgeEstimate` without an estimate: what just answering costs."""
+    """`KnowledgeEstimate` without an estimate; measures the cost of just answering."""
 
     form: ClosedBookForm
     context: Context
@@ -43,7 +43,7 @@ class JustRead:
     examples: tuple[str, ...] = ()
 
     def answer(self) -> Generation:
-        """Write the answer."""
+        """Write the closed-book answer."""
         return write_draft(self.form, self.context)
 
 
@@ -51,7 +51,7 @@ class Undecided:
     """`SelfKnowledge` that estimates nothing and just answers."""
 
     def __init__(self, form: ClosedBookForm) -> None:
-        """Take over the closed-book form."""
+        """Answer with this closed-book form."""
         self._form = form
 
     @property
@@ -65,7 +65,7 @@ class Undecided:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """`qa.pipeline.self_knowledge.KnowledgeEstimate` by the first sentence of a watched answer."""
+    """`KnowledgeEstimate` from the first sentence of a monitored answer."""
 
     question: str
     draft: Draft
@@ -73,9 +73,9 @@ class Watched:
 
     @property
     def weakest(self) -> float | None:
-        """The least confidence of a word that says something new.
+        """The least confidence of a new word.
 
-        None where there is none, or where the model declines.
+        None if there is no new word with a confidence, or the answer is a refusal.
         """
         draft, known = self.draft, word_keys([self.question])
         if is_refusal(draft.text):
@@ -88,13 +88,13 @@ class Watched:
 
     @property
     def known_probability(self) -> float | None:
-        """That, brought into [0, 1] in its own order."""
+        """`weakest`, mapped monotonically to [0, 1]."""
         weakest = self.weakest
         return None if weakest is None else (1 + math.tanh(weakest / 2)) / 2
 
     @property
     def signals(self) -> tuple[tuple[str, float | None], ...]:
-        """It in the monitor's own unit, which thresholds of CtrlA are in."""
+        """`weakest` in the monitor's own unit, that of CtrlA's thresholds."""
         return (("least_token_confidence", self.weakest),)
 
     def answer(self) -> Generation:
@@ -108,35 +108,35 @@ class Watched:
 
 
 class SelfKnowledgeByMonitor:
-    """`qa.pipeline.self_knowledge.SelfKnowledge` by CtrlA's monitor, as one that decides once.
+    """`SelfKnowledge` by CtrlA's monitor, deciding once.
 
-    CtrlA itself goes on to form queries and to write again; as a decider among others it
-    says by its first sentence whether evidence is to be looked for.
+    CtrlA itself goes on to form queries and to rewrite. Here its first sentence alone
+    decides whether to retrieve, which makes it comparable with the other deciders.
     """
 
     def __init__(self, writer: SegmentWriter, *, steering: float) -> None:
-        """Take over a writer, and how strongly it is moved towards honesty."""
+        """Decide with this writer, steered towards honesty by `steering`."""
         self._writer, self._steering = writer, steering
 
     @property
     def fingerprint(self) -> str:
-        """The writer's, with the steering behind it."""
+        """The writer's fingerprint and the steering."""
         return f"{self._writer.fingerprint} {self._steering:g}"
 
     def consider(self, question: Question) -> Watched:
-        """Write the first sentence of an answer, and watch it."""
+        """Write and monitor the first sentence of an answer."""
         draft = self._writer.write(question.text, (), (), steering=self._steering)
         return Watched(question.text, draft)
 
 
-# A boundary probe for CBDR, fitted in the run on questions that nothing is tested on.
+# A boundary probe for CBDR, fitted during the run on questions that are not tested.
 
 
 _WITH_NOTES_EACH: Final = 8
 
 
 def with_notes_too(questions: Sequence[TimedQuestion]) -> list[TimedQuestion]:
-    """Return those that a probe is shown with notes as well: one in eight."""
+    """Return the questions that the probe also sees with notes: one in eight."""
     return list(questions[::_WITH_NOTES_EACH])
 
 
@@ -168,7 +168,11 @@ def taught_probe(
 ) -> BoundaryProbe:
     """Return a boundary probe fitted on these rows.
 
-    Fitted once: its files are kept below `directory` under a digest of the rows.
+    It is fitted once: its files are kept below `directory`, named by a digest of the
+    rows and the form.
+
+    Raises:
+        EvaluationDataError: The kept files do not hold a boundary probe.
     """
     content = "\n".join([form.fingerprint, *sorted(row.content for row in rows)])
     place = directory / f"boundary-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
@@ -180,7 +184,7 @@ def taught_probe(
         files.write(place)
     probe = load_probe(files, language_model=form.model.fingerprint)
     if not isinstance(probe, AbstentionProbe):
-        raise EvaluationDataError(f"{place} holds no boundary probe; remove it.")
+        raise EvaluationDataError(f"{place} is not a boundary probe; remove it.")
     return BoundaryProbe(files.fingerprint, probe)
 
 
@@ -196,7 +200,7 @@ class TaughtHistory:
         alone: Mapping[str, Row],
         embedder: Embedder,
     ) -> None:
-        """Embed the questions; they are known where the model alone is right."""
+        """Embed the questions; they are known if the closed-book answer is right."""
         self._embedder = embedder
         self._known = [
             KnownQuestion(
@@ -211,7 +215,7 @@ class TaughtHistory:
     def known(
         self, question: Question, *, own_model: str, limit: int
     ) -> Sequence[KnownQuestion]:
-        """Return the nearest, the nearest first, whatever model is named."""
+        """Return the nearest questions, nearest first; `own_model` is ignored."""
         vector = self._embedder.encode_question(question.text)
         near = np.argsort(-(self._vectors @ vector), kind="stable")[:limit]
         return [self._known[place] for place in near.tolist()]
@@ -219,5 +223,5 @@ class TaughtHistory:
     def judged(
         self, question: Question, *, language_model: str, limit: int
     ) -> Sequence[JudgedQuestion]:
-        """Return nothing: no expert has judged anything here."""
+        """Return nothing: there are no expert judgements here."""
         return ()

@@ -1,4 +1,4 @@
-"""The knowledge to retrieve from: public texts, and entries for a share of questions."""
+"""The knowledge to retrieve from: public texts, and entries for some questions."""
 
 import csv
 import hashlib
@@ -16,8 +16,8 @@ from qa.inference.evidence_text import flatten, sentence_spans
 
 from .questions import TimedQuestion
 
-# Passages of about a hundred words, as open-domain retrieval has had them since Karpukhin
-# et al. (EMNLP 2020), here cut at the ends of sentences.
+# Passages of about a hundred words, usual in open-domain retrieval since Karpukhin et
+# al. (EMNLP 2020), but cut at sentence ends.
 _WORDS: Final = 100
 _MIN_WORDS: Final = 5
 _STATEMENTS: Final = 250  # of each subject
@@ -25,18 +25,18 @@ _PASSAGES: Final = 6  # of each page
 
 PROTOCOL: Final = (
     "The knowledge base holds {texts} passages of public texts (SQuAD's paragraphs, true "
-    "statements, doc2dial's pages), which hardly ever answer, and a verified "
+    "statements, doc2dial's pages), which rarely answer, and a verified "
     "question-and-answer entry for {entries} of the {answerable} answerable questions, "
-    "drawn by seed: these can be helped by retrieving, the others can't. An entry's "
-    "question is the asked one word for word, so retrieval finds it nearly always: what "
-    "is measured is the decision, not the search."
+    "drawn by seed: retrieval can help these and not the others. An entry's question "
+    "equals the question asked, so retrieval nearly always finds it: the comparison "
+    "measures the decision, not the search."
 )
 
 
 def ensure_comparison_knowledge(
     data: Path, questions: Sequence[TimedQuestion], *, loading: Loading | None = None
 ) -> KnowledgeBase:
-    """Return the knowledge base that holds the texts and these questions' entries."""
+    """Return the knowledge base of the public texts and these questions' entries."""
     return ensure_sources(
         "timing", "when to retrieve", sources_of(data, questions), loading=loading
     )
@@ -45,7 +45,7 @@ def ensure_comparison_knowledge(
 def ensure_sources(
     name: str, title: str, sources: Sequence[Source], *, loading: Loading | None = None
 ) -> KnowledgeBase:
-    """Return the knowledge base of just these sources, which a digest in its slug tells."""
+    """Return the knowledge base of just these sources; its slug holds their digest."""
     content = [
         [source.key, *([fact.question, fact.text] for fact in source.facts)]
         for source in sources
@@ -57,7 +57,7 @@ def ensure_sources(
 
 
 def protocol_of(sources: Sequence[Source], questions: Sequence[TimedQuestion]) -> str:
-    """Say what the knowledge base holds, and so what retrieving can and can't do."""
+    """Describe what the knowledge base holds and which questions retrieval can help."""
     entries = [fact for source in sources for fact in source.facts if fact.question]
     return PROTOCOL.format(
         texts=f"{sum(len(s.facts) for s in sources) - len(entries):,}",
@@ -67,7 +67,7 @@ def protocol_of(sources: Sequence[Source], questions: Sequence[TimedQuestion]) -
 
 
 def sources_of(data: Path, questions: Sequence[TimedQuestion]) -> list[Source]:
-    """Return the texts, each set's entries last."""
+    """Return the public texts, then the entries of each set."""
     sources = [*_squad(data), *_statements(data), *_pages(data)]
     return [*sources, *_entries(questions)]
 
@@ -88,14 +88,14 @@ def _statements(data: Path) -> Iterator[Source]:
         said = true_statements(file)
         if not said:
             raise misread(file, "statements with labels")
-        # By what they say: files are in the order of their subjects.
+        # Ordered by a hash, as the files are in the order of their subjects.
         texts = sorted(said, key=_place)
         title = file.stem.removesuffix("_true_false")
         yield _source(f"true_false:{title}", title, texts[:_STATEMENTS])
 
 
 def true_statements(file: Path) -> set[str]:
-    """Return what a file of the True-False set says and labels as true."""
+    """Return the statements that a file of the True-False set labels as true."""
     with file.open(encoding="utf-8-sig", newline="") as stream:
         rows = list(csv.DictReader(stream))
     if not rows or not {"statement", "label"} <= rows[0].keys():
@@ -130,7 +130,7 @@ def _source(key: str, title: str, texts: Iterable[str]) -> Source:
 
 
 def _passages(text: str) -> Iterator[str]:
-    """Yield whole sentences together, as many as have about a hundred words."""
+    """Yield passages of whole sentences, of about a hundred words each."""
     flat = flatten(text)
     held: list[str] = []
     words = 0

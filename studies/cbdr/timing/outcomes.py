@@ -1,4 +1,4 @@
-"""The outcome of each question under one decider, at any of its thresholds."""
+"""The outcome of each question under one decider, at any threshold."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,12 @@ class Outcome:
 
     Attributes:
         known_probability: In [0, 1]; None where it is unknown.
-        alone: Whether the model's own answer is right.
-        with_notes: Whether the answer with notes is.
-        passes: Whether the hard gate lets the notes pass.
-        verbatim: Whether the entry that is answered word for word is right; None where
-            none is.
-        decided: What deciding took.
-        drafted: What going on to the own answer took after that; None where that was not
-            measured.
+        alone: Whether the closed-book answer is right.
+        with_notes: Whether the answer with notes is right.
+        passes: Whether the hard gate passes the notes.
+        verbatim: Whether the entry shown word for word is right; None if none is shown.
+        decided: Cost of deciding.
+        drafted: Further cost of the closed-book answer; None where not measured.
     """
 
     asked: TimedQuestion
@@ -42,11 +40,12 @@ def outcomes_of(
 ) -> list[Outcome]:
     """Join a record's rows by the questions' ids.
 
-    All deciders share one closed-book answer: two drafts of it differ by the rounding of a
-    batch, which is no decider's merit.
+    All deciders share one closed-book answer: drafts differ by rounding in a batch, and
+    no decider should gain or lose by that.
 
     Args:
-        considered: A decider's; what it has no row for was not tried, and costs nothing.
+        considered: A decider's rows; a question without one was not tried and costs
+            nothing.
     """
     found = []
     for one in questions:
@@ -69,18 +68,18 @@ def outcomes_of(
 
 
 Account = Callable[[Outcome], bool]
-"""Whether retrieving comes out right."""
+"""Returns whether retrieving gives a right outcome."""
 
 
 def as_published(row: Outcome) -> bool:
-    """Answer with whatever was found, as the papers have it."""
+    """Answer with whatever was found, as in the papers."""
     return row.with_notes
 
 
 def behind_the_gates(row: Outcome) -> bool:
     """Answer word for word if an entry matches, and refuse if the hard gate does.
 
-    A refusal is right where nobody can answer.
+    A refusal is right if the question is unanswerable.
     """
     if row.verbatim is not None:
         return row.verbatim
@@ -92,7 +91,7 @@ def behind_the_gates(row: Outcome) -> bool:
 def columns(
     rows: Sequence[Outcome], account: Account
 ) -> tuple[list[float | None], list[bool], list[bool]]:
-    """Return the known probability, and what is right alone and by retrieving, as curves take it."""
+    """Return known probabilities, and what is right closed-book and by retrieving."""
     return (
         [row.known_probability for row in rows],
         [row.alone for row in rows],
@@ -103,7 +102,7 @@ def columns(
 def rights(
     rows: Sequence[Outcome], sent: Sequence[bool], account: Account
 ) -> list[bool]:
-    """Return which questions come out right where these are sent."""
+    """Return which questions have a right outcome if these are sent to retrieval."""
     return [
         account(row) if is_sent else row.alone
         for row, is_sent in zip(rows, sent, strict=True)
@@ -115,5 +114,5 @@ def of_part(rows: Sequence[Outcome], part: Part) -> list[Outcome]:
 
 
 def sent_by(rows: Sequence[Outcome], threshold: float | None) -> list[bool]:
-    """Return which questions a threshold sends."""
+    """Return which questions a threshold sends to retrieval."""
     return [retrieves(row.known_probability, threshold) for row in rows]

@@ -1,9 +1,9 @@
-"""The questions of the comparison: which are drawn, for what, and which have an entry.
+"""The questions of the comparison: their selection, parts and entries.
 
 References:
-    Vu et al., "FreshLLMs" (Findings of ACL 2024): FreshQA. Lin et al., "TruthfulQA" (ACL
-    2022), whose answers are judged by what they are nearer to, here in ROUGE-L. The others
-    as in the suites of their names.
+    Vu et al., "FreshLLMs" (Findings of ACL 2024): FreshQA. Lin et al., "TruthfulQA"
+    (ACL 2022), where an answer is right if it is nearer to a true than to a false one,
+    here by ROUGE-L. The other sets are cited in the suites of their names.
 """
 
 import csv
@@ -24,15 +24,15 @@ from qa.exceptions import EvaluationDataError
 
 _FRESHQA: Final = "freshqa"
 _TRUTHFULQA: Final = "truthfulqa"
-_MAX_ANSWERS: Final = 10  # columns that FreshQA has for them
-# Ids and a seed alone decide, each time with another salt.
+_MAX_ANSWERS: Final = 10  # answer columns of FreshQA
+# Salts of the draws, which depend only on ids and the seed.
 _WITH_ENTRY, _TESTED = 1, 2
 
 
 class Part(StrEnum):
-    """What a question is for.
+    """The use of a question.
 
-    Nothing that is fitted, kept as history or chosen sees a question of another part.
+    Fitting and histories see only `TEACHING`, choosing thresholds only `CALIBRATION`.
     """
 
     TEACHING = "teaching"
@@ -45,9 +45,9 @@ class TimedQuestion:
     """A question of one set.
 
     Attributes:
-        case: Its id has the set's name before it.
-        wrong: Answers that the set itself calls wrong; with them an answer is judged by
-            what it is nearer to.
+        case: The case; its id starts with the set's name.
+        wrong: Answers that the set marks as wrong; if there are any, an answer is right
+            if it is nearer to a reference than to them.
         has_entry: Whether the knowledge base holds an entry that answers it.
     """
 
@@ -58,7 +58,7 @@ class TimedQuestion:
     has_entry: bool = False
 
     def is_right(self, answer: str) -> bool:
-        """Tell whether an answer is right; to what nobody can answer none is."""
+        """Return whether an answer is right; to an unanswerable question none is."""
         references = self.case.references
         if self.case.is_answerable is False:
             return False
@@ -69,7 +69,7 @@ class TimedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """All questions, and 64 hex digits over the files that they come from."""
+    """All questions, and a digest of their files (64 hex digits)."""
 
     questions: tuple[TimedQuestion, ...]
     data: str
@@ -78,7 +78,7 @@ class Selection:
         """Return the questions of these parts.
 
         Args:
-            first: So many of each set and part alone; all if None.
+            first: Only this many of each set and part; all if None.
         """
         counts: Counter[tuple[str, Part]] = Counter()
         found = []
@@ -92,13 +92,13 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many questions.
+    """The numbers of questions.
 
     Attributes:
-        asked: Questions of each set, half of them to choose thresholds by.
+        asked: Questions of each set, half of them to choose thresholds.
         teaching: Other questions of each set of `TEACHING` that deciders learn from.
         helped: Share in [0, 1] of the answerable questions that an entry answers.
-        seed: Of every draw.
+        seed: Seed of every draw.
     """
 
     asked: int
@@ -171,21 +171,20 @@ _READERS: Final[Mapping[str, Callable[[Path], Read]]] = {
     _TRUTHFULQA: _truthfulqa,
 }
 SETS: Final = tuple(_READERS)
-# Nothing may be trained on SelfAware, whose sources reveal the label; the last two are
-# small, and what was learnt elsewhere is to hold for them too.
+# Not SelfAware, whose sources reveal the label; nor FreshQA and TruthfulQA, which are
+# small, and test whether what was learnt elsewhere holds for them too.
 TEACHING: Final = ("nq-open", "triviaqa", "popqa", "webquestions")
 
 
 def select(data: Path, sets: Sequence[str], sizes: Sizes) -> Selection:
-    """Draw the questions of the sets, by ids and the seed alone.
+    """Draw the questions of the sets, depending only on ids and the seed.
 
     Raises:
-        EvaluationDataError: A file is missing or laid out otherwise, a set is unknown, or
-            there are no questions to draw.
+        EvaluationDataError: A file is missing or malformed, or a set is unknown.
     """
     if unknown := [name for name in sets if name not in _READERS]:
         raise EvaluationDataError(
-            f"There is no set {unknown[0]!r}; there are: {', '.join(SETS)}."
+            f"There is no set {unknown[0]!r}; choose from: {', '.join(SETS)}."
         )
     files, pools = [], {}
     for name in sets:
@@ -203,10 +202,10 @@ def select(data: Path, sets: Sequence[str], sizes: Sizes) -> Selection:
 
 
 def _named(name: str, rows: Iterable[TimedQuestion]) -> list[TimedQuestion]:
-    """Return the questions that can be judged, their ids with the set's name."""
+    """Return the questions that can be judged, with the set's name in their ids."""
     named = []
     for one in rows:
-        # A reference of punctuation alone is in every answer, or in none.
+        # Punctuation alone normalises to nothing: every answer, or none, contains it.
         references = tuple(r for r in one.case.references if normalised(r))
         if references or one.case.is_answerable is False:
             case = replace(one.case, id=f"{name}:{one.case.id}", references=references)
@@ -231,7 +230,7 @@ def _halved(rows: Sequence[TimedQuestion], sizes: Sizes) -> list[TimedQuestion]:
 
 
 def _helped(rows: Sequence[TimedQuestion], sizes: Sizes) -> list[TimedQuestion]:
-    """Give the share of each set's and part's answerable questions an entry."""
+    """Mark a share of each set's and part's answerable questions as having an entry."""
     groups: dict[tuple[str, Part], list[TimedQuestion]] = {}
     for one in rows:
         if one.case.is_answerable:

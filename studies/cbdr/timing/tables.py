@@ -1,4 +1,4 @@
-"""The comparison as tables of text and as curves of accuracy against retrieval rate."""
+"""The comparison as tables, and as curves of accuracy against retrieval rate."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,12 +33,12 @@ from .build import (
 )
 
 Figures = Mapping[str, Any]
-# Where each paper compares its decider.
+# The table in which each paper compares its decider.
 _PAPER: Final = {CBDR: "Table 3", DH_ICL: "Table 1", CTRLA: "Tables 1 and 3"}
 
 
 def tables(figures: Figures) -> Iterator[TextTable]:
-    """Yield the tables of each account, first the one as the papers have it."""
+    """Yield the tables of each account, the papers' account first."""
     for name in ACCOUNTS:
         account = figures["accounts"][name]
         yield _table(account, f"Retrieval rate and accuracy ({name})")
@@ -49,30 +49,30 @@ def tables(figures: Figures) -> Iterator[TextTable]:
 
 
 def notes(figures: Figures) -> list[str]:
-    """Return what a reader has to know before believing the figures."""
+    """Return what a reader must know to interpret the figures."""
     within = 100 * figures["within"]
     return [
         figures["protocol"],
         f"Thresholds were chosen on {figures['calibration']:,} questions, to retrieve as "
         f"little as keeps accuracy within {within:g} percentage points of its best there; all "
-        f"figures are of {figures['test']:,} others.",
+        f"figures are from {figures['test']:,} others.",
         "As published: the best note that was found is given to the model, whatever it is. "
         "Behind the gates, as this product answers: an entry whose question is asked again "
-        "is shown word for word, and what is too far is refused, which is right for a "
-        "question that nobody can answer and wrong for any other.",
+        "is shown word for word, and a question without near evidence is refused, which is "
+        "right only for a question that nobody can answer.",
         "Right: the answer contains a reference; for TruthfulQA it is nearer to a true "
         "answer than to any false one (ROUGE-L).",
-        "Cost is what deciding takes per question beyond the answer's own generation, at "
-        "the threshold of the table of accuracy: of all questions where it retrieves, of a "
+        "Cost is the cost of deciding per question, beyond generating the answer, at the "
+        "threshold of the accuracy table: over all questions where it retrieves, over a "
         "sample where it does not. Passes and tokens are counted; times are of this run.",
-        "Intervals are 95 %: Wilson's of a share, the paired bootstrap's of a difference. "
-        f"Ahead is who McNemar's exact test puts ahead at {LEVEL:g}, corrected by Holm "
-        "over all pairs and rates of an account.",
+        "Intervals are 95 %: Wilson's for a share, the paired bootstrap's for a difference. "
+        f"A decider is ahead if McNemar's exact test says so at {LEVEL:g}, with Holm's "
+        "correction over all pairs and rates of an account.",
     ]
 
 
 def claims_of(figures: Figures) -> Iterator[Claim]:
-    """Yield what each decider gains: at its threshold, and over all of them."""
+    """Yield the gain of each decider at its threshold, and over all thresholds."""
     account = figures["accounts"][next(iter(ACCOUNTS))]
     for row in account["table"]:
         name = row["decider"]
@@ -116,7 +116,7 @@ def _table(account: Figures, title: str) -> TextTable:
     accuracy = percent_with_interval(best["accuracy"], best["accuracy_95"])
     rows.append(("oracle", "", percent(best["retrieval_rate"]), accuracy, "", ""))
     heads = (
-        "decider", "threshold", "retrieves", "accuracy", "less never", "less always",
+        "decider", "threshold", "retrieves", "accuracy", "vs. never", "vs. always",
     )  # fmt: skip
     return TextTable(title, heads, tuple(rows))
 
@@ -222,11 +222,11 @@ def _difference(found: Figures) -> str:
     return points(found["difference"], found["difference_95"])
 
 
-# Accuracy against retrieval rate, a curve for each decider.
+# Curves of accuracy against retrieval rate, one for each decider.
 
 
 def write_plots(figures: Mapping[str, Any], directory: Path) -> list[Path]:
-    """Draw the curves of each account, as SVG and PNG; return the files."""
+    """Draw the curves of each account as SVG and PNG; return the files."""
     directory.mkdir(parents=True, exist_ok=True)
     files = []
     for account, found in figures["accounts"].items():
@@ -263,9 +263,7 @@ def _drawing(account: Mapping[str, Any], name: str, questions: int) -> Drawing:
         [0, 1], [never, always], color=INK, linestyle=":",
         label=f"{CHANCE} ({by_chance:.3f})",
     )  # fmt: skip
-    axes.set_xlabel(
-        "retrieval rate: share of the questions that evidence is looked for"
-    )
+    axes.set_xlabel("retrieval rate: share of the questions that retrieve evidence")
     axes.set_ylabel("accuracy: share of all questions answered correctly")
     highest = max(max(c["accuracy"]) for c in account["curves"].values())
     share_axes(axes, top=min(1.0, 1.15 * max(highest, always, 0.05)))

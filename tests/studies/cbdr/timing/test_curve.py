@@ -115,5 +115,5 @@ def test_lots_decide_between_the_equally_sure():
 
 @pytest.mark.parametrize("known_probability", [[], [0.1]])
 def test_nothing_and_unequal_lengths_make_no_curve(known_probability):
-    with pytest.raises(ValueError, match="make no curve"):
+    with pytest.raises(ValueError, match="do not make a curve"):
         timing(known_probability, [True] * len(known_probability), [])

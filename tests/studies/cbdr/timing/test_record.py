@@ -53,7 +53,7 @@ def test_another_file_is_never_written_to(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_text(text)
 
-    with pytest.raises(EvaluationDataError, match="no record"):
+    with pytest.raises(EvaluationDataError, match="not a record"):
         Record(path, BOUND)
     assert path.read_text() == text
 
