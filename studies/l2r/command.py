@@ -1,4 +1,4 @@
-"""Learn to Refuse's experiments: run, and printed beside the paper's figures."""
+"""Runs Learn to Refuse's experiments and prints them beside the paper's figures."""
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
@@ -46,9 +46,9 @@ class Command(Study):
 
     help = (
         "Ask TruthfulQA's MC1 and MC2 against gold knowledge at five ratios, and "
-        "CommonsenseQA and MedQA, all gates in shadow, and print Learn to Refuse's "
-        "tables and figures with intervals beside the paper's numbers. An interrupted "
-        "run continues with the same command."
+        "CommonsenseQA and MedQA, with all gates in shadow. Print Learn to Refuse's "
+        "tables and figures with intervals, beside the paper's numbers. The same "
+        "command continues an interrupted run."
     )
     writes = ()
 
@@ -58,9 +58,9 @@ class Command(Study):
         parser.add_argument("--figures", type=_numbers(FIGURES), default=(5, 6))
         parser.add_argument(
             "--knowledge", choices=_KNOWLEDGE, default=_KNOWLEDGE[0],
-            help="What is asked against: gold answers, of TruthfulQA alone, or what the "
-            "language model writes from the questions alone, which takes it a second or "
-            "two for each. Tables 1 to 3 alone are of the latter.",
+            help="Knowledge to ask against: gold answers (TruthfulQA only), or what "
+            "the language model writes from the questions alone (Tables 1 to 3 only), "
+            "which takes a second or two per question.",
         )  # fmt: skip
         parser.add_argument(
             "--limit", type=positive, metavar="N", help="N questions of each set."
@@ -70,14 +70,14 @@ class Command(Study):
         )
         parser.add_argument(
             "--knowledge-base", default="", metavar="SLUG",
-            help="Ask CommonsenseQA and MedQA against this one (Table 2).",
+            help="Ask CommonsenseQA and MedQA against this knowledge base (Table 2).",
         )  # fmt: skip
         parser.add_argument(
             "--output", type=Path, metavar="DIR",
-            help="Also write l2r.md, l2r.json and the figures there.",
+            help="Also write l2r.md, l2r.json and the figures to this directory.",
         )  # fmt: skip
         parser.add_argument(
-            "--anew", action="store_true", help="Use no run that was made before."
+            "--anew", action="store_true", help="Do not reuse earlier runs."
         )
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
@@ -88,7 +88,7 @@ class Command(Study):
                 for key, suite in _suites(options, on_progress)
             }
         except UnavailableError as error:
-            kept = "What was asked is kept: the same command continues with it."
+            kept = "Results so far are kept: the same command continues from there."
             raise CommandError(f"{error} {kept}", returncode=2) from error
         rows = {key: judged_of(run) for key, run in runs.items()}
         if options["knowledge"] == "enriched":
@@ -122,9 +122,9 @@ class Command(Study):
 def _suites(
     options: Mapping[str, Any], on_progress: OnProgress
 ) -> Iterator[tuple[_Key, Suite]]:
-    """Yield the suites that the tables and figures need, by the key of `Runs`.
+    """Yield the suites that the tables and figures need, with their keys in `Runs`.
 
-    MC1 and MC2 share their work.
+    MC1 comes right before MC2, as they share scores.
     """
     common: SuiteOptions = {
         "data": options["data"],
@@ -159,7 +159,7 @@ def _suites(
 def _enriched(
     common: SuiteOptions, tables: Set[int], on_progress: OnProgress
 ) -> Iterator[tuple[_Key, Suite]]:
-    """Yield the tables' suites with knowledge that the language model wrote."""
+    """Yield the suites of the tables with knowledge that the language model wrote."""
     chosen: dict[str, Callable[..., Suite]] = {}
     if tables - {2}:
         chosen[MC1] = partial(open_truthfulqa, several=False)
@@ -185,7 +185,7 @@ def _heading(
         "alpha": f"{L2R.alpha:.4f} on the Euclidean distance, {L2R.alpha**2:.2f} squared",
         "seed of the options' order": options["seed"],
         "questions asked": len(judged),
-        "seconds": f"{seconds:.0f}, of them {model:.0f} in the language model",
+        "seconds": f"{seconds:.0f}, of which {model:.0f} in the language model",
         **{f"protocol of {run.suite}, {_knowledge(run)}": run.protocol for run in runs},
     }
 
@@ -200,7 +200,7 @@ def _draw(rows: Runs, directory: Path) -> None:
     drawings = {5: "refusals_against_alpha", 6: "precision_recall"}
     for suite in (MC1, MC2):
         for number, name in drawings.items() if (suite, 1.0) in rows else ():
-            with suppress(EvaluationDataError):  # rows that hold nothing of this plot
+            with suppress(EvaluationDataError):  # these rows have no data for this plot
                 svg = plot_svg(name, rows[suite, 1.0], L2R)
                 (directory / f"figure-{number}-{suite}.svg").write_bytes(svg)
 
@@ -210,7 +210,7 @@ def _numbers(known: Mapping[int, object]) -> Callable[[str], tuple[int, ...]]:
         numbers = tuple(int(part) for part in text.split(",") if part.strip())
         if not set(numbers) <= known.keys():
             names = ", ".join(map(str, known))
-            raise argparse.ArgumentTypeError(f"{text} is not of {names}")
+            raise argparse.ArgumentTypeError(f"{text} has numbers other than {names}")
         return numbers
 
     return read

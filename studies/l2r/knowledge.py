@@ -1,4 +1,4 @@
-"""Gold knowledge made of questions and answers, or written by a language model."""
+"""Knowledge made from gold answers or a corpus, or written by a language model."""
 
 import hashlib
 import math
@@ -30,7 +30,7 @@ from qa.exceptions import EvaluationDataError
 
 from .questions import ChoiceQuestion
 
-_SEED = 20240219  # any fixed number: the same share is the same questions for ever
+_SEED = 20240219  # any fixed number, so that a share always means the same questions
 
 
 def gold_knowledge(
@@ -41,15 +41,15 @@ def gold_knowledge(
     digest: str,
     loading: Loading | None = None,
 ) -> KnowledgeBase:
-    """Return the knowledge base that knows a share of the questions' right answers.
+    """Return the knowledge base with the right answers to a share of the questions.
 
     Args:
         questions: With one right option each.
-        ratio: The share in [0, 1]; smaller shares are parts of larger ones.
-        digest: Of the data; names the knowledge base with `ratio`.
+        ratio: The share in [0, 1]; a larger share includes the smaller ones.
+        digest: Of the data; part of the knowledge base's slug, as is `ratio`.
 
     Raises:
-        EvaluationDataError: The ratio is out of its range.
+        EvaluationDataError: The ratio is out of range.
     """
     if not 0 <= ratio <= 1:
         raise EvaluationDataError(f"A share of {ratio} is not between 0 and 1.")
@@ -69,7 +69,7 @@ def gold_knowledge(
 def gold_subset(
     questions: Iterable[ChoiceQuestion], ratio: float
 ) -> list[ChoiceQuestion]:
-    """Return a share of the questions, chosen by their ids; a larger one holds it."""
+    """Return a share of the questions, chosen by id; a larger share includes it."""
     ordered = sorted(questions, key=lambda question: _place(question.id))
     return ordered[: round(ratio * len(ordered))]
 
@@ -80,7 +80,7 @@ def corpus_knowledge(
     """Return a knowledge base of a corpus: JSON Lines of objects with a "text".
 
     Raises:
-        EvaluationDataError: A line says nothing, or the file is missing.
+        EvaluationDataError: A line has no text, or the file is missing.
     """
     if not file.is_file():
         raise EvaluationDataError(f"There is no corpus {file}.")
@@ -118,12 +118,12 @@ def _place(question_id: str) -> bytes:
 
 
 _SAMPLES: Final = 3
-_MAX_CONFIDENCE: Final = 0.999  # only what a person verified has 1
+_MAX_CONFIDENCE: Final = 0.999  # 1 is reserved for what a person verified
 _MIN_CONFIDENCE: Final = 1e-4
 
 
 class Confidence(StrEnum):
-    """Which confidence the enriched entries carry."""
+    """The confidence given to enriched entries: as the model states it, or checked."""
 
     STATED = "stated"
     CHECKED = "checked"
@@ -138,14 +138,14 @@ def enriched_knowledge(
     confidence: Confidence,
     loading: Loading | None = None,
 ) -> KnowledgeBase:
-    """Return the knowledge base that `writer` wrote from the questions alone.
+    """Return the knowledge base that `writer` writes from the questions alone.
 
-    Writing takes a second per question on one core; an interrupted run continues.
+    Writing takes about a second per question on one core and can be resumed.
 
     Args:
-        digest: Of the data; names the knowledge base with the writer.
-        confidence: What the model states, as in the paper, or that held against the
-            model's own signals.
+        digest: Of the data; part of the slug, as is the writer's fingerprint.
+        confidence: What the model states, as in the paper, or that value checked
+            against the model's own signals.
     """
     proposals = _proposals(name, questions, digest, writer(), loading)
     rows = proposals.proposals.select_related("entry").order_by("question_sha256")
@@ -166,17 +166,17 @@ def enriched_knowledge(
 
 
 def _weight(proposal: Proposal, confidence: Confidence) -> float:
-    """Return the entry's confidence: the root of what is meant.
+    """Return the square root of the proposal's confidence, as the entry's.
 
-    The release holds the squared distance over confidence against alpha, the product the
-    distance; so the product's gate with the root decides as the release's does.
+    The release compares the squared distance over confidence with alpha, the product
+    the distance. With the root, the product's gate decides as the release's does.
     """
     meant = proposal.stated if confidence is Confidence.STATED else proposal.confidence
     return math.sqrt(min(_MAX_CONFIDENCE, max(_MIN_CONFIDENCE, meant)))
 
 
 def _end_of(question: str) -> str:
-    """Return in one line what an entry's question has room for; all but MedQA's cases fit."""
+    """Return a question in one line; one too long keeps its last sentences that fit."""
     said = " ".join(question.split())
     kept = sentences(said)
     while len(kept) > 1 and len(" ".join(kept)) > QUESTION_LIMIT:

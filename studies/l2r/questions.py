@@ -18,13 +18,13 @@ class ChoiceQuestion:
     """One question and its options, in the order in which they are shown.
 
     Attributes:
-        id: Unique in its data set and made from what it says; joins tasks and runs.
+        id: Unique in its data set and the same in all tasks and runs, to join them.
         group: Its cluster in resampling: the category, or "".
         correct: Indices of the right options, 0-based, ascending; at least one.
-        several: Whether every right option is wanted, and not one of them.
-        scored: All options that any task shows with this question. A model that
-            scores options reads these in one batch, so that two tasks share the work
-            and neither's result depends on which was scored first.
+        several: Whether all right options are to be chosen, rather than the only one.
+        scored: All options that any task shows with this question. A model that scores
+            options reads them in one batch, so tasks share the work and no result
+            depends on which task ran first.
     """
 
     id: str
@@ -49,17 +49,18 @@ class Choice:
     """A model's choice among a question's options.
 
     Attributes:
-        scores: For each option, higher is likelier; nats per token for a model that
-            scores, else 1 for the chosen ones and 0 for the others. Empty if unreadable.
-        chosen: 0-based indices, ascending; without `several` at most one. Empty where
-            the model declined or can't be read.
-        cited: 1-based numbers of the pieces of evidence that it rests on.
-        reasoning: "" where the model gives none.
+        scores: One per option, higher for likelier: nats per token for a model that
+            scores, else 1 for the chosen ones and 0 for the others. Empty if
+            unreadable.
+        chosen: 0-based indices, ascending; at most one unless `several`. Empty if the
+            model declined or its output was unreadable.
+        cited: 1-based numbers of the pieces of evidence that the choice rests on.
+        reasoning: "" if the model gives none.
         can_answer: The model's own verdict on the evidence.
-        verdict_probability: Of "can answer" in [0, 1]; None where it is unknown.
+        verdict_probability: Probability of "can answer" in [0, 1]; None if unknown.
         readable: Whether the output could be read, possibly after one repair.
-        milliseconds: Time in the model; scores that were made for an earlier task or
-            share of the knowledge take none.
+        milliseconds: Time in the model; scores reused from an earlier task or share of
+            the knowledge take none.
     """
 
     scores: tuple[float, ...]
@@ -82,16 +83,16 @@ class ChoiceModel(Protocol):
         ...
 
     def choose(self, question: ChoiceQuestion, evidence: Sequence[Evidence]) -> Choice:
-        """Return the options chosen; without evidence from what the model knows itself.
+        """Return the options chosen; without evidence, from the model's own knowledge.
 
         Raises:
-            UnavailableError: The model is down; ask again later.
+            UnavailableError: The model is unavailable; ask again later.
         """
         ...
 
 
 def shuffled(options: Sequence[str], *, question_id: str, seed: int) -> tuple[str, ...]:
-    """Return the options in an order that depends on ids, words and seed alone."""
+    """Return the options in an order that depends only on id, option texts and seed."""
 
     def place(option: str) -> bytes:
         return hashlib.sha256(f"{seed}:{question_id}:{option}".encode()).digest()
@@ -104,20 +105,20 @@ def shuffled(options: Sequence[str], *, question_id: str, seed: int) -> tuple[st
 
 @dataclass(frozen=True, slots=True)
 class ChoiceData:
-    """A data set as one task shows it; `digest` is of the files that it came from."""
+    """The questions of a task, and the digest of the files that they were read from."""
 
     questions: tuple[ChoiceQuestion, ...]
     digest: str
 
 
 def read_truthfulqa(data: Path | None, *, several: bool, seed: int) -> ChoiceData:
-    """Read the multiple-choice file; categories from the table beside it, if it is there.
+    """Read the multiple-choice file, and categories from the table beside it, if any.
 
-    The file that Learn to Refuse evaluated on names the right option first in every
-    row. Options are shuffled here, so it makes no difference which one is read.
+    The file that Learn to Refuse evaluated on has the right option first in every row.
+    Options are shuffled here, so any of the published files will do.
 
     Args:
-        several: Whether to read MC2 (every right option), and not MC1 (the one).
+        several: Whether to read MC2 (all right options) rather than MC1 (one).
         seed: Of the options' order.
     """
     file = find_file(
@@ -148,7 +149,7 @@ def read_truthfulqa(data: Path | None, *, several: bool, seed: int) -> ChoiceDat
 
 
 def read_commonsenseqa(data: Path | None, *, seed: int) -> ChoiceData:
-    """Read CommonsenseQA's own JSON Lines; the group is the question's concept."""
+    """Read CommonsenseQA's JSON Lines; the group is the question's concept."""
     file = find_file("commonsenseqa", data, "commonsenseqa/*.jsonl")
 
     def read(row: Mapping[str, Any]) -> ChoiceQuestion:
@@ -167,12 +168,12 @@ def read_commonsenseqa(data: Path | None, *, seed: int) -> ChoiceData:
 
 
 def read_medqa(data: Path | None, *, seed: int) -> ChoiceData:
-    """Read MedQA's JSON Lines; the group is the step of the examination."""
+    """Read MedQA's JSON Lines; the questions have no groups."""
     file = find_file("medqa", data, "medqa/*.jsonl")
 
     def read(row: Mapping[str, Any]) -> ChoiceQuestion:
         question = str(row["question"])
-        # The same question comes with other options: both make the id.
+        # A question can recur with other options, so the id is made from both.
         name = question_id("\n".join([question, *map(str, row["options"].values())]))
         return _one_right(name, "", question, row["options"], row["answer_idx"], seed)
 
@@ -187,9 +188,9 @@ def _one_right(
     key: str,
     seed: int,
 ) -> ChoiceQuestion:
-    """Make a question of labelled choices, of which `key` is the right one's label.
+    """Return a question from choices by label, `key` being the right one's label.
 
-    Labels are looked up whole and not kept: the options are shuffled and renumbered.
+    Labels are not kept, because the options are shuffled.
     """
     right = choices[key]
     options = {text: text == right for text in choices.values()}
@@ -240,7 +241,7 @@ def _unique(
     for question in questions:
         if question.id in seen:
             raise EvaluationDataError(
-                f"{file.name}: {question.question[:60]!r} is in it twice."
+                f"{file.name} contains {question.question[:60]!r} twice."
             )
         seen.add(question.id)
     return tuple(questions)

@@ -1,8 +1,9 @@
-"""Choosing by asking a language server, step by step, with options by their numbers.
+"""Choosing among numbered options by asking a language server, step by step.
 
-The reply is one JSON object by a schema. Numbers are read as whole numbers and must name
-options that were shown; what can't be read is asked for once more, and after that counts
-as unreadable, which the second gate refuses. Nothing is guessed from a piece of a reply.
+The reply is one JSON object that follows a schema. Its numbers must be integers and
+name options that were shown. An unreadable reply is requested once more; if that fails,
+the choice counts as unreadable and the second gate refuses it. Nothing is guessed from
+parts of a reply.
 """
 
 import hashlib
@@ -49,13 +50,13 @@ _BRACKETS: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>"}
 
 
 class ServerChoiceModel:
-    """`values.ChoiceModel` on an OpenAI-compatible server."""
+    """`questions.ChoiceModel` on an OpenAI-compatible server."""
 
     def __init__(self, server: ServerLanguageModel, *, steps: bool = True) -> None:
-        """Take over a client.
+        """Wrap a client.
 
         Args:
-            steps: Whether evidence and reasoning are asked for before the choice.
+            steps: Whether to ask for evidence and reasoning before the choice.
         """
         self._server = server
         self._steps = steps
@@ -66,7 +67,7 @@ class ServerChoiceModel:
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits: the server's fingerprint and the instructions."""
+        """Digest of the server's fingerprint and the instructions, 64 hex digits."""
         return self._fingerprint
 
     def choose(self, question: ChoiceQuestion, evidence: Sequence[Evidence]) -> Choice:
@@ -109,7 +110,7 @@ class ServerChoiceModel:
 
 
 def _message(question: ChoiceQuestion, evidence: Sequence[Evidence]) -> str:
-    """Return the question as one JSON object, in which a text stays inside its string."""
+    """Return the question as one JSON object, escaped so no text leaves its string."""
     data: dict[str, object] = {
         "question": question.question,
         "options": {
@@ -153,7 +154,7 @@ def _read(
 
 
 def _reply(text: str) -> Mapping[str, object]:
-    """Return the last object of a reply that has options; {} if there is none."""
+    """Return the last object with options in a reply, or {} if there is none."""
     found: Mapping[str, object] = {}
     for value in _objects(text):
         if "options" in value:
@@ -176,7 +177,7 @@ def _objects(text: str) -> Iterator[Mapping[str, object]]:
 
 
 def _whole(value: object) -> list[int]:
-    """Return the different whole numbers of a list, in order; true is none."""
+    """Return the distinct integers of a list, in order; booleans are left out."""
     rows = value if isinstance(value, list) else []
     return list(
         dict.fromkeys(

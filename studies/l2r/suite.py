@@ -1,4 +1,4 @@
-"""A multiple-choice data set as a suite: retrieval and gates are the product's own."""
+"""A multiple-choice data set as a suite, with the product's own retrieval and gates."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,16 +23,16 @@ from .questions import Choice, ChoiceModel, ChoiceQuestion
 
 @dataclass(kw_only=True, eq=False)
 class ChoiceSuite:
-    """`judged.Suite` over questions with options.
+    """`judging.Suite` over questions with options.
 
-    The knowledge base is asked the bare question and the model the question with its
-    options. Hard refusal is decided first; a question that it refuses never reaches the
-    model, except in shadow.
+    Retrieval gets the bare question, the model the question with its options. Hard
+    refusal is decided first; a question that it refuses never reaches the model, except
+    in shadow.
 
     Attributes:
-        about: What makes two runs the same one beside knowledge, policy and models.
-        plain: Whether the model is asked closed-book too, whatever the gates say.
-        model: Loads what chooses.
+        about: What identifies a run besides knowledge, policy and models.
+        plain: Whether the model is also asked closed-book, whatever the gates decide.
+        model: Loads the model that chooses.
     """
 
     name: str
@@ -46,7 +46,7 @@ class ChoiceSuite:
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
-        """What makes two runs the same one, with what the knowledge base holds."""
+        """What identifies a run, including the contents of the knowledge base."""
         return {
             **self.about,
             "plain": self.plain,
@@ -56,11 +56,11 @@ class ChoiceSuite:
 
     @property
     def case_ids(self) -> Sequence[str]:
-        """The questions' ids, in the order in which they are asked."""
+        """The ids of the questions, in the order in which they are asked."""
         return [question.id for question in self.questions]
 
     def judge(self, case_id: str) -> Judged:
-        """Ask one question, wait for its outcome and judge it."""
+        """Ask one question and judge the outcome."""
         began = time.perf_counter()
         question = self._by_id[case_id]
         policy = self._value
@@ -107,7 +107,7 @@ class ChoiceSuite:
         asked: Question,
         found: Retrieval,
     ) -> Decision:
-        """Return the second gate's decision on a choice, judged like an answer."""
+        """Return the second gate's decision on a choice, treated like an answer."""
         generation = Generation(
             cited=choice.cited,
             reasoning=choice.reasoning,
@@ -128,11 +128,11 @@ class ChoiceSuite:
 
 
 def is_right(question: ChoiceQuestion, choice: Choice) -> bool | None:
-    """Tell whether a choice is right; None where nothing was chosen.
+    """Return whether a choice is right, or None if nothing was chosen.
 
-    One right option: it is the chosen one. Several: more than half of all options are
-    labelled correctly. The paper scores each option and has no such bound; the share
-    itself is the measure "accuracy".
+    With one right option, it must be the chosen one. With several, more than half of
+    all options must be labelled correctly; the paper has no such bound and scores each
+    option, as the measure "accuracy" does.
     """
     if not choice.chosen:
         return None
@@ -144,7 +144,7 @@ def is_right(question: ChoiceQuestion, choice: Choice) -> bool | None:
 def _accuracy(question: ChoiceQuestion, choice: Choice) -> float:
     """Return 0 or 1 for one right option, the share labelled correctly for several.
 
-    What can't be read labels nothing.
+    An unreadable choice gets 0.
     """
     if not choice.readable:
         return 0.0
@@ -156,12 +156,12 @@ def _accuracy(question: ChoiceQuestion, choice: Choice) -> float:
 def _measures(
     question: ChoiceQuestion, choice: Choice | None, closed: Choice | None
 ) -> dict[str, float]:
-    """Return the accuracies with and without evidence, and what chance would give."""
+    """Return the accuracies with and without evidence, and that of chance."""
     count = len(question.options)
     right = len(question.correct)
     measures = {
         "options": float(count),
-        # A coin for each option labels half of them correctly, whatever their number.
+        # Tossing a coin for each option labels half of them correctly.
         "chance_accuracy": 0.5 if question.several else right / count,
     }
     if choice:
@@ -173,7 +173,7 @@ def _measures(
 
 
 def _distributions(choice: Choice | None) -> dict[str, float]:
-    """Return how far the best option's score lies above the next, a signal of its own."""
+    """Return the margin of the best option's score over the next, as a signal."""
     if choice is None or len(choice.scores) < 2:
         return {}
     first, second = sorted(choice.scores, reverse=True)[:2]

@@ -1,4 +1,4 @@
-"""The multiple-choice suites by name."""
+"""The multiple-choice suites, by name."""
 
 from collections.abc import Callable, Mapping
 from functools import cache, partial
@@ -34,51 +34,51 @@ from .tallies import COMMONSENSEQA, MC1, MC2, MEDQA, MEDQA_CORPUS
 
 _OPTIONS = (
     "Options are shuffled by a fixed seed and the question's own words; results are "
-    "joined by the question's id; every option of a question is scored with that "
-    "question's own."
+    "joined by the question's id; each choice is scored against its own question's "
+    "options."
 )
 _GOLD = (
-    "The knowledge base holds one verified entry, the question and its right option, "
-    "for {known} of the {all} test questions. Known leakage, by design and as in Learn "
-    "to Refuse's gold-ratio experiment: if a question's own entry is in the "
-    "knowledge base, so is its answer. It measures retrieval, refusal and reading, not "
-    "what a model knows."
+    "The knowledge base contains one verified entry, the question and its right "
+    "option, for {known} of the {all} test questions. Known leakage, by design and as "
+    "in Learn to Refuse's gold-ratio experiment: if a question's own entry is in the "
+    "knowledge base, so is its answer. The suite measures retrieval, refusal and "
+    "reading, not what a model knows."
 )
 _ENRICHED = (
-    "The knowledge base holds one entry a question, which the language model wrote from "
-    "the question alone, as in Learn to Refuse: it saw neither options nor right "
-    "answers, and nobody checked what it wrote. Entries carry the root of the "
-    "{confidence} confidence, so that the gate decides as the release's does, which "
-    "holds the squared distance over confidence against alpha. The model closed-book is "
-    "measured in the run without this knowledge."
+    "The knowledge base contains one entry per question, which the language model "
+    "wrote from the question alone, as in Learn to Refuse: it saw neither options nor "
+    "right answers, and nobody checked what it wrote. The confidence of an entry is the "
+    "square root of the {confidence} confidence, so that the gate decides as the "
+    "release's does, which compares the squared distance over confidence with alpha. "
+    "The model's closed-book accuracy is measured in the run without this knowledge."
 )
 _MIN_FLOOR = 0.01
 _ADMITTING = "enriched"
 _GIVEN = "The knowledge base {slug} is asked unchanged; nothing is added to it."
 _CLOSED = (
-    "Without a knowledge base everything is refused; what is measured is the accuracy "
-    "of the model closed-book (plain_accuracy)."
+    "Without a knowledge base everything is refused, and only the model's closed-book "
+    "accuracy is measured (plain_accuracy)."
 )
 _CORPUS = (
-    "The knowledge base holds the texts of {name}, verified, nothing else. What the "
-    "paper used (sentences of MedRAG's textbooks) is not distributed with its release."
+    "The knowledge base contains the texts of {name}, verified, and nothing else. What "
+    "the paper used (sentences of MedRAG's textbooks) is not part of its release."
 )
 _SEVERAL = (
-    "accuracy is the share of the question's options that are labelled correctly, and a "
-    "choice counts as right where that is more than half."
+    "Accuracy is the share of the question's options that are labelled correctly; a "
+    "choice counts as right if that is more than half."
 )
 _ONE = "A choice is right if it is the one right option."
 
 
 @cache
 def configured_model(*, steps: bool = True) -> ChoiceModel:
-    """Return what chooses with the configured language model, made once per process.
+    """Return the choice model of the configured language model, one per process.
 
     Args:
-        steps: Whether a server is asked for evidence and reasoning before the choice; a
-            model that is scored takes none.
+        steps: Whether to ask a server for evidence and reasoning before the choice; a
+            model that scores options uses no steps.
     """
-    # Pull in torch, which a process that never asks never pays for.
+    # These imports load torch, which a process that asks nothing does not need.
     from qa.inference.configured import load_language_model  # noqa: PLC0415
     from qa.inference.grounded import GroundedLanguageModel  # noqa: PLC0415
     from qa.inference.guided import GuidedLanguageModel  # noqa: PLC0415
@@ -108,14 +108,14 @@ def open_truthfulqa(
     enriched: Confidence | None = None,
     **options: Unpack[SuiteOptions],
 ) -> Suite:
-    """Return TruthfulQA's MC1, or with `several` MC2, against gold knowledge.
+    """Return the suite of TruthfulQA's MC1, or of MC2 with `several`.
 
     Args:
-        several: Whether every right option is wanted.
-        ratio: The share of the questions whose answer the knowledge base holds, in
-            [0, 1]; unused where `options` name a knowledge base.
-        enriched: Use knowledge that the language model wrote from the questions alone,
-            with this confidence; None uses gold knowledge.
+        several: Whether all right options are to be chosen.
+        ratio: The share of the questions, in [0, 1], whose answers the gold knowledge
+            base contains; unused if `options` name a knowledge base.
+        enriched: Use knowledge that the language model writes from the questions
+            alone, with this confidence; None uses gold knowledge.
     """
     name = MC2 if several else MC1
     refuse_others(name, options, frozenset({"knowledge_base"}))
@@ -129,7 +129,7 @@ def open_truthfulqa(
         knowledge_base = _enriched("truthfulqa", data, enriched, options)
         protocol = _ENRICHED.format(confidence=enriched.value)
     else:
-        # MC1 and MC2 are asked against the same knowledge: the one right option's.
+        # MC1 and MC2 are asked against the same knowledge, from MC1's right options.
         gold = read_truthfulqa(options.get("data"), several=False, seed=seed).questions
         knowledge_base = gold_knowledge(
             "truthfulqa",
@@ -155,11 +155,11 @@ def open_truthfulqa(
 def open_other(
     name: str, *, enriched: Confidence | None = None, **options: Unpack[SuiteOptions]
 ) -> Suite:
-    """Return another data set's suite, closed-book or against a knowledge base.
+    """Return the suite of another data set, closed-book or with a knowledge base.
 
     Args:
-        enriched: Use knowledge that the language model wrote from those questions alone
-            that are asked, with this confidence.
+        enriched: Use knowledge that the language model writes from only the questions
+            to be asked, with this confidence.
     """
     refuse_others(name, options, frozenset({"knowledge_base"}))
     data = _OTHERS[name](options.get("data"), seed=options.get("seed", 0))
@@ -186,7 +186,7 @@ def open_other(
 def _enriched(
     name: str, data: ChoiceData, confidence: Confidence, options: SuiteOptions
 ) -> KnowledgeBase:
-    """Return the knowledge that was written, and let the policy in `options` admit it."""
+    """Return the knowledge base written by the model; set a policy that admits it."""
     knowledge_base = enriched_knowledge(
         name,
         data.questions,
@@ -200,7 +200,7 @@ def _enriched(
 
 
 def _open_medqa_corpus(**options: Unpack[SuiteOptions]) -> Suite:
-    """Return MedQA against a corpus, a file of texts."""
+    """Return the suite of MedQA with a corpus, a file of texts."""
     refuse_others(MEDQA_CORPUS, options, frozenset({"knowledge"}))
     file = options.get("knowledge")
     if file is None:
@@ -245,7 +245,7 @@ def _asked(data: ChoiceData, options: SuiteOptions) -> tuple[ChoiceQuestion, ...
 
 
 def _admitting(knowledge_base: KnowledgeBase, options: SuiteOptions) -> Policy:
-    """Return the policy that decides, letting in what is hardly sure at all."""
+    """Return the policy, or a version of it that admits entries of low confidence."""
     policy = options.get("policy") or active_policy(knowledge_base)
     if policy.unverified_floor <= _MIN_FLOOR:
         return policy

@@ -1,4 +1,4 @@
-"""Learn to Refuse's tables and figures from runs in shadow, beside the paper's."""
+"""Learn to Refuse's tables and figures from runs in shadow, next to the paper's."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -44,27 +44,27 @@ _GATES: Final[Mapping[str, Policy]] = {
     "without hard refusal": NO_HARD,
     "without either": NO_GATE,
 }
-# What the paper has of a setting with knowledge that its model wrote.
+# The paper's figures for settings with knowledge that its model wrote.
 _PUBLISHED: Final = {
     **TABLE_3,
     "L2R": {**TABLE_3["L2R"], **TABLE_2["L2R, gpt-3.5-turbo"]},
 }
-_NO_STEPS: Final = "a model that is scored takes no steps"
+_NO_STEPS: Final = "a model that scores options uses no steps"
 
 Runs = Mapping[tuple[str, float | None], Sequence[Judged]]
-"""Rows by the suite's name and the share of gold knowledge, None where none is given.
+"""Rows by suite name and share of gold knowledge, which is None for other knowledge.
 
-A run without steps has `WITHOUT_STEPS` behind the suite's name.
+The suite name of a run without steps ends in `WITHOUT_STEPS`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a table: setting, our figures, and the paper's if it has any.
+    """One line of a table: a setting with our figures and the paper's, if any.
 
     Attributes:
-        published: (questions answered, accuracy in per cent).
-        remark: Shown in place of figures, or beside them.
+        published: The paper's (questions answered, accuracy in per cent).
+        remark: Shown beside the figures, or instead of them.
     """
 
     label: str
@@ -76,7 +76,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table or figure of the paper, remade."""
+    """A reproduced table or figure of the paper."""
 
     name: str
     title: str
@@ -87,26 +87,26 @@ def table_1(runs: Runs) -> Table:
     """Return the overall comparison on TruthfulQA with all gold knowledge."""
     return Table(
         "table-1",
-        "TruthfulQA, overall. Ours knows the gold answers, the paper's knowledge base "
-        "was written by its model: compare the plain lines with each other, and L2R "
-        "with Table 4.",
+        "TruthfulQA, overall. Our knowledge base contains the gold answers, the "
+        "paper's was written by its model: compare the plain lines with each other, "
+        "and L2R with Table 4.",
         (*_overall(runs, (MC1, MC2)), *_published(TABLE_1, (MC1, MC2))),
     )
 
 
 def table_2(runs: Runs) -> Table:
-    """Return the other data sets, closed-book or with what knowledge was given."""
+    """Return the other data sets, closed-book or with the knowledge given."""
     names = (COMMONSENSEQA, MEDQA, MEDQA_CORPUS)
     return Table(
         "table-2",
-        "CommonsenseQA and MedQA. Without a knowledge base all is refused; the paper's "
-        "was written by its model.",
+        "CommonsenseQA and MedQA. Without a knowledge base every question is refused; "
+        "the paper's knowledge base was written by its model.",
         (*_overall(runs, names), *_published(TABLE_2, names)),
     )
 
 
 def table_3(runs: Runs) -> Table:
-    """Return each gate's ablation, played again on the same signals."""
+    """Return the ablation of each gate, replayed on the same signals."""
     lines = []
     for suite in (MC1, MC2):
         rows = _rows(runs, suite)
@@ -129,12 +129,12 @@ def table_3(runs: Runs) -> Table:
 
 
 def enriched_key(suite: str, confidence: Confidence) -> str:
-    """Return the name by which a run on enriched knowledge is known among `Runs`."""
+    """Return the name in `Runs` of a run on enriched knowledge."""
     return f"{suite}, {confidence.value} confidence"
 
 
 def enriched_table(runs: Runs) -> Table:
-    """Return each gate's ablation with knowledge that a model wrote, the paper's set-up."""
+    """Return the gates' ablation on knowledge that the model wrote, as in the paper."""
     lines = []
     for confidence in Confidence:
         for suite in (MC1, MC2, COMMONSENSEQA, MEDQA):
@@ -146,15 +146,15 @@ def enriched_table(runs: Runs) -> Table:
                 lines.append(Line(setting, suite, tally(rows or (), chosen), published))
     return Table(
         "tables-1-to-3-enriched",
-        "Asked with knowledge that the model wrote from the questions alone, which "
-        "is the paper's set-up: stated confidence is what the model says, checked "
-        "confidence is held against its own samples and likelihood.",
+        "With knowledge that the model wrote from the questions alone, which is the "
+        "paper's set-up: stated confidence is what the model says, checked confidence "
+        "takes its own samples and likelihood into account.",
         tuple(lines),
     )
 
 
 def table_4(runs: Runs) -> Table:
-    """Return L2R and the same knowledge without refusal by the share of gold knowledge."""
+    """Return L2R and no refusal, by the share of gold knowledge."""
     lines = []
     for suite in (MC1, MC2):
         for ratio in sorted(RATIOS):
@@ -172,7 +172,7 @@ def table_4(runs: Runs) -> Table:
 
 
 def claims_of(runs: Runs) -> Iterator[Claim]:
-    """Yield what refusal, and each of its gates, gains in accuracy of what is answered."""
+    """Yield what refusal, and each of its gates, gains in accuracy on the answered."""
     for (suite, ratio), rows in runs.items():
         if not rows or suite.endswith(WITHOUT_STEPS):
             continue
@@ -218,7 +218,7 @@ FIGURES: Final = {5: figure_5, 6: figure_6}
 
 
 def as_json(tables: Sequence[Table]) -> dict[str, Any]:
-    """Return the tables as JSON-able values, by name."""
+    """Return the tables as JSON values, by name."""
     return {table.name: asdict(table) for table in tables}
 
 
@@ -227,7 +227,7 @@ def text_table(table: Table) -> TextTable:
         f"{table.name.replace('-', ' ').capitalize()}: {table.title}",
         ("suite", "setting", "answered", "accuracy", "95 %", "paper", ""),
         tuple(map(_cells, table.lines))
-        or (("no run of its suites", "", "", "", "", "", ""),),
+        or (("no run of these suites", "", "", "", "", "", ""),),
         words=2,
     )
 
@@ -258,7 +258,7 @@ def _published(
 
 
 def _rows(runs: Runs, suite: str) -> Sequence[Judged]:
-    """Return a suite's rows with all gold knowledge, or with what knowledge was given."""
+    """Return a suite's rows with all gold knowledge, or with the knowledge given."""
     return runs.get((suite, 1.0)) or runs.get((suite, None)) or ()
 
 

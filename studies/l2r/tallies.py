@@ -1,11 +1,11 @@
-"""The paper's figures, and ours under any thresholds, replayed on one run in shadow.
+"""The paper's figures, and ours under any thresholds, replayed on a run in shadow.
 
 References:
     Cao, "Learn to Refuse: Making Large Language Models More Controllable and Reliable
     through Knowledge Scope Limitation and Refusal Mechanism" (arXiv:2311.01041),
-    Tables 1 to 4. Accuracies in per cent. They were made with the right option first
-    in every MC1 row of the release's file, and its MC2 scoring pairs an answer with
-    another question's options once something was refused; read them with that.
+    Tables 1 to 4. Accuracies are in per cent. Read them with care: in the release's
+    file the right option comes first in every MC1 row, and its MC2 scoring pairs
+    answers with another question's options once a question was refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from qa.evaluation.metrics.intervals import (
 from qa.pipeline.policy import Policy
 from qa.pipeline.replay import Played, replay
 
-# By suite's name: (questions answered, accuracy in per cent).
+# By suite name: (questions answered, accuracy in per cent).
 Published = Mapping[str, tuple[int, float]]
 
 
@@ -75,7 +75,7 @@ TABLE_3: Final = _table(
         "without hard refusal": ((778, 62.2), (784, 69.1)),
     },
 )
-# MC1 with gold knowledge, by its share: L2R, and the same knowledge without refusal.
+# MC1 by the share of gold knowledge: L2R, and the same knowledge without refusal.
 TABLE_4: Final[Mapping[float, tuple[tuple[int, float], tuple[int, float]]]] = {
     0.0: ((0, 0.0), (817, 46.6)),
     0.25: ((178, 93.3), (817, 64.7)),
@@ -83,18 +83,19 @@ TABLE_4: Final[Mapping[float, tuple[tuple[int, float], tuple[int, float]]]] = {
     0.75: ((516, 93.4), (817, 79.6)),
     1.0: ((658, 93.2), (817, 84.5)),
 }
-# Of the 159 refusals with all gold knowledge, those whose draft was wrong (appendix C).
+# Percentage of the 159 refusals with all gold knowledge whose draft was wrong
+# (appendix C).
 REFUSALS_RIGHT: Final = 73.4
-# Compared with a squared distance in the release, whatever the paper calls it.
+# The release compares it with a squared distance, whatever the paper calls it.
 ALPHA_SQUARED: Final = 0.75
 EUCLIDEAN_ALPHA: Final = ALPHA_SQUARED**0.5
 
 
-# Counts and accuracies under any thresholds, played again on one run in shadow.
+# Counts and accuracies under any thresholds, replayed on a run in shadow.
 
 
-# Learn to Refuse's two gates. Its bound of .75 on the squared distance is the square root
-# of that on the Euclidean one, exactly so at confidence 1.
+# Learn to Refuse's two gates. Its bound of .75 on the squared distance equals a bound
+# of the square root of .75 on the Euclidean distance, exactly so at confidence 1.
 L2R = Policy(
     name="Learn to Refuse",
     alpha=EUCLIDEAN_ALPHA,
@@ -113,15 +114,16 @@ class Tally:
     """How many questions were answered, and how well.
 
     Attributes:
-        answered: How many of `asked` were answered.
-        accuracy: Over the answered ones, in [0, 1]: the share that is right, or for
-            several right options the mean share of options labelled correctly. None where
+        asked: The number of questions.
+        answered: How many of them were answered.
+        accuracy: Over the answered ones, in [0, 1]: the share that is right, or with
+            several right options the mean share of options labelled correctly. None if
             none was answered.
-        interval: 95 %: Wilson's for right or wrong, else bootstrapped over questions;
-            None where it is undefined.
-        refusals_right: Of those refused that have a draft, the share whose draft is
-            wrong; None where there is none.
-        refused_drafts: How many those are.
+        interval: 95 %: Wilson's if every question is right or wrong, else bootstrapped
+            over questions; None if undefined.
+        refusals_right: The share of refused drafts that are wrong; None if there are
+            none.
+        refused_drafts: How many refused questions have a draft.
     """
 
     asked: int
@@ -133,12 +135,12 @@ class Tally:
 
 
 def plain_tally(rows: Sequence[Judged]) -> Tally:
-    """Return how the model does closed-book."""
+    """Return the tally of the model closed-book."""
     return _tally(len(rows), _values(rows, "plain_accuracy"))
 
 
 def ungated_tally(rows: Sequence[Judged]) -> Tally:
-    """Return how it does with what was retrieved and no refusal: closed-book if nothing."""
+    """Return the tally without refusal; closed-book where nothing was retrieved."""
     found = [row for row in rows if "accuracy" in row.measures]
     nothing = [row for row in rows if "accuracy" not in row.measures]
     values = _values(found, "accuracy") + _values(nothing, "plain_accuracy")
@@ -146,7 +148,7 @@ def ungated_tally(rows: Sequence[Judged]) -> Tally:
 
 
 def tally(rows: Sequence[Judged], gates: Policy) -> Tally:
-    """Return how it does under these gates, played again on signals from shadow."""
+    """Return the tally under these gates, replayed on signals from shadow."""
     answered = [row for row in rows if _is_answered(row, gates)]
     ids = {row.id for row in answered}
     drafts = [
@@ -163,7 +165,7 @@ def tally(rows: Sequence[Judged], gates: Policy) -> Tally:
 
 
 def gained(rows: Sequence[Judged], gates: Policy) -> Difference:
-    """Return by how much the answered are better than all of them without refusal."""
+    """Return the accuracy on answered questions minus that on all without refusal."""
     held = [
         row.measures.get("accuracy", row.measures.get("plain_accuracy", 0.0))
         for row in rows
@@ -179,7 +181,7 @@ def gained(rows: Sequence[Judged], gates: Policy) -> Difference:
 def alpha_sweep(
     rows: Sequence[Judged], alphas: Sequence[float], *, soft: bool
 ) -> list[tuple[float, Tally]]:
-    """Return the tally at each Euclidean alpha; refusals can only fall as it grows."""
+    """Return the tally at each Euclidean alpha; refusals never increase with alpha."""
     return [
         (alpha, tally(rows, replace(L2R, alpha=alpha, soft_refusal=soft)))
         for alpha in alphas

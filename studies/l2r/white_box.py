@@ -1,11 +1,11 @@
 """Choosing by likelihood: no output is parsed, and no position can be favoured.
 
-Every option is scored by itself, as what is written after the evidence and the question.
-Its score is how much likelier, per token, it is there than as an answer to nothing: what
-is likely anywhere (a short word, a stock phrase) gains nothing by it.
+Each option is scored on its own, as the continuation of the evidence and the question.
+Its score is its log-likelihood per token there minus that without any question, so an
+option that is likely anywhere (a short word, a stock phrase) gains nothing.
 
-One right option: the highest score. Several: each one above the mean of the question's
-own scores, a rule without a number that could be fitted to a data set.
+With one right option, the highest score is chosen. With several, each option above the
+mean of the question's scores is: a rule without a parameter to fit to a data set.
 
 References:
     Holtzman et al., "Surface Form Competition: Why the Highest Probability Answer Isn't
@@ -28,10 +28,10 @@ from qa.inference.guided import GuidedLanguageModel
 from .questions import Choice, ChoiceQuestion
 
 _ANSWER: Final = "Answer:"
-# Longer texts are cut, so that time and memory stay bounded.
+# Longer texts are cut to bound time and memory.
 _MAX_QUESTION_TOKENS: Final = 512
 _MAX_OPTION_TOKENS: Final = 128
-# Floats: a few MB, and as many as all questions at all shares of knowledge.
+# A few MB of floats, enough for all questions at all shares of knowledge.
 _SCORES_KEPT: Final = 20_000
 _RULE: Final = "mean token log-ratio to the bare answer; several: above the mean; 1"
 
@@ -40,13 +40,13 @@ Value = TypeVar("Value")
 
 
 class _Kept(Generic[Value]):
-    """The values that were made last, by what they were made of."""
+    """A cache of the most recently added values."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[tuple[object, ...], Value] = OrderedDict()
 
     def get(self, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
-        """Return the value of `key`, made on first use."""
+        """Return the value of `key`, computed on first use."""
         if key not in self._values:
             self._values[key] = make()
             while len(self._values) > _SCORES_KEPT:
@@ -56,23 +56,22 @@ class _Kept(Generic[Value]):
 
 @dataclass(frozen=True, slots=True)
 class _Verdict:
-    """Which piece of the evidence fits, 0-based, and whether it answers."""
+    """The piece of evidence that fits best, 0-based, and its chance to answer."""
 
     index: int
     probability: float
 
 
 class WhiteBoxChoiceModel:
-    """`values.ChoiceModel` on the guided form's white-box model.
+    """`questions.ChoiceModel` on the guided form's white-box model.
 
-    Which piece of evidence fits, and whether it answers, is the guided form's own
-    reading (query likelihood), the same that the product asks with. What was scored
-    after the same piece is not scored again: not for another task on the same options,
-    nor with another share of the knowledge.
+    As in the product, the guided form's reading (query likelihood) decides which piece
+    of evidence fits and whether it answers. Scores after the same piece are reused for
+    other tasks with the same options and for other shares of the knowledge.
     """
 
     def __init__(self, guided: GuidedLanguageModel) -> None:
-        """Take over a loaded model."""
+        """Wrap a loaded model."""
         self._guided = guided
         self._model = guided.model
         self._verdicts: _Kept[_Verdict] = _Kept()
@@ -83,11 +82,11 @@ class WhiteBoxChoiceModel:
 
     @property
     def fingerprint(self) -> str:
-        """64 hex digits: the guided model's fingerprint and the rule."""
+        """Digest of the guided model's fingerprint and the rule, 64 hex digits."""
         return self._fingerprint
 
     def choose(self, question: ChoiceQuestion, evidence: Sequence[Evidence]) -> Choice:
-        """Score all options in one batch and choose by the rule."""
+        """Score all options in one batch and choose among them."""
         began = time.perf_counter()
         with self._model.turn():
             verdict = self._judge(question, evidence) if evidence else None
@@ -163,8 +162,8 @@ def _asked(question: ChoiceQuestion) -> str:
 def choose_by(scores: Sequence[float], *, several: bool) -> tuple[int, ...]:
     """Return the options chosen by their scores, 0-based and ascending, at least one.
 
-    Of equal scores the first counts for one right option, which shuffling makes fair;
-    of several, where all are equal, all are chosen.
+    With one right option, the first of equal scores is chosen, which shuffling makes
+    fair. With several, all are chosen if all scores are equal.
     """
     best = max(range(len(scores)), key=scores.__getitem__)
     if not several:
