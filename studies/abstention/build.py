@@ -1,4 +1,4 @@
-"""The figures of abstention, as a JSON object; each with its bootstrap 95 % interval."""
+"""The abstention study's figures as a JSON object, with bootstrap 95 % intervals."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -31,7 +31,7 @@ _MIN_LSTM_GAIN: Final = 0.08
 
 
 def goals(report: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return each goal with the value reached; None where it is undefined."""
+    """Return each goal with the value reached, None if undefined."""
     differences = report["differences"]
     lstm = differences.get(f"{names.LSTM} against {names.LOG_PROBABILITY}")
     added = differences.get(f"{names.LSTM} against {names.LINEAR}")
@@ -51,7 +51,7 @@ def goals(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             least=0.0,
         ),
         _goal(
-            "least risk that all gates save against distance alone, coverage 20 to 80 %",
+            "least risk reduction by all gates over distance alone, coverage 20-80 %",
             -max(gaps) if gaps else None,
             least=0.0,
         ),
@@ -64,30 +64,28 @@ def goals(report: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _goal(what: str, value: float | None, *, least: float) -> dict[str, Any]:
-    # No gain is not a gain of at least 0.
+    # A goal of at least 0 asks for a gain, which 0 is not.
     is_met = None if value is None else value > 0 and value >= least
     return {"what": what, "value": value, "least": least, "is_met": is_met}
 
 
-# The figures of abstention, as a JSON object; each with its bootstrap 95 % interval.
-
-
-# As in the paper: fits to the answer's tokens and its end, without the prompt's last one.
+# As in the paper, fitted to the answer's tokens and its end token, without the prompt's
+# last token.
 _ALONE: Final = (names.LINEAR_ALONE, names.LSTM_ALONE_PLAIN, names.LSTM_ALONE)
-# Fits that the joint score does not read.
+# Fits that are not inputs of the joint score.
 _OTHERS: Final = (*_ALONE, names.LINEAR, names.LSTM_PLAIN)
 _LEARNERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How the figures are made.
+    """Options of the study.
 
     Attributes:
-        settings: How the LSTM is fitted; the others take what applies to them.
+        settings: Fit settings of the LSTM; the other probes take what applies to them.
         joint: Which signals are joined, and how.
         seed: Of folds, fits and draws of answers.
-        without: Names of `PARTS` that are left out.
+        without: The `PARTS` to leave out.
     """
 
     settings: FitSettings = field(default_factory=FitSettings)
@@ -98,11 +96,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Built:
-    """The figures, and the scores that they are of.
+    """The figures and the scores behind them.
 
     Attributes:
         figures: A JSON object.
-        scores: Of every examined answer by name, higher for more trusted.
+        scores: By name, one value per examined answer; higher means more trusted.
     """
 
     figures: dict[str, Any]
@@ -111,7 +109,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Fits:
-    """Makes fits to what a model held inside."""
+    """Creates fits to a model's activations."""
 
     examined: Examined
     insides: Insides
@@ -125,7 +123,7 @@ class _Fits:
         name: str = names.LSTM,
         target: Flags | None = None,
     ) -> Fit:
-        """Return a fit of that name, which reads its part of whole sequences."""
+        """Return the fit of that name; each but the early one cuts whole sequences."""
         settings = settings_of(name, self.options)
         if name != names.EARLY:
             activations = [settings.cut_to_read(row) for row in activations]
@@ -141,7 +139,7 @@ class _Fits:
 
 
 def settings_of(name: str, options: Options) -> FitSettings:
-    """Return how the probe of that name is fitted."""
+    """Return the fit settings of the probe of that name."""
     changes: dict[str, Any] = {"seed": options.seed}
     if name in (names.LSTM_PLAIN, names.LSTM_ALONE_PLAIN):
         changes["huber_weight"] = 0.0
@@ -153,7 +151,7 @@ def settings_of(name: str, options: Options) -> FitSettings:
 
 
 def places_of(insides: Insides, options: Options) -> list[Tap]:
-    """Return where all evidence is read, so that one pass can read it."""
+    """Return the places at which all evidence is read, for reading them in one pass."""
     if VARIANTS in options.without:
         return [middle_tap(insides.blocks), default_tap(insides.blocks)]
     return sorted({variant.place for variant in variants_of(insides.blocks)})
@@ -163,8 +161,8 @@ def fits_planned(examined: Examined, insides: Insides, options: Options) -> int:
     """Return how many probes `build_report` fits."""
     folds = len(np.unique(examined.folds))
     both = folds + folds * (folds - 1) // 2
-    planned = 2 * both + len(_OTHERS) * folds  # LSTM and early crosswise
-    planned += folds * (1 + int(examined.answerable is not None))  # the early one
+    planned = 2 * both + len(_OTHERS) * folds  # LSTM and early, cross-fitted
+    planned += folds * (1 + int(examined.answerable is not None))  # those of `_early`
     if VARIANTS not in options.without:
         planned += folds * (len(variants_of(insides.blocks)) - 1)
     if LEARNING not in options.without:
@@ -179,10 +177,10 @@ def build_report(
     *,
     on_fit: Callable[[], None] = lambda: None,
 ) -> Built:
-    """Fit every probe out of fold, and report on all scores."""
+    """Fit every probe out of fold and compute the figures of all scores."""
     fits = _Fits(examined, insides, options, on_fit)
     place = default_tap(insides.blocks)
-    # A refusal before the answer is to be cheap, so it is decided further up.
+    # A refusal before the answer should be cheap, so fewer blocks are read for it.
     early_place = middle_tap(insides.blocks)
     written, asked = insides.of_sequences(place), insides.of_prompts(early_place)
     lstm = cross_fit(fits.of(written, place), examined.folds)
@@ -254,7 +252,7 @@ def _report(
 def _pairs(
     scores: Mapping[str, Scores], found: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, tuple[str, str]]:
-    """Return what is compared with what: first the one that is to be beaten."""
+    """Return the pairs of scores to compare: the baseline first."""
     singles = {
         name: part["auroc"]
         for name, part in found.items()
@@ -278,7 +276,7 @@ def _pairs(
 def _early(
     fits: _Fits, asked: Sequence[Activations], place: Tap, score: Scores
 ) -> dict[str, Any]:
-    """Return how the prompt alone predicts right answers, and answerable questions."""
+    """Return how well the prompt alone predicts right answers and answerability."""
     examined = fits.examined
     deeper = default_tap(fits.insides.blocks)
     fit = fits.of(fits.insides.of_prompts(deeper), deeper, names.EARLY)
@@ -297,7 +295,7 @@ def _early(
 
 
 def _variants(fits: _Fits, own: Scores) -> list[dict[str, Any]]:
-    """Return the LSTM in each variant; the first is that of the other tables."""
+    """Return the LSTM's figures in each variant; the other tables show the first."""
     first, *others = variants_of(fits.insides.blocks)
     parts = [variant_part(fits.examined, first, own)]
     for variant in others:

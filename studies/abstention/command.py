@@ -1,4 +1,4 @@
-"""The report on finished evaluation runs of the running language model."""
+"""The abstention study: a report on finished runs of the active language model."""
 
 import argparse
 from collections.abc import Sequence
@@ -37,24 +37,24 @@ class Command(Study):
 
     help = (
         "Print how well the language model's activations, and every other score, "
-        "separate right answers from wrong ones: out of fold by article, with bootstrap 95 % "
-        "intervals. Takes finished evaluation runs in shadow. What is read from the "
-        "model is kept, so that an interrupted report continues from there. Exit code: "
-        "0, or 2 if it can't be made."
+        "separate right answers from wrong ones: out of fold by article, with "
+        "bootstrap 95 % intervals. Takes finished evaluation runs in shadow. What is "
+        "read from the model is kept, so an interrupted report continues from there. "
+        "Exit code: 0, or 2 if the report can't be made."
     )
     writes = ("json", "markdown", "plots")
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             "--runs", nargs="+", type=int, required=True, metavar="ID",
-            help="Finished evaluation runs of the running language model, in shadow.",
+            help="Finished evaluation runs in shadow of the configured language model.",
         )  # fmt: skip
         parser.add_argument(
-            "--folds", type=int, default=5, help="Of the cross-validation, at least 3."
+            "--folds", type=int, default=5, help="Cross-validation folds, at least 3."
         )
         parser.add_argument(
             "--without", nargs="+", choices=PARTS, default=(), metavar="PART",
-            help=f"Parts to leave out, for they take long: {', '.join(PARTS)}.",
+            help=f"Parts to leave out because they take long: {', '.join(PARTS)}.",
         )  # fmt: skip
         add_probe_fitting(parser)
 
@@ -81,12 +81,12 @@ def abstention_report(
     directory: Path,
     on_progress: OnProgress,
 ) -> Outcome:
-    """Read, fit and report.
+    """Read activations, fit probes and report.
 
     Args:
         runs: Ids of finished evaluation runs.
         folds: Of the cross-validation, at least 3.
-        directory: Where what is read from the model is kept.
+        directory: Keeps what is read from the model.
 
     Raises:
         EvaluationDataError: No draft is left, or there are fewer articles than folds.
@@ -95,7 +95,7 @@ def abstention_report(
     model = load_white_box(language_model)
     if model is None:
         raise EvaluationDataError(
-            "Figures of activations need a model to look into: set "
+            "The report needs a model whose activations can be read: set "
             "NESCIO_SURROGATE_MODEL to one that can be loaded here."
         )
     drafts = drawn_together(
@@ -105,8 +105,8 @@ def abstention_report(
     unseen = [draft for draft in drafts if draft.group not in seen]
     if not unseen:
         raise EvaluationDataError(
-            f"Of {len(drafts):,} drafts of runs {', '.join(map(str, runs))} none is about "
-            "an article that the adapter was not fitted on. Ask a suite over others: "
+            f"All {len(drafts):,} drafts of runs {', '.join(map(str, runs))} are about "
+            "articles that the adapter was fitted on. Ask a suite about others: "
             "manage.py evaluate squad2 --exclude-articles ..."
         )
     read = ReadInsides(model, unseen, directory=directory, on_progress=on_progress)
@@ -135,7 +135,7 @@ def abstention_report(
 
 
 def _draw(built: Built, examined: Examined, directory: Path) -> None:
-    """Draw risk against coverage of every score."""
+    """Draw the risk of every score against its coverage."""
     named = {TITLES[name]: values.tolist() for name, values in built.scores.items()}
     with house_style():
         drawing = risk_coverage_drawing(named, examined.wrong)
@@ -143,7 +143,7 @@ def _draw(built: Built, examined: Examined, directory: Path) -> None:
 
 
 def _rouge(runs: Sequence[int]) -> dict[str, float]:
-    """Return ROUGE-L by the drafts' ids, of those that have a reference."""
+    """Return ROUGE-L by draft id, for the drafts that have a reference."""
     rows = EvaluationResult.objects.filter(run__in=runs, measures__has_key="rouge_l")
     found = rows.values_list("run_id", "case_id", "measures__rouge_l")
     return {f"{run}:{case}": float(value) for run, case, value in found}
@@ -160,8 +160,8 @@ def _notes(
     counted = (
         (
             undrafted,
-            "questions of the runs have no draft and are not examined; ask in shadow to "
-            "have one of each.",
+            "questions of the runs have no draft and are not examined; ask in shadow "
+            "to get a draft for each.",
         ),
         (
             len(drafts) - len(unseen),
@@ -173,11 +173,11 @@ def _notes(
         ),
     )
     return [
-        "Every figure of a fitted score is out of fold: no fit behind it saw the "
-        "answer's article, and of the joint score's inputs none did either.",
-        "Right means that showing the draft shows something right: to a question "
+        "Every figure of a fitted score is out of fold: no fit behind it, nor behind "
+        "the inputs of the joint score, saw the answer's article.",
+        "Right means that showing the draft would show something right: for a question "
         "without an answer every draft is wrong.",
-        "The LSTM beside linear holds the linear probe: what the LSTM itself gains is its "
-        "difference from the linear probe.",
+        "The LSTM beside linear contains the linear probe: what the LSTM itself gains "
+        "is its difference from the linear probe.",
         *(f"{number:,} {text}" for number, text in counted if number),
     ]

@@ -1,4 +1,4 @@
-"""What a white-box model held inside, and says of its answers, read once and kept."""
+"""A white-box model's activations and self-assessments, read once and kept."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ class ReadInsides:
     """`scores.Insides` of labelled drafts.
 
     Attributes:
-        drafts: Those that fit the model's context, in the order of all results.
+        drafts: Those that fit the model's context; all results are in their order.
     """
 
     def __init__(
@@ -32,11 +32,11 @@ class ReadInsides:
         directory: Path,
         on_progress: OnProgress = no_progress,
     ) -> None:
-        """Encode the drafts; nothing is read yet.
+        """Encode the drafts without reading anything yet.
 
         Args:
             model: The model that wrote them.
-            directory: Where what was read is kept.
+            directory: Keeps what was read.
         """
         self._model, self._directory, self._progress = model, directory, on_progress
         self._whole = insides.DraftActivations(model, drafts, directory=directory)
@@ -52,14 +52,14 @@ class ReadInsides:
         return self._model.blocks
 
     def read_together(self, places: Sequence[Tap]) -> None:
-        """Read these places in one pass from now on, and all evidence at once."""
+        """Read these places with all evidence now, and together in each later pass."""
         self._together = tuple(places)
         self._read(self._whole, (), None)
 
     def of_sequences(
         self, place: Tap, *, pieces: int | None = None
     ) -> Sequence[Activations]:
-        """Return for each draft float32 (1 + its tokens + 1, width)."""
+        """Return float32 (1 + tokens + 1, width) for each draft."""
         found = self._whole
         if pieces is not None:
             found = insides.DraftActivations(
@@ -69,14 +69,14 @@ class ReadInsides:
         return found.of_sequences(place)
 
     def of_prompts(self, place: Tap) -> Sequence[Activations]:
-        """Return for each draft float32 (1, width) of its prompt's last token."""
+        """Return float32 (1, width) for each draft: its prompt's last token."""
         self._read(self._whole, [place], None)
         return self._whole.of_prompts(place)
 
     def own_words(self) -> Mapping[str, Sequence[float]]:
         """Return P(true) and verbalised confidence of each draft.
 
-        Every answer is kept as it is given: an interrupted run continues from there.
+        Each is stored at once, so an interrupted run continues from there.
         """
         assessor = SelfAssessor(self._model)
         file = self._directory / self._model.fingerprint / _FILE
@@ -93,7 +93,7 @@ class ReadInsides:
                         P_TRUE: kept[key].p_true,
                         VERBALISED: kept[key].verbalised,
                     }
-                    # The line break comes first: an interrupted line ends there.
+                    # The line break comes first and ends an interrupted line.
                     stream.write(f"\n{json.dumps(row)}")
                 found.append(kept[key])
                 step = "Asking the model about its answers"
@@ -116,7 +116,7 @@ class ReadInsides:
 
 
 def _kept(file: Path) -> Iterator[tuple[str, SelfAssessment]]:
-    """Yield what is kept; a line that can't be read is asked again."""
+    """Yield the kept assessments, without lines that can't be read."""
     if not file.is_file():
         return
     for line in file.read_text(encoding="utf-8").splitlines():

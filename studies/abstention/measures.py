@@ -1,4 +1,4 @@
-"""AUROC, risk at coverage, and masking by a threshold (the paper's tables 1 and 2)."""
+"""AUROC, risk at coverage, and masking by a threshold (Tables 1 and 2 of the paper)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,9 +40,9 @@ def areas(
     """Return AUROC and AURC of each score, with intervals.
 
     Args:
-        scores: By name, higher is more trusted; NaN where not measured.
-        probabilities: Names of those that claim to be probabilities of being right,
-            whose calibration is measured.
+        scores: By name; higher means more trusted, NaN not measured.
+        probabilities: Names of the scores that are meant as probabilities of being
+            right; their calibration is measured too.
     """
     rankings = {name: _ranking(examined, values) for name, values in scores.items()}
     areas = (("aurc", aurc_statistic), ("auroc", auroc_statistic))
@@ -72,9 +72,9 @@ def auroc(examined: Examined, scores: Scores) -> Part:
 def compared(
     examined: Examined, pairs: Mapping[str, tuple[Scores, Scores]]
 ) -> dict[str, Part]:
-    """Return by how much the second score of each pair is above the first.
+    """Return the second score's AUROC and AURC minus the first's, for each pair.
 
-    Each draw takes the same answers for both. A higher AUROC and a lower AURC are better.
+    Each draw uses the same answers for both. Higher AUROC and lower AURC are better.
     """
     statistics = [
         (area(_ranking(examined, first)), area(_ranking(examined, second)))
@@ -98,19 +98,19 @@ def _ranking(examined: Examined, scores: Scores) -> Ranking:
 def _with_intervals(
     examined: Examined, statistics: Sequence[Statistic]
 ) -> Iterator[tuple[float | None, Interval | None]]:
-    """Yield each statistic of the answers, None where undefined, and its interval."""
+    """Yield the value of each statistic, None if undefined, and its interval."""
     intervals = bootstrap(statistics, examined.clusters, within=True)
     for statistic, interval in zip(statistics, intervals, strict=True):
         value = float(statistic(examined.once)[0])
         yield None if math.isnan(value) else value, interval
 
 
-# How wrong one is at a given coverage, and how much can be shown at a given risk.
+# Risk at a given coverage, and coverage at a given risk.
 
 
 COVERAGES = tuple(step / 10 for step in range(2, 9))
 RISK = 0.05
-_TINY = 1e-6  # weights are counts: a millionth of an answer is none
+_TINY = 1e-6  # weights are counts, so a millionth of an answer is rounding error
 
 
 def risks(examined: Examined, scores: Mapping[str, Scores]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def risk_differences(
 ) -> list[dict[str, Any]]:
     """Return the risk of the second score minus the first's at each coverage.
 
-    Each draw takes the same answers for both.
+    Each draw uses the same answers for both.
     """
     curves = [_curve(_ranking(examined, values)) for values in (first, second)]
 
@@ -165,8 +165,8 @@ def risk_differences(
 def _curve(ranking: Ranking) -> Statistic:
     """Return the risk at each of `COVERAGES`, and last the largest coverage at `RISK`.
 
-    The risk is that of the first step that shows at least so much, as
-    `RiskCoverage.risk_at` has it; the coverage is 0 where no step is safe enough.
+    As in `RiskCoverage.risk_at`, the risk at a coverage is that of the first step that
+    reaches it. The coverage at `RISK` is 0 if no step is safe enough.
     """
 
     def curve(weights: Numbers) -> Numbers:
@@ -185,7 +185,7 @@ def _curve(ranking: Ranking) -> Statistic:
     return curve
 
 
-# What a threshold on a confidence shows and what it masks (the paper's table 2).
+# What a confidence threshold shows and masks (Table 2 of the paper).
 
 
 THRESHOLDS = tuple(step / 10 for step in range(10))
@@ -196,10 +196,11 @@ def masking(
     confidence: Scores,
     thresholds: Sequence[float] = THRESHOLDS,
 ) -> list[dict[str, Any]]:
-    """Return for each threshold what became of the answers, every figure with interval.
+    """Return precision, recall, ROUGE-L and masked shares at each threshold.
 
-    An answer is displayed if its confidence is at least the threshold. ROUGE-L is over
-    the answers that have a reference; questions without an answer have none.
+    Every figure has an interval. An answer is displayed if its confidence is at least
+    the threshold. ROUGE-L covers the answers that have a reference; questions without
+    an answer have none.
     """
     rows = [_row(examined, confidence, threshold) for threshold in thresholds]
     found = _with_intervals(examined, [one for row in rows for one in row.values()])

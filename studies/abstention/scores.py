@@ -1,4 +1,4 @@
-"""The scores that are compared, and the answers that they are compared on."""
+"""The scores compared, and the answers that they are compared on."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from qa.evaluation.metrics.intervals import Numbers, clusters_of
 from qa.pipeline.gates import SCORES
 from qa.training.cross_fitting import MEASURED, Flags, Rows, Scores, folds_of
 
-# The first asks the model again about each answer, the others fit many probes.
+# Slow parts: the first asks the model about each answer, the others fit many probes.
 OWN_WORDS: Final = "own-words"
 VARIANTS: Final = "variants"
 LEARNING: Final = "learning"
 PARTS: Final = (OWN_WORDS, VARIANTS, LEARNING)
 
 
-# Answers to be examined, and where their activations come from.
+# The answers to examine, and the source of their activations.
 
 
 _MIN_SHARE: Final = 0.1
@@ -28,15 +28,14 @@ _MIN_SHARE: Final = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Examined:
-    """Drafted answers whose truth is known, dealt out to folds by article.
+    """Labelled drafted answers, split into folds by article.
 
     Attributes:
-        answers: Each with a draft, in any order that stays.
-        rouge: ROUGE-L of each draft with the best reference; NaN where there is none.
-        right: The label of each: whether showing its draft shows something
-            right.
+        answers: Each with a draft, in a fixed order.
+        rouge: ROUGE-L of each draft with its best reference; NaN if there is none.
+        right: The label of each: whether showing its draft would show something right.
         clusters: The number of each answer's article.
-        folds: The fold of each.
+        folds: The number of each answer's fold.
     """
 
     answers: tuple[LabelledAnswer, ...]
@@ -47,14 +46,15 @@ class Examined:
 
     @cached_property
     def wrong(self) -> list[bool]:
-        """The opposite of right, as rankings take it."""
+        """The opposite of `right`, in the form that rankings take."""
         return [not right for right in self.right.tolist()]
 
     @cached_property
     def answerable(self) -> Flags | None:
         """Whether each question has an answer.
 
-        None unless that is known of all, and a tenth at least are of either kind.
+        None unless that is known for all of them and each kind makes up at least a
+        tenth.
         """
         known = [row.is_answerable for row in self.answers]
         if None in known:
@@ -65,7 +65,7 @@ class Examined:
 
     @cached_property
     def once(self) -> Numbers:
-        """Each answer once, as statistics take it: shape (1, answers)."""
+        """A weight of 1 for each answer, as statistics take it: shape (1, answers)."""
         return np.ones((1, len(self.answers)))
 
     @property
@@ -80,11 +80,11 @@ def examine(
     folds: int,
     seed: int,
 ) -> Examined:
-    """Deal answers out to folds.
+    """Split answers into folds by article.
 
     Args:
         answers: Each with a draft.
-        rouge: ROUGE-L of each; None where there is no reference.
+        rouge: ROUGE-L of each; None if there is no reference.
     """
     clusters = clusters_of([(row.id, row.group) for row in answers])
     right = np.array([not row.is_wrong_if_shown for row in answers], np.bool_)
@@ -98,7 +98,7 @@ def examine(
 
 
 class Insides(Protocol):
-    """What a language model held inside while it wrote the examined answers."""
+    """A model's activations on the examined answers, and its self-assessments."""
 
     @property
     def language_model(self) -> str:
@@ -107,43 +107,42 @@ class Insides(Protocol):
 
     @property
     def blocks(self) -> int:
-        """How many blocks the model has."""
+        """Number of transformer blocks of the model."""
         ...
 
     def of_sequences(
         self, place: Tap, *, pieces: int | None = None
     ) -> Sequence[Activations]:
-        """Return for each answer float32 (1 + its tokens + 1, width).
+        """Return float32 (1 + tokens + 1, width) for each answer.
 
-        Of its prompt's last token, its own tokens, and its end token.
+        The rows are its prompt's last token, its own tokens and its end token.
 
         Args:
-            place: Where.
-            pieces: Read with only so many pieces of the evidence, best first.
+            place: Where in the model to read.
+            pieces: Give the model only this many pieces of evidence, best first.
         """
         ...
 
     def of_prompts(self, place: Tap) -> Sequence[Activations]:
-        """Return for each answer float32 (1, width) of its prompt's last token."""
+        """Return float32 (1, width) for each answer: its prompt's last token."""
         ...
 
     def own_words(self) -> Mapping[str, Sequence[float]]:
-        """Return what the model says when it is asked about its answers, by name.
+        """Return the model's assessments of its own answers, by name.
 
-        Each in [0, 1] and higher for an answer that it holds for right.
+        Values are in [0, 1], higher for an answer that it considers right.
         """
         ...
 
 
-# The scores that are compared: what was measured, what is fitted, and all of it
-# joined.
+# The scores compared: measured signals, fitted probes, and all of them joined.
 
 
 LOG_PROBABILITY: Final = "log_probability"
 DISTANCE: Final = "distance_over_confidence"
 P_TRUE: Final = "p_true"
 VERBALISED: Final = "verbalised"
-# Of the answer's tokens alone, as in the paper.
+# On the answer's tokens alone, as in the paper.
 LINEAR_ALONE: Final = "linear_alone"
 LSTM_ALONE_PLAIN: Final = "lstm_alone_plain"
 LSTM_ALONE: Final = "lstm_alone"
@@ -153,11 +152,11 @@ LSTM_PLAIN: Final = "lstm_plain"
 LSTM: Final = "lstm"
 EARLY: Final = "early"
 JOINT: Final = "joint"
-# Those that are fitted to be probabilities of being right.
+# Scores fitted as probabilities of being right.
 PROBABILITIES: Final = (
     LINEAR_ALONE, LSTM_ALONE_PLAIN, LSTM_ALONE, LINEAR, LSTM_PLAIN, LSTM, EARLY, JOINT,
 )  # fmt: skip
-# By the names that the report prints, in its order.
+# Names in the report, in its order.
 TITLES: Final[Mapping[str, str]] = {
     LOG_PROBABILITY: "log-probability, by length",
     "least_token_probability": "least token probability",
@@ -181,7 +180,7 @@ TITLES: Final[Mapping[str, str]] = {
 
 
 def measured(examined: Examined) -> dict[str, Scores]:
-    """Return each stored signal that any answer has, higher for more trusted."""
+    """Return each signal stored for any answer; higher means more trusted."""
     found = {}
     for name in MEASURED:
         values = np.array(

@@ -1,12 +1,12 @@
-"""What a white-box model says when it is asked whether its own answer is right.
+"""A white-box model's assessment of whether its own answer is right.
 
-Two questions about one answer, each read off the distribution of the next tokens and not
-off free text, which a small model does not keep to:
+Two questions about each answer. Both are read from the next-token distribution, because
+a small model's free text does not keep to the form:
 
-- P(true): how probable "yes" is against "no", in [0, 1].
-- Verbalised confidence: the mean of the digits 0 to 9 that it may say next, over 9.
+- P(true): the probability of "yes" against "no", in [0, 1].
+- Verbalised confidence: the expected digit from 0 to 9, divided by 9.
 
-Notes, question and answer are read once for both. They are baselines, for a report: they
+Notes, question and answer are read once for both. They are baselines for a report and
 cost about as much as the answer itself.
 
 References:
@@ -26,7 +26,7 @@ from qa.inference.evidence_text import flatten
 from qa.inference.grounded_form import notes_ids
 from qa.pipeline.language_model import Prompt
 
-# Made up; one is right, one is of another card, one is in no note.
+# Invented: right answers, one about another card, and one that is in no note.
 _EXAMPLES: Final = (
     ("The Gold card costs 72 euros a year.", "What does the Gold card cost?",
      "72 euros a year", "yes", 9),
@@ -42,18 +42,18 @@ _MAX_ANSWER_TOKENS: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class SelfAssessment:
-    """How sure the model says it is of one of its answers; both in [0, 1]."""
+    """How sure the model is of one of its answers; both in [0, 1]."""
 
     p_true: float
     verbalised: float
 
 
 class SelfAssessor:
-    """Asks one model about answers.
+    """Asks a model about its answers.
 
     Attributes:
         model: The model that wrote them.
-        examples: The fixed prefix, read once per process.
+        examples: The fixed prefix of worked examples, read once per process.
     """
 
     is_right: Final = "\nIs the answer right, yes or no?"
@@ -69,10 +69,7 @@ class SelfAssessor:
         )
 
     def key(self, prompt: Prompt, answer: str) -> str:
-        """Return 64 hex digits that are the same for the same question about an answer.
-
-        Model, form, evidence, question and answer are all in it.
-        """
+        """Return the digest of model, form, prompt and answer, 64 hex digits."""
         ids = self.asked(prompt, answer)
         form = f"{self.model.fingerprint}\n{self.examples}\n{self.is_right}{self.how_sure}\n"
         return hashlib.sha256(f"{form}{ids}".encode()).hexdigest()

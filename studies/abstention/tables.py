@@ -1,4 +1,4 @@
-"""The figures of abstention as tables of text, for the terminal and for Markdown."""
+"""The abstention study's figures as text tables, for the terminal and for Markdown."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -26,7 +26,7 @@ _MASKING: Final = {
     "rouge_displayed": "ROUGE-L displayed",
     "rouge_masked": "ROUGE-L masked",
     "masked": "masked",
-    "masked_right": "of the masked right",
+    "masked_right": "right among masked",
 }
 _NUMBERS: Final = ("rouge_displayed", "rouge_masked")
 _EARLY: Final = {
@@ -39,7 +39,7 @@ _REACHED: Final = {True: "reached", False: "missed", None: "unknown"}
 
 
 def tables(report: Report) -> Iterator[TextTable]:
-    """Yield every table that has something to show.
+    """Yield every table that has rows.
 
     Args:
         report: As `build_report` returns it.
@@ -146,7 +146,7 @@ def _early(report: Report) -> TextTable:
 
 def _variants(report: Report) -> TextTable:
     return table(
-        f"Where the LSTM reads, of {report['blocks']} blocks from 0 on; threshold 0.5",
+        f"Where the LSTM reads ({report['blocks']} blocks, from 0 on); threshold 0.5",
         report.get("variants", ()),
         {
             "block": lambda part: f"{part['layer']}, {_PARTS[part['part']]}",
@@ -208,11 +208,11 @@ _MASKING_CELLS: Final[Mapping[str, Callable[[Report], str]]] = {
 }
 
 
-# What the paper says helps.
+# The claims of the paper.
 
 
 def claims_of(report: Report) -> Iterator[Claim]:
-    """Yield what the paper's network and its parts gain, and what joining gains."""
+    """Yield what the paper's network, its parts and joining all signals gain."""
     found = report["differences"]
     for second, first, paper in (
         (LSTM_ALONE, LOG_PROBABILITY, "Tables 1 and 2"),

@@ -1,4 +1,4 @@
-"""The probe elsewhere: other blocks, less evidence, fewer labelled answers."""
+"""Variants of the probe: other blocks, less evidence, fewer labelled answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from qa.training.cross_fitting import Fit, Rows, Scorer, Scores, out_of_fold
 from .measures import auroc, masking
 from .scores import Examined
 
-# The paper's tables 4 and 2 meet here.
+# The threshold that the paper's Tables 2 and 4 have in common.
 _THRESHOLD = 0.5
 _STEP = 1000
 _MAX_STEPS = 8
@@ -21,20 +21,20 @@ _MAX_STEPS = 8
 
 @dataclass(frozen=True, slots=True, order=True)
 class Variant:
-    """Where a probe reads, and with how many pieces of evidence; None for all."""
+    """Where a probe reads, and how many pieces of evidence are given (None: all)."""
 
     place: Tap
     pieces: int | None
 
 
 def variants_of(blocks: int) -> list[Variant]:
-    """Return what is compared: the usual block, the middle and the last one, and inside.
+    """Return the default, middle and last block, and the middle one's feed-forward.
 
-    The paper's layer 16 of 32 is the output of the sixteenth block, 15 from 0 on.
+    The paper's layer 16 of 32 is the output of the sixteenth block: 15, counted from 0.
     """
     middle, last = middle_tap(blocks), Tap(blocks - 1)
     places = (default_tap(blocks), middle, last, Tap(middle.layer, Part.FFN))
-    # In a model of few blocks two of them are one.
+    # In a model with few blocks, two of these places may coincide.
     return [
         Variant(place, pieces)
         for place in dict.fromkeys(places)
@@ -45,7 +45,7 @@ def variants_of(blocks: int) -> list[Variant]:
 def variant_part(
     examined: Examined, variant: Variant, scores: Scores
 ) -> dict[str, Any]:
-    """Return how a variant separates right from wrong, and what it masks at 0.5."""
+    """Return a variant's AUROC, and what it masks at a threshold of 0.5."""
     (masked,) = masking(examined, scores, (_THRESHOLD,))
     return {
         "layer": variant.place.layer,
@@ -57,9 +57,9 @@ def variant_part(
 
 
 def sizes_of(examined: Examined) -> list[int]:
-    """Return how many labelled answers are fitted on: every thousand, and all there are.
+    """Return the training sizes: at most eight multiples of a thousand, and all.
 
-    The folds differ in size; the last number is that of the smallest training set.
+    Folds differ in size; the last number is the size of the smallest training set.
     """
     _, counts = np.unique(examined.folds, return_counts=True)
     most = len(examined.answers) - int(counts.max())
@@ -68,9 +68,9 @@ def sizes_of(examined: Examined) -> list[int]:
 
 
 def on_some(fit_on: Fit, count: int, seed: int) -> Fit:
-    """Return a fit that is given only `count` of its rows, drawn from all articles.
+    """Return a fit on only `count` of its rows, drawn from all articles.
 
-    The rows of a smaller count are among those of a larger one.
+    A larger count includes the rows of a smaller one.
     """
 
     def fit_some(rows: Rows) -> Scorer:
@@ -83,9 +83,9 @@ def on_some(fit_on: Fit, count: int, seed: int) -> Fit:
 def learning(
     examined: Examined, fits: dict[str, Fit], sizes: Sequence[int], seed: int
 ) -> list[dict[str, Any]]:
-    """Return each probe's AUROC as more labelled answers are fitted on.
+    """Return each probe's AUROC by the number of labelled answers it is fitted on.
 
-    They are drawn from all articles of the training folds, and each size holds the
+    They are drawn from all articles of the training folds, and each size includes the
     answers of the one before.
     """
     return [
