@@ -1,4 +1,4 @@
-"""Runs a study: `python -m studies NAME [...]`; without a name, lists them."""
+"""Runs a study: `python -m studies NAME [...]`; without a name, lists the studies."""
 
 import argparse
 import os
@@ -9,35 +9,35 @@ from typing import Final
 import django
 from django.db.utils import OperationalError
 
-# By name: where its command is, and what it is about.
+# The module of each study's command, and its description in the list.
 STUDIES: Final = {
     "abstention": (
         "studies.abstention.command",
-        "How well activations and other scores tell right answers from wrong ones.",
+        "How well activations and other scores separate right answers from wrong ones.",
     ),
     "cbdr_reranker": (
         "studies.cbdr.reranker.command",
-        "CBDR: what its reranker and its gate gain, each measured on its own.",
+        "CBDR: what its reranker and its gate gain, each measured alone.",
     ),
     "cbdr_timing": (
         "studies.cbdr.timing.command",
-        "CBDR, DH-ICL, CtrlA and log-probability: who decides best when to retrieve.",
+        "CBDR, DH-ICL, CtrlA and log-probability: which decides best when to retrieve.",
     ),
     "ctrla_self_knowledge": (
         "studies.ctrla.self_knowledge",
-        "CtrlA: whether the monitor tells answerable from unanswerable questions.",
+        "CtrlA: whether the monitor separates answerable from unanswerable questions.",
     ),
     "ctrla_steering": (
         "studies.ctrla.steering",
-        "CtrlA: what honesty steering changes in the truth of a model's choices.",
+        "CtrlA: whether honesty steering makes more of a model's choices true.",
     ),
     "ctrla_two_hop": (
         "studies.ctrla.two_hop.command",
-        "CtrlA: the whole loop as a decider, on questions that take two entries.",
+        "CtrlA: the whole loop as a decider, on questions that need two entries.",
     ),
     "dh_icl": (
         "studies.dh_icl.command",
-        "DH-ICL: what verdicts by past questions are worth.",
+        "DH-ICL: what verdicts based on past questions are worth.",
     ),
     "headline": (
         "studies.headline.command",
@@ -53,7 +53,7 @@ STUDIES: Final = {
     ),
     "verifier": (
         "studies.verifier",
-        "How well the verifier tells which entry answers, on sets that it never saw.",
+        "How well the verifier finds the answering entry, on sets that it never saw.",
     ),
     "evaluate": (
         "qa.management.commands.evaluate",
@@ -62,8 +62,8 @@ STUDIES: Final = {
 }
 
 
-# Of every study: which model, where, in which precision. They are settings, so that they
-# are set before the settings are read.
+# Options of every study. They set environment variables, because Django reads its
+# settings before a study parses its arguments.
 _SETTINGS: Final = {
     "--model": "NESCIO_LANGUAGE_MODEL",
     "--device": "NESCIO_MODEL_DEVICE",
@@ -78,7 +78,7 @@ _MODEL: Final = (
 
 
 def with_settings(arguments: list[str]) -> list[str]:
-    """Set what concerns the model in the environment; return the other arguments."""
+    """Set the model options in the environment and return the other arguments."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for option, name in _SETTINGS.items():
         parser.add_argument(option, dest=name)
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> None:
     arguments = with_settings(arguments)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
     django.setup()
-    # Both need settings.
+    # These imports need Django's settings.
     from accounts.acting import unrestricted  # noqa: PLC0415
     from qa.evaluation.suites.registry import register_suites  # noqa: PLC0415
     from studies.l2r.suites import MULTIPLE_CHOICE  # noqa: PLC0415
@@ -116,7 +116,7 @@ def main(arguments: list[str]) -> None:
     except OperationalError as error:
         sys.exit(
             f"The database did not answer: {error}. The embedded one runs while "
-            "`make up` does; another one is named by DATABASE_URL."
+            "`make up` does; DATABASE_URL names another one."
         )
 
 

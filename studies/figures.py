@@ -1,4 +1,4 @@
-"""Figures as cells of a table, and the statistics that several studies make them of."""
+"""Table cells for figures, and statistics that several studies share."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
@@ -29,7 +29,7 @@ def table(
     *,
     words: int = 1,
 ) -> TextTable:
-    """Return a table of these columns: for each head, how its cell is made of a row."""
+    """Return a table; `columns` maps each heading to what makes its cell from a row."""
     cells = tuple(tuple(cell(row) for cell in columns.values()) for row in rows)
     return TextTable(title, tuple(columns), cells, words=words)
 
@@ -45,7 +45,7 @@ def with_interval(
     *,
     sign: str = "",
 ) -> str:
-    """Return "0.712 (0.667 to 0.754)"; without an interval the value alone."""
+    """Return e.g. "0.712 (0.667 to 0.754)", or only the value without an interval."""
     text = number(value, digits, sign=sign)
     if value is None or not interval:
         return text
@@ -54,7 +54,7 @@ def with_interval(
 
 
 def percent_with_interval(value: float | None, interval: Sequence[float] | None) -> str:
-    """Return "35.6 % (29.8 to 42.4)" of a share in [0, 1]."""
+    """Return a share in [0, 1] as e.g. "35.6 % (29.8 to 42.4)"."""
     if value is None:
         return UNKNOWN
     text = f"{100 * value:.1f} %"
@@ -64,14 +64,14 @@ def percent_with_interval(value: float | None, interval: Sequence[float] | None)
 def share_of(
     counted: NDArray[np.bool_], among: NDArray[np.bool_], clusters: NDArray[np.intp]
 ) -> str:
-    """Return the share counted among some, with its interval from whole clusters."""
+    """Return the share of `among` that is `counted`, and its interval over clusters."""
     value = float(counted[among].mean()) if among.any() else None
     (interval,) = bootstrap([share(counted, among)], clusters)
     return percent_with_interval(value, interval)
 
 
 def points(value: float | None, interval: Sequence[float] | None) -> str:
-    """Return "-18.8 (-25.0 to -11.2)", a difference of shares in percentage points."""
+    """Return a difference of shares in percentage points: "-18.8 (-25.0 to -11.2)"."""
     if value is None:
         return UNKNOWN
     text = f"{100 * value:+.1f}"
@@ -79,7 +79,7 @@ def points(value: float | None, interval: Sequence[float] | None) -> str:
 
 
 def bounds(interval: Sequence[float] | None, *, sign: str = "") -> str:
-    """Return "29.8 to 42.4", in per cent."""
+    """Return an interval in per cent, e.g. "29.8 to 42.4"."""
     if interval is None:
         return UNKNOWN
     return " to ".join(f"{100 * bound:{sign}.1f}" for bound in interval)
@@ -94,11 +94,11 @@ def share_difference(
     second: Sequence[bool] | NDArray[np.bool_],
     clusters: NDArray[np.intp] | None = None,
 ) -> Difference:
-    """Return by how much the share of True differs on the same questions.
+    """Return the difference between the shares of True on the same questions.
 
     Args:
-        clusters: The number of each question's cluster: clusters are drawn, and
-            questions within them; without it questions are drawn.
+        clusters: The cluster number of each question. The bootstrap draws clusters and
+            questions within them; without `clusters` it draws questions.
     """
     whole = np.ones(len(first), np.bool_)
     pair = share(np.asarray(first), whole), share(np.asarray(second), whole)

@@ -1,4 +1,4 @@
-"""Evaluation runs that studies take their figures from."""
+"""Evaluation runs that studies read their figures from."""
 
 from qa.evaluation.judging import Suite
 from qa.evaluation.models import EvaluationRun
@@ -9,7 +9,7 @@ from studies.study import OnProgress
 def finished_run(
     suite: Suite, on_progress: OnProgress, *, anew: bool = False
 ) -> EvaluationRun:
-    """Return the finished run of a suite: an earlier one, one continued, or a new one."""
+    """Return a finished run of the suite: an earlier, a continued or a new one."""
     run = begin(suite, anew=anew)
     finished = EvaluationRun.objects.filter(
         key=run.key, state=EvaluationRun.State.FINISHED

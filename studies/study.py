@@ -1,4 +1,4 @@
-"""What all studies share: the command, its progress bar, and where its tables go."""
+"""What all studies share: the command, its progress bar and its output files."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -23,31 +23,31 @@ from qa.management.base import (
 from qa.management.progress import Bars
 
 OnProgress = Callable[[str, int, int], None]
-"""Takes the step's name, how many of its items are done, and how many there are."""
+"""Called with the step's name, the number of its items done, and their total."""
 
 _FILES: Final[Mapping[str, str]] = {
-    "json": "Also write the figures there.",
-    "markdown": "Also write the tables there, as Markdown.",
-    "plots": "Also draw the curves into this directory, as SVG and PNG.",
+    "json": "Also write the figures to this JSON file.",
+    "markdown": "Also write the tables to this Markdown file.",
+    "plots": "Also draw the curves as SVG and PNG into this directory.",
 }
 
 
 def no_progress(_step: str, _done: int, _total: int) -> None:
-    """Show nothing."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a paper says helps, beside what it is compared with on the same questions.
+    """A paper's claim, measured: the method against its baseline on the same questions.
 
     Attributes:
         name: What is compared with what.
-        paper: The table or figure of the paper that claims it.
-        value: The difference, above 0 where the method is better: in [-1, 1].
-        interval: Its 95 % interval; None where it is undefined.
-        count: How many questions or answers it was measured on.
-        why: What keeps it from gaining, if it does not.
-        unit: "points" of a share, or "AUROC".
+        paper: The table, figure or equation of the paper that makes the claim.
+        value: The difference in [-1, 1], above 0 if the method is better.
+        interval: Its 95 % interval; None if it is undefined.
+        count: The number of questions or answers measured.
+        why: The reason for no gain, if there is none.
+        unit: "points" (a difference of shares) or "AUROC".
     """
 
     name: str
@@ -67,7 +67,7 @@ class Claim:
 
     @property
     def reason(self) -> str:
-        """Why it is no gain: how small a difference these questions show, and `why`."""
+        """Why there is no gain: `why`, and the smallest difference detectable."""
         if self.verdict == "gains":
             return ""
         if self.value is None or self.interval is None:
@@ -77,20 +77,20 @@ class Claim:
         low, high = self.interval
         scale, digits = (100, 1) if self.unit == "points" else (1, 3)
         within = f"{scale * (high - low) / 2:.{digits}f}"
-        least = f"Not distinguishable from 0: {self.count:,} show differences from about {within} on."
+        least = f"Not distinguishable from 0: {self.count:,} show differences of about {within} or more."
         return f"{self.why} {least}".strip()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a study measured.
+    """The results of a study.
 
     Attributes:
         heading: Models, data and counts, shown at the top of each file.
-        notes: What a reader has to know to read the tables.
+        notes: What a reader needs to know to read the tables.
         figures: All figures, ready for JSON.
         draw: Writes the plots into a directory.
-        claims: What the paper says helps, for `python -m studies headline`.
+        claims: The paper's claims, for `python -m studies headline`.
     """
 
     title: str
@@ -106,13 +106,13 @@ class Outcome:
 
 
 class Study(BaseCommand):
-    """A study as a command: `measure` makes the figures, the rest is the same for all.
+    """Base of a study's command; subclasses implement `declare` and `measure`.
 
-    Paths are checked before anything is asked. Exit code: 0, or 2 if the study can't be
-    made.
+    Output paths are checked before anything is asked. Exit code: 0, or 2 if the study
+    can't be carried out.
 
     Attributes:
-        writes: Which of --json, --markdown and --plots it takes.
+        writes: Which of --json, --markdown and --plots the command takes.
     """
 
     writes: ClassVar[Sequence[str]] = ("markdown",)
@@ -122,7 +122,7 @@ class Study(BaseCommand):
         raise NotImplementedError
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
-        """Make the figures."""
+        """Carry out the study."""
         raise NotImplementedError
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -163,14 +163,14 @@ class Study(BaseCommand):
 
 
 def file_argument(parser: argparse.ArgumentParser, text: str) -> None:
-    """Declare --data, which every study on public data sets needs."""
+    """Declare --data, required by every study on public data sets."""
     parser.add_argument("--data", type=Path, required=True, metavar="PATH", help=text)
 
 
 def within_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare --within, by which thresholds of deciders are chosen."""
+    """Declare --within, the accuracy that a decider's threshold may give up."""
     parser.add_argument(
         "--within", type=share, default=0.01, metavar="SHARE",
-        help="How far below its best a threshold may leave accuracy on the questions "
-        "that it is chosen by, to retrieve less (default 0.01).",
+        help="How far below the best accuracy, on the questions used to choose it, a "
+        "threshold may fall in order to retrieve less (default 0.01).",
     )  # fmt: skip

@@ -1,7 +1,8 @@
-"""What a knowledge base that nothing was tuned on answers, before and after it calibrates itself.
+"""Answers from knowledge that nothing was tuned on, before and after self-calibration.
 
-Everything is the product's: entries are written and searched in the database, the question
-is asked as any other, the version that calibrates itself is activated, nothing else is set.
+Everything runs as in the product: entries are stored and searched in the database,
+questions are asked like any others, and the policy that self-calibration proposes is
+activated. Nothing else is configured.
 """
 
 import argparse
@@ -35,15 +36,15 @@ from studies.figures import share_of
 from studies.study import OnProgress, Outcome, Study, file_argument
 from studies.verifier import BY_DOCUMENT, SETS, documents
 
-# Of a set whose questions name no document, each is a knowledge base of its own: those
-# of which most is asked.
+# If a set's questions do not name their document, this many documents, those with the
+# most questions, become knowledge bases of their own.
 _DOCUMENTS: Final = 5
 _TARGET: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question with the answering entries that are known; none where they were left out."""
+    """A question and the known entries that answer it; none if they were left out."""
 
     text: str
     right: frozenset[SourceEntry]
@@ -52,7 +53,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A knowledge base to make, and what is asked of it."""
+    """A knowledge base to create, and the questions to ask it."""
 
     entries: Sequence[SourceEntry]
     asked: Sequence[Asked]
@@ -70,26 +71,26 @@ class Command(Study):
     """`python -m studies transfer --data DIR`."""
 
     help = (
-        "Ask knowledge bases made of public data sets that nothing was fitted on, without "
-        "half of the answers: with the default policy, and after the "
-        "knowledge base calibrated itself so that 1 in 20 shown answers may be wrong. Needs "
-        "a database; writes knowledge bases that only evaluations see."
+        "Ask knowledge bases made from public data sets that nothing was fitted on, "
+        "with half of the answers left out: once with the default policy, and once "
+        "after self-calibration for at most 1 wrong answer in 20 shown. Needs a "
+        "database and writes knowledge bases to it that only evaluations see."
     )
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        file_argument(parser, "Directory below which the data sets lie.")
+        file_argument(parser, "Directory that contains the data sets.")
         parser.add_argument(
             "--questions",
             type=positive,
             default=300,
-            help="Of each set (default: 300).",
+            help="Number of questions from each set (default: 300).",
         )
         parser.add_argument(
             "--sets",
             nargs="+",
             choices=[*SETS],
             default=[*SETS],
-            help="Which of the sets (default: all).",
+            help="Sets to measure (default: all).",
         )
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
@@ -101,7 +102,7 @@ class Command(Study):
             for when, rows in found.items():
                 lines.append((name, when, *_line(rows)))
         return Outcome(
-            "Knowledge that nothing was tuned on",
+            "Knowledge bases that nothing was tuned on",
             {
                 "questions": f"{options['questions']} of each set",
                 "target": "at most 1 in 20 shown answers wrong",
@@ -109,12 +110,13 @@ class Command(Study):
             },
             [TextTable("", _COLUMNS, tuple(lines))],
             notes=(
-                "Shares with 95 % intervals that resample documents. Right is an answer "
-                "that cites an entry that the data set marks; one that rests on another "
-                "entry that answers too counts as wrong. Entries that answer a question "
-                "whose answer is left out are never written. Of sets whose questions name "
-                f"no document ({'; '.join(BY_DOCUMENT)}) the {_DOCUMENTS} documents of "
-                "which most is asked are knowledge bases of their own.",
+                "Shares with 95 % intervals that resample documents. An answer is "
+                "right if it cites an entry that the data set marks; one that cites "
+                "another entry which also answers counts as wrong. Entries that answer "
+                "a question whose answer is left out are never written. In sets whose "
+                f"questions name no document ({'; '.join(BY_DOCUMENT)}), the "
+                f"{_DOCUMENTS} documents with the most questions are knowledge bases "
+                "of their own.",
             ),
         )
 
@@ -142,7 +144,7 @@ def _parts(known: KnowledgeSet, count: int, seed: int, name: str) -> list[Part]:
 
 
 def _part(known: KnowledgeSet, rows: Sequence[SourceQuestion]) -> Part:
-    """Leave out every second answer; several questions may have the same."""
+    """Leave out every second answer; several questions may share one."""
     places = range(len(known.entries))
     answers = dict.fromkeys(row.answered_by for row in rows if row.answered_by)
     gone = {*list(answers)[::2]}
@@ -179,7 +181,7 @@ def _measured(
         knowledge_base = _written(name, part, on_progress)
         _activate_default(knowledge_base)
         default += _asked(part, knowledge_base, f"{step}: default", on_progress)
-        with suppress(CalibrationError):  # too little to ask of: the default stays
+        with suppress(CalibrationError):  # too few questions: the default stays
             calibrate_itself(
                 knowledge_base,
                 target=_TARGET,
@@ -207,7 +209,7 @@ def _written(name: str, part: Part, on_progress: OnProgress) -> KnowledgeBase:
 
 
 def _activate_default(knowledge_base: KnowledgeBase) -> None:
-    """Activate the first version again, which an earlier run may have replaced."""
+    """Activate the first policy version, which an earlier run may have replaced."""
     active = ensure_default_policy(knowledge_base)
     first = Policy.objects.filter(knowledge_base=knowledge_base).earliest("pk")
     if active != first:
@@ -229,7 +231,7 @@ def _asked(
                     channel=Answer.Channel.EVALUATION,
                 )
         except InvalidQuestionError:
-            continue  # what the product takes for no question says nothing of its gates
+            continue  # the product rejects it before any gate decides
         is_shown = answer.outcome == Answer.Outcome.ANSWERED
         texts = {(entry.question, entry.text) for entry in question.right}
         cited = Entry.objects.filter(

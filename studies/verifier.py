@@ -1,4 +1,4 @@
-"""What the verifier is worth on knowledge and questions that nothing was fitted on."""
+"""How well the verifier does on knowledge and questions that nothing was fitted on."""
 
 import argparse
 import json
@@ -34,12 +34,13 @@ _ENTRIES_AN_INTENT: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What would be shown of one question, and how likely it answers.
+    """What would be shown for one question, and how likely it is to answer.
 
     Attributes:
+        chance: The verifier's probability that what would be shown answers.
         is_right: Whether an entry that would be shown answers.
-        first_is_right, similar_is_right: Whether the likeliest one does, by the verifier
-            and by similarity alone.
+        first_is_right, similar_is_right: Whether the best entry answers, ranked by the
+            verifier and by similarity alone.
     """
 
     group: str
@@ -54,19 +55,19 @@ class Command(Study):
     """`python -m studies verifier --data DIR`."""
 
     help = (
-        "Ask six public data sets that the verifier never saw, as far as they are there, "
-        "of half of the questions with the entries that answer them left out, and print "
-        "how often the likeliest entry is right, what is refused and what is wrongly "
-        "shown at the default threshold. No language model is asked."
+        "Ask questions from six public data sets that the verifier never saw, or from "
+        "those of them in the directory, half of them with the answering entries left "
+        "out. Print how often the likeliest entry is right, and what is refused and "
+        "wrongly shown at the default threshold. No language model is used."
     )
 
     def declare(self, parser: argparse.ArgumentParser) -> None:
-        file_argument(parser, "Directory below which the data sets lie.")
+        file_argument(parser, "Directory that contains the data sets.")
         parser.add_argument(
             "--questions",
             type=positive,
             default=300,
-            help="Of each set (default: 300).",
+            help="Number of questions from each set (default: 300).",
         )
 
     def measure(self, options: dict[str, Any], on_progress: OnProgress) -> Outcome:
@@ -82,19 +83,19 @@ class Command(Study):
         return Outcome(
             "The verifier on unseen sets",
             {
-                "questions": f"{count} of each set, half of them without their entries",
+                "questions": f"{count} of each set, half without the answering entries",
                 "threshold": f"{threshold:g} (default)",
                 "verifier": verifier.fingerprint[:12],
                 "seed": seed,
             },
             [TextTable("", _COLUMNS, tuple(lines))],
             notes=(
-                "Shares with 95 % intervals that resample documents. Right is an entry "
-                "that the data set marks; another one that answers too counts as wrong. "
-                "An answer is the likeliest entry, or two that are nearly as likely, of "
-                "which one has to be right; near misses of a left-out entry are "
-                "what the threshold has to keep back. In these sets questions name no "
-                "document, so that each document is a knowledge base of its own: "
+                "Shares with 95 % intervals that resample documents. An entry is right "
+                "if the data set marks it; another one that also answers counts as "
+                "wrong. An answer is the likeliest entry, or two that are nearly as "
+                "likely, of which one has to be right. The threshold has to hold back "
+                "entries similar to those left out. In these sets questions name no "
+                "document, so each document is a knowledge base of its own: "
                 f"{'; '.join(BY_DOCUMENT)}.",
                 *(f"Not asked: {each}" for each in absent),
             ),
@@ -109,10 +110,10 @@ _COLUMNS: Final = (
 
 
 def _read(data: Path) -> tuple[dict[str, KnowledgeSet], list[str]]:
-    """Return the sets whose files are there, and what is missing of the others.
+    """Return the sets whose files exist, and for each other one what is missing.
 
     Raises:
-        TrainingDataError: None is there.
+        TrainingDataError: No set was found.
     """
     found: dict[str, KnowledgeSet] = {}
     absent: list[TrainingDataError] = []
@@ -129,7 +130,7 @@ def _read(data: Path) -> tuple[dict[str, KnowledgeSet], list[str]]:
 def ask(
     known: KnowledgeSet, count: int, seed: int, *, apart: bool = False
 ) -> Iterator[Row]:
-    """Ask a sample; of every second answerable question what answers it is left out.
+    """Ask a sample, leaving out the answering entries of every second question.
 
     Args:
         apart: Whether each document is a knowledge base of its own.
@@ -147,9 +148,9 @@ def ask(
 def documents(
     known: KnowledgeSet, sample: Sequence[tuple[SourceQuestion, bool]]
 ) -> Iterator[tuple[KnowledgeSet, list[tuple[SourceQuestion, bool]]]]:
-    """Yield each document that a question is asked of, with its questions."""
+    """Yield each document that is asked about, with its answerable questions."""
     places: dict[str, list[int]] = {}
-    numbers: list[int] = []  # of each entry, within its title
+    numbers: list[int] = []  # each entry's number within its title
     for at, entry in enumerate(known.entries):
         same = places.setdefault(entry.title, [])
         numbers.append(len(same))
@@ -219,7 +220,7 @@ def _line(name: str, rows: Sequence[Row], threshold: float) -> tuple[str, ...]:
 
 
 def _coverage(scores: np.ndarray, right: np.ndarray, most: float) -> float:
-    """Return the largest share that may be shown with at most so many of it wrong."""
+    """Return the largest share that can be shown with at most `most` of it wrong."""
     order = np.argsort(-scores, kind="stable")
     shown = np.arange(1, len(order) + 1)
     allowed = np.flatnonzero(np.cumsum(~right[order]) / shown <= most)
@@ -227,7 +228,7 @@ def _coverage(scores: np.ndarray, right: np.ndarray, most: float) -> float:
 
 
 def read_doc2dial(data: Path) -> KnowledgeSet:
-    """Read the first turns: the sentences that a marked span overlaps answer."""
+    """Read first turns; the sentences that overlap the marked span answer them."""
     found = KnowledgeSet("doc2dial", "as published")
     spans: dict[str, list[tuple[int, int, int]]] = {}
     for row in _lines(find(data, "documents.jsonl")):
@@ -250,7 +251,7 @@ def read_doc2dial(data: Path) -> KnowledgeSet:
 
 
 def read_clinc(data: Path) -> KnowledgeSet:
-    """Read intents as question-and-answer entries, and utterances that ask the same."""
+    """Read training utterances as entries and test utterances as questions."""
     found = KnowledgeSet("clinc150", "CC BY 3.0")
     rows = json.loads(find(data, "data_full.json").read_text("utf-8"))
     by_intent: dict[str, list[str]] = {}
@@ -295,7 +296,7 @@ def _lines(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def read_faq(data: Path) -> KnowledgeSet:
-    """Read the threads of which only the calibration's weights saw questions."""
+    """Read the half whose questions only the calibration's weights were fitted on."""
     return read_stack_faq(find(data, "stackExchange-FAQ.json"))[1]
 
 

@@ -46,7 +46,7 @@ _STATEMENTS: Final = "true_false/facts_true_false.csv"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a report is made of: the parts, and what is done of them."""
+    """The parts of a report by name, and the results of those already done."""
 
     keys: Mapping[str, Key]
     done: Mapping[str, Result]
@@ -56,10 +56,10 @@ class Command(BaseCommand):
     """`python -m studies headline --data DIR [--model M] [--device D]`."""
 
     help = (
-        "Measure every paper's headline tables with one model, and write one report with "
-        "a verdict (gains, no gain, harm) and its interval for each claim. What it takes "
-        "is estimated from a few timed items before it starts; what is measured is kept, "
-        "and the same command continues. Exit code: 0, or 2 if a part can't be measured."
+        "Measure every paper's headline tables with one model, and write one report "
+        "with a verdict (gains, no gain, harm) and an interval for each claim. First "
+        "the time is estimated from a few timed items. Finished parts are kept, and "
+        "the same command continues. Exit code: 0, or 2 if a part can't be measured."
     )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -69,21 +69,21 @@ class Command(BaseCommand):
         parser.add_argument(
             "--parts", nargs="+", choices=[part.name for part in PARTS],
             default=[part.name for part in PARTS], metavar="PART",
-            help=f"Of {', '.join(part.name for part in PARTS)}; all by default.",
+            help=f"Of {', '.join(part.name for part in PARTS)} (default: all).",
         )  # fmt: skip
         parser.add_argument(
             "--scale", type=_scale, default=1.0, metavar="SHARE",
-            help="Share of each part's questions, above 0 to 1 (default 1): a small one "
-            "shows quickly whether all runs, with wide intervals.",
+            help="Share of each part's questions, above 0 and at most 1 (default 1). "
+            "A small one shows quickly whether every part runs, with wide intervals.",
         )  # fmt: skip
         parser.add_argument(
             "--plan", action="store_true",
-            help="State what is done already and what the rest takes, and stop.",
+            help="Print which parts are done and how long the rest takes, and stop.",
         )  # fmt: skip
         parser.add_argument(
             "--output", type=Path, metavar="DIR",
-            help="For headline.md and the parts' results (default: below the variable "
-            "directory, by model).",
+            help="Directory for headline.md and the parts' results (default: one for "
+            "each model in the variable directory).",
         )  # fmt: skip
 
     def handle(self, **options: Any) -> None:
@@ -91,9 +91,9 @@ class Command(BaseCommand):
         language_model, form = load_language_model(), load_closed_book_form()
         if load_white_box(language_model) is None:
             raise LanguageModelUnavailableError(
-                "The report looks into the model, which a language server does not "
-                "allow. Unset NESCIO_LANGUAGE_SERVER_URL and name a directory or a hub "
-                "name with --model."
+                "The report reads activations, which a language server does not "
+                "return. Unset NESCIO_LANGUAGE_SERVER_URL and give a directory or a "
+                "hub name with --model."
             )
         models = language_model.fingerprint, form.model.fingerprint
         output = options["output"] or (
@@ -124,7 +124,7 @@ class Command(BaseCommand):
     def _plan(
         self, options: Mapping[str, Any], models: tuple[str, str], output: Path
     ) -> Plan:
-        """Find what is done, time a few items, and state what the rest takes."""
+        """Find the finished parts, and estimate and print the time for the others."""
         scale, data = options["scale"], options["data"]
         keys, missing = {}, []
         for name in options["parts"]:
@@ -135,7 +135,7 @@ class Command(BaseCommand):
         for text in missing:
             self.stderr.write(text)
         if not keys:
-            raise EvaluationDataError(f"{data} has the data of no part.")
+            raise EvaluationDataError(f"{data} does not contain the data of any part.")
         found = {
             name: find_result(name, key, (output, SHIPPED))
             for name, key in keys.items()
@@ -169,8 +169,8 @@ class Command(BaseCommand):
             for name in keys
         ]
         total = f"about {_duration(sum(seconds.values()))} in the language model"
-        rows.append(("all", "fits of probes and loading of knowledge on top", total))
-        shown = TextTable("What it takes", ("part", "", ""), tuple(rows), words=3)
+        rows.append(("all", "without fitting probes and loading knowledge", total))
+        shown = TextTable("Time needed", ("part", "", ""), tuple(rows), words=3)
         print_tables([shown], (), Console(file=self.stderr, soft_wrap=True))  # type: ignore[arg-type]  # a text stream but by name
 
     def _measure(
@@ -213,8 +213,8 @@ class Command(BaseCommand):
 
 
 def _run_part(part: Part, data: Path, scale: float, on_progress: OnProgress) -> Outcome:
-    """Run a part's study as its own command would."""
-    from studies.__main__ import STUDIES  # noqa: PLC0415  # which names this module
+    """Run a part's study as its command would."""
+    from studies.__main__ import STUDIES  # noqa: PLC0415  # it names this module
 
     study: Study = import_module(STUDIES[part.study][0]).Command()
     given = {DATA: str(data), RUN: ""}
@@ -237,7 +237,7 @@ def _named(
 
 
 def _shadow_run(data: Path, scale: float, on_progress: OnProgress) -> int:
-    """Return the id of the run that abstention is measured on, asked if it has to be."""
+    """Return the id of the finished run for the abstention study, asking as needed."""
     model = load_white_box(load_language_model())
     seen = tuple(model.adapter.groups) if model and model.adapter else ()
     suite = open_squad2(
@@ -254,7 +254,7 @@ def _shadow_run(data: Path, scale: float, on_progress: OnProgress) -> int:
 
 
 def _ensure_directions(data: Path, on_progress: OnProgress) -> None:
-    """Fit and activate directions where none are active for this model."""
+    """Fit and activate directions if none are active for this model."""
     model = load_closed_book_form().model
     active = Probe.objects.active_for(model.fingerprint)
     if active.filter(kind=ProbeKind.DIRECTIONS).exists():

@@ -1,4 +1,4 @@
-"""What a headline report takes: a few items of each kind of work, timed."""
+"""Estimates the time of a headline report from a few timed items of each kind."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ _EXAMPLES: Final = 16
 def seconds_of(
     language_model: LanguageModel, form: ClosedBookForm
 ) -> Mapping[Work, float]:
-    """Return how many seconds one item of each kind takes, by the median of three."""
+    """Return the seconds per item of each kind of work, the median of three items."""
     model, asking = form.model, history_form()
     past = [KnownQuestion(_QUESTIONS[n % 3], n % 2 == 0) for n in range(_EXAMPLES)]
     options = [model.tokens.encode_text(text) for text in _OPTIONS]
@@ -49,19 +49,19 @@ def seconds_of(
         Work.JUDGE: lambda question: asking.judge(question, past),
         Work.GROUNDED: answer_from_evidence,
         Work.CHOICE: choose,
-        # A sentence is written for its first 64 tokens: about three short answers.
+        # A monitored sentence of 64 tokens costs about as much as three short answers.
         Work.SEGMENT: lambda question: form.write_each([question] * 3),
     }
     return {kind: _seconds(one) for kind, one in done.items()}
 
 
 def cost_of(part: Part, share: float, seconds: Mapping[Work, float]) -> float:
-    """Return the seconds that the language model takes for a part; fits come on top."""
+    """Return the seconds of language model work in a part, without fits."""
     return sum(count * seconds[kind] for kind, count in part.work(share).items())
 
 
 def _seconds(one: Callable[[str], object]) -> float:
-    one(_QUESTIONS[0])  # what is read once and kept
+    one(_QUESTIONS[0])  # warms up what is read once and kept
     times = []
     for question in _QUESTIONS:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The parts of the headline report: which study makes each, of how many questions."""
+"""The parts of the headline report: their studies, arguments and amounts of work."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ RUN: Final = "{run}"
 
 
 class Work(StrEnum):
-    """What a part does once for each of its items; `studies.headline.cost` times it."""
+    """Kinds of work that parts do per item; `studies.headline.cost` times them."""
 
     ANSWER = "closed-book answer"
     LOOK = "look at a prompt"
@@ -22,7 +22,7 @@ class Work(StrEnum):
 
 
 class Needs(StrEnum):
-    """What a part finds or makes before its study."""
+    """What a part needs before its study runs; made if missing."""
 
     NOTHING = ""
     RUN = "a run of SQuAD 2.0 in shadow"
@@ -34,10 +34,11 @@ class Part:
     """One study with one set of arguments.
 
     Attributes:
-        arguments: By the share of the questions in (0, 1]; `DATA` and `RUN` are put in
-            when it starts, so that they are no part of what was asked for.
-        work: How many of what, by that share.
-        files: What is read below the data directory, as patterns.
+        arguments: The study's arguments by the share of the questions, in (0, 1].
+            `DATA` and `RUN` are filled in at the start, so results do not depend on
+            them.
+        work: The number of items of each kind of work, by that share.
+        files: Patterns of the files read, relative to the data directory.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Part:
     needs: Needs = Needs.NOTHING
 
 
-# Any fit or interval needs at least this many.
+# Every fit and interval needs at least this many questions.
 _MIN: Final = 20
 _SQUAD: Final = "squad/*.json"
 _TRIVIA: Final = "triviaqa/*.jsonl"
@@ -62,8 +63,8 @@ _OPEN: Final = (
     "freshqa/*.jsonl", "selfaware/*.json",
 )  # fmt: skip
 _TIMED: Final = (*_OPEN, _TRUTHFUL, _SQUAD, "doc2dial/*.jsonl", "true_false/*.csv")
-_CHOICES: Final = 817  # TruthfulQA's questions
-_TWO_HOP: Final = 409  # as many as are made of the data
+_CHOICES: Final = 817  # the number of TruthfulQA's questions
+_TWO_HOP: Final = 409  # the number of questions made from the data
 _TRUE: Final = tuple(
     f"true_false/{name}_true_false.csv"
     for name in ("capitals", "cities", "companies", "elements", "inventions")
@@ -79,12 +80,12 @@ def _limit(full: int, share: float) -> list[str]:
 
 
 def drafted(share: float) -> int:
-    """Return how many answers abstention is measured on; a probe needs 400 at least."""
+    """Return the number of answers for abstention; a probe needs at least 400."""
     return _of(2_500, share, least=500)
 
 
 def _words(*parts: object) -> list[str]:
-    """Return arguments on the data directory: texts cut at spaces, and numbers."""
+    """Return --data and these arguments, with strings split at spaces."""
     words = [word for part in parts for word in str(part).split()]
     return ["--data", DATA, *words]
 
@@ -242,7 +243,7 @@ PARTS: Final[Sequence[Part]] = (
         lambda share: {
             Work.ANSWER: _of(_TWO_HOP, share),
             Work.GROUNDED: 3 * _of(_TWO_HOP, share),
-            # Three answers by one look, and two loops: sentences and queries between.
+            # Three answers after one search, and two loops with sentences and queries.
             Work.SEGMENT: 9 * _of(_TWO_HOP, share),
         },
         ["popqa/popqa_longtail.jsonl", *_TRUE],
@@ -260,7 +261,7 @@ PARTS: Final[Sequence[Part]] = (
         ),
         lambda share: {
             Work.ANSWER: 6 * _of(130, share) + 4 * _of(250, share, least=50),
-            # Three pairs of labels, three ways; a quarter stays after balancing.
+            # Three pairs of labels, judged three ways; balancing keeps a quarter.
             Work.JUDGE: 9 * 6 * _of(130, share) // 4,
         },
         _OPEN,
@@ -286,5 +287,5 @@ BY_NAME: Final = {part.name: part for part in PARTS}
 
 
 def data_files(part: Part, data: Path) -> list[Path]:
-    """Return the files of the data sets that a part reads, sorted by path."""
+    """Return the data files that a part reads, sorted by path."""
     return sorted({file for pattern in part.files for file in data.glob(pattern)})

@@ -10,14 +10,14 @@ from .parts import BY_NAME, PARTS
 from .stored import Result
 
 NOTES = (
-    "Each difference is of the same questions, with its 95 % interval: above 0 the method "
-    "is better. A row gains where the whole interval is above 0, and harms where it is "
-    "below.",
-    "Verdicts are not corrected for their number: of forty claims without an effect one "
-    "gains and one harms by chance.",
-    "Percentage points unless the row says AUROC.",
-    "A verdict is about this model: a method that gains nothing with a small one may gain "
-    "with a larger one, which the same command measures.",
+    "Each difference is measured on the same questions and has a 95 % interval; above "
+    "0 the method is better. A claim gains if its whole interval is above 0, and harms "
+    "if the whole interval is below.",
+    "Verdicts are not corrected for multiple comparisons: of forty claims without an "
+    "effect, about one gains and one harms by chance.",
+    "Differences are in percentage points unless the row says AUROC.",
+    "A verdict applies to this model: a method that gains nothing with a small one may "
+    "gain with a larger one, which the same command measures.",
 )
 
 
@@ -69,7 +69,7 @@ def status_table(results: Mapping[str, Result], wanted: Sequence[str]) -> TextTa
 def report(
     heading: Mapping[str, object], results: Mapping[str, Result], wanted: Sequence[str]
 ) -> str:
-    """Return the whole report as Markdown: verdicts, and each part's tables."""
+    """Return the whole report as Markdown: verdicts, then the tables of each part."""
     page = markdown_of(
         "Headline report",
         heading,
@@ -84,7 +84,7 @@ def _details(results: Mapping[str, Result]) -> Iterator[str]:
         result = results.get(part.name)
         if result and result.markdown:
             yield f"## {part.method}\n"
-            # Its own headings one level down, and its title is ours.
+            # The part's title is replaced by ours, and its headings move down a level.
             _, _, rest = result.markdown.partition("\n")
             yield "\n".join(
                 f"#{line}" if line.startswith("#") else line

@@ -1,7 +1,7 @@
-"""Finished parts of headline reports: one JSON file each, found again by what was asked.
+"""Finished parts of headline reports, one JSON file each.
 
-A part counts as done where the same study was asked with the same arguments of the same
-model on the same data: of this run, of an earlier one, or of the shipped results.
+A part counts as done if its study already ran with the same arguments, models and data:
+in this report, in an earlier one or in the shipped results.
 """
 
 import json
@@ -24,11 +24,11 @@ SHIPPED: Final = Path(__file__).parents[1] / "results" / "headline"
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What decides the figures of a part.
+    """What determines the figures of a part.
 
     Attributes:
-        models: Fingerprints of the model that answers, with its adapter, and as it came.
-        data: The digest of each file that is read, by its path below the data directory.
+        models: Fingerprints of the model that answers, with and without its adapter.
+        data: The digest of each file read, by its path relative to the data directory.
     """
 
     study: str
@@ -43,9 +43,10 @@ class Result:
 
     Attributes:
         made_on: ISO 8601 date.
-        seconds: How long it took; 0 where that was not kept.
-        markdown: Its tables; "" where `page` has them.
-        page: The page below `studies/results` that has them.
+        seconds: How long it took; 0 if that was not recorded.
+        markdown: Its tables; "" if they are in `page`.
+        page: The page in `studies/results` with its tables, or "".
+        fault: Why it could not be measured, or "".
     """
 
     key: Key
@@ -65,14 +66,14 @@ def key_of(part: Part, share: float, data: Path, models: tuple[str, str]) -> Key
     if not files:
         raise EvaluationDataError(
             f"{part.method}: {data} has none of {', '.join(part.files)}. Put the data "
-            "set there, or leave the part out with --parts."
+            "set there, or leave this part out with --parts."
         )
     digests = {str(file.relative_to(data)): sha256_of(file) for file in files}
     return Key(part.study, tuple(part.arguments(share)), models, digests)
 
 
 def find_result(name: str, key: Key, directories: Sequence[Path]) -> Result | None:
-    """Return the finished part of that name and key, of the first directory with it."""
+    """Return the finished part from the first directory that has it with this key."""
     for directory in directories:
         file = directory / f"{name}.json"
         if not file.is_file():
@@ -81,7 +82,7 @@ def find_result(name: str, key: Key, directories: Sequence[Path]) -> Result | No
             found = _RESULT.validate_python(json.loads(file.read_text("utf-8")))
         except (OSError, ValueError, ValidationError) as error:
             raise EvaluationDataError(
-                f"{file} is no result of a part: {error}. Delete it to measure again."
+                f"{file} is not a part's result: {error}. Delete it to measure again."
             ) from error
         if found.key == key:
             return found

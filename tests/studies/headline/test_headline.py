@@ -53,7 +53,7 @@ def test_no_gain_says_why_and_how_large_a_difference_would_have_shown():
     said = claim(0.01, (-0.04, 0.06), why="The probe guesses.").reason
 
     assert said.startswith("The probe guesses. ")
-    assert "100 show differences from about 5.0 on" in said
+    assert "100 show differences of about 5.0 or more" in said
     assert claim(0.1, (0.02, 0.18), why="The probe guesses.").reason == ""
 
 
@@ -78,7 +78,7 @@ def test_a_result_that_can_not_be_read_is_named(tmp_path):
     key = key_of(part, 1.0, data_below(tmp_path), MODELS)
     (tmp_path / "ctrla_steering.json").write_text("{}")
 
-    with pytest.raises(EvaluationDataError, match=r"ctrla_steering\.json is no result"):
+    with pytest.raises(EvaluationDataError, match=r"ctrla_steering\.json is not a"):
         find_result(part.name, key, [tmp_path])
 
 
