@@ -1,11 +1,11 @@
-"""What abstention costs: keeping activations, reading them again, refusing early.
+"""Measure what abstention costs: capture, a second pass, and early refusal.
 
     python benchmarks/abstention.py [--questions N]
 
-On the configured white-box language model. Each comparison is made in one run, its two
-sides by turns on the same question, and its figure is the median of the questions' own
-ratios: what else the machine does meanwhile falls on both. The exit status is 1 where a
-limit is not kept.
+Runs on the configured white-box language model. The two sides of a comparison alternate
+on the same question within one run, so that other load on the machine affects both; the
+result is the median of the per-question ratios. The exit status is 1 if a limit is
+exceeded.
 """
 
 import argparse
@@ -66,7 +66,7 @@ QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Two ways of doing something; medians in milliseconds, and the ratio's."""
+    """Two sides of a comparison: median milliseconds of each, and the median ratio."""
 
     what: str
     first: float
@@ -82,9 +82,10 @@ def compared(
     *,
     rounds: int = ROUNDS,
 ) -> Compared:
-    """Time both sides by turns for each question; second over first.
+    """Time both sides alternately for each question; the ratio is second over first.
 
-    The first two questions warm up and count only if they are asked again.
+    The first two questions warm up; with a single round they are left out of the
+    result.
     """
     for first, second in sides[:2]:
         first()
@@ -93,7 +94,7 @@ def compared(
     for number, (first, second) in enumerate(sides[0 if rounds > 1 else 2 :]):
         taken: tuple[list[float], list[float]] = ([], [])
         for round_ in range(rounds):
-            # Which comes first changes: it finds colder caches.
+            # Alternate which side runs first, because the first finds colder caches.
             order = (0, 1) if (number + round_) % 2 else (1, 0)
             for side in order:
                 taken[side].append(milliseconds((first, second)[side]))
@@ -111,14 +112,14 @@ def compared(
 
 
 def milliseconds(work: Callable[[], object]) -> float:
-    """Return how long `work` takes."""
+    """Return how many milliseconds `work` takes."""
     began = time.perf_counter()
     work()
     return (time.perf_counter() - began) * 1000
 
 
 def prompts(count: int, *, first: int = 0) -> list[Prompt]:
-    """Return questions with four pieces of evidence each, no two of them alike."""
+    """Return distinct questions with four pieces of evidence each."""
     made = []
     for number in range(first, first + count):
         subject = SUBJECTS[number % len(SUBJECTS)]
@@ -138,7 +139,7 @@ def prompts(count: int, *, first: int = 0) -> list[Prompt]:
 def capturing(
     model: GroundedLanguageModel, asked: Sequence[Prompt], place: Tap
 ) -> Compared:
-    """Compare writing with and without keeping what both kinds of probe read."""
+    """Compare generation with and without capturing the activations the probes read."""
     capture = Capture(answer=(place,), prompt=(place,))
     sides = [
         (
@@ -157,7 +158,7 @@ def second_pass(
     place: Tap,
     limit: float | None,
 ) -> Compared:
-    """Compare a second pass that ends at a block with one through all."""
+    """Compare a second pass that stops at the tapped block with one through all."""
     last = Tap(model.blocks - 1)
     passings = [
         answer_passing(model.tokens, prompt, answer)
@@ -178,10 +179,10 @@ def second_pass(
 def refusing_early(
     model: GroundedLanguageModel, asked: Sequence[Prompt], place: Tap, rounds: int
 ) -> Compared:
-    """Compare a refusal in the middle of the prompt pass with a whole answer.
+    """Compare a refusal in the middle of the prompt pass with a full answer.
 
-    Asked once, evidence was never read before; asked again, the model has kept what it
-    made of each piece alone, which speeds up the answer and not the refusal.
+    With one round, the model has never read the evidence before. With more, it has
+    cached each piece of evidence, which speeds up the answer but not the refusal.
     """
     refusing = Capture(prompt=(place,), watch=lambda _place, _state: False)
     sides = [
@@ -201,12 +202,12 @@ def refusing_early(
 def probe_itself(
     model: GroundedLanguageModel, asked: Sequence[Prompt], place: Tap
 ) -> Compared:
-    """Compare the LSTM's own time for an answer with writing it."""
+    """Compare the time the LSTM takes for an answer with the time to generate it."""
     capture = Capture(answer=(place,))
     traces = [model.generate(prompt, capture).trace for prompt in asked]
     kept = [trace.answer[place] for trace in traces if trace is not None]
     random = np.random.default_rng(0)
-    # Its time does not depend on what it has learnt.
+    # The probe's run time does not depend on its weights, so random data will do.
     rows = [
         Labelled(random.normal(size=(4, kept[0].shape[1])).astype("f4"), number % 2 > 0)
         for number in range(400)

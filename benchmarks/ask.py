@@ -1,16 +1,16 @@
-"""What asking costs: a hard-refused question over HTTP, and the memory of answering.
+"""Measure a hard-refused question over HTTP, and the web server's memory.
 
     python -m benchmarks.ask [--entries 10000] [--questions 500] [--answers 20]
 
-Brings up a system of its own in a scratch directory, with the processes of `make up`
-(embedded PostgreSQL, web server, worker, scheduler), fills it with the demonstration and
-generated entries that are really embedded, asks over HTTP one after the other, and takes
-everything down. Every figure stands beside its limit; the exit status is 1 where one is
-over it. `--keep DIRECTORY` keeps the filled database for the next run.
+Starts a separate system in a scratch directory with the processes of `make up`
+(embedded PostgreSQL, web server, worker, scheduler), fills it with the demonstration
+and generated entries that are really embedded, asks over HTTP one question after the
+other, and stops everything. Every figure is printed with its limit; the exit status is
+1 if one exceeds it. `--keep DIRECTORY` keeps the filled database for the next run.
 
-The client's time around the whole HTTP exchange counts. Database time is every statement
-and commit that the server waited for; embedding and language model are what the answer's
-stages say; the rest is "own".
+The time is the client's, for the whole HTTP exchange. Database time is that of every
+statement and commit that the server waited for; embedding and language model times come
+from the answer's stages; the rest is "own".
 """
 
 import argparse
@@ -59,12 +59,12 @@ class Exchange:
 
     @property
     def embed_milliseconds(self) -> float:
-        """Time in the embedding model."""
+        """The time spent in the embedding model."""
         return self.stages.get("retrieve.embed", 0.0)
 
     @property
     def own_milliseconds(self) -> float:
-        """What is neither embedding, database nor language model."""
+        """The time spent outside embedding, database and language model."""
         model = self.stages.get("generate", 0.0)
         return (
             self.milliseconds - self.embed_milliseconds - self.sql_milliseconds - model
@@ -78,7 +78,7 @@ def main() -> int:
         directory = options.keep or stack.enter_context(
             tempfile.TemporaryDirectory(prefix="nescio-ask-")
         )
-        # Settings are read once, so they must be right before anything of ours is.
+        # Django reads its settings once, so the environment must be set before imports.
         os.environ |= {
             "NESCIO_VAR_DIR": str(directory),
             "DJANGO_SETTINGS_MODULE": "nescio.settings",
@@ -110,7 +110,7 @@ def _options() -> argparse.Namespace:
 
 @contextmanager
 def _filled_system(entries: int) -> Iterator[str]:
-    """Start the database, fill it up to `entries` and yield an agent's token."""
+    """Start the database, fill it up to `entries` and yield an agent's API token."""
     import django
 
     django.setup()
@@ -177,7 +177,7 @@ def _fill(entries: int) -> str:
 
 
 def _texts(rng: random.Random) -> Iterator[str]:
-    """Yield sentences of a service desk, each with figures of its own."""
+    """Yield distinct sentences that a service desk might store."""
     products = ("Classic", "Gold", "Student", "Business", "Travel", "Family")
     things = (
         "replacement card", "courier delivery", "cash withdrawal", "late payment",
@@ -198,7 +198,7 @@ def _texts(rng: random.Random) -> Iterator[str]:
 
 @contextmanager
 def _serving(*, with_workers: bool = True) -> Iterator[tuple[int, psutil.Process]]:
-    """Run what `make up` runs and yield the web server's port and process."""
+    """Run the processes of `make up` and yield the web server's port and process."""
     from django.conf import settings
 
     from nescio.up.place import Address
@@ -235,7 +235,7 @@ def _web_server() -> psutil.Process:
 
 @contextmanager
 def _client(port: int, token: str) -> Iterator[Callable[[str], Exchange]]:
-    """Yield a function that asks one question over a kept connection."""
+    """Yield a function that asks one question over a persistent connection."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     headers = {
         "Authorization": f"Token {token}",
@@ -297,10 +297,10 @@ def _answerable(count: int) -> list[str]:
 
 
 def _memory(server: psutil.Process) -> tuple[int, int]:
-    """Return the peak of resident memory and the proportional memory now, in bytes.
+    """Return peak resident and current proportional memory (PSS), in bytes.
 
-    The peak is that of the process that serves; the one that forks it shares its pages,
-    and counts in the proportional memory.
+    The peak is that of the largest process. The proportional memory is the sum over all
+    processes of the web server, with shared pages counted once.
     """
     processes = tree(server)
     peak = max(_peak_bytes(process.pid) for process in processes)

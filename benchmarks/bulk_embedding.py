@@ -1,16 +1,16 @@
-"""How near the import comes to the bare embedder, side by side in one run.
+"""Compare the speed of an import with that of the bare embedder.
 
     python -m benchmarks.bulk_embedding [--rows 4000] [--rounds 3]
 
-The same texts are encoded by the embedder alone and imported as rows of a CSV file, by
-turns, into a database of its own. The import reads, checks, embeds and writes entries with
-revisions, history and vectors; its rate must be at least 0.90 of the bare one at the
-median of the rounds. The exit status is 1 where it is not.
+The same texts are alternately encoded by the embedder alone and imported as rows of a
+CSV file into a separate database. The import reads, checks, embeds and writes entries
+with revisions, history and vectors. The median over the rounds of its rate must be at
+least 0.90 of the bare embedder's; otherwise the exit status is 1.
 
     python -m benchmarks.bulk_embedding --memory [--rows 100000]
 
-shows that rows stream: what Python holds at most while a file of so many rows is read,
-against one with a tenth of them (limit 1.5 times as much).
+shows that rows are streamed: it compares Python's peak memory while reading a file of
+this many rows with that for a tenth of the rows (limit: 1.5 times as much).
 """
 
 import argparse
@@ -105,7 +105,7 @@ def _options() -> argparse.Namespace:
 
 
 def texts_of(count: int, round_number: int) -> list[str]:
-    """Make sentences of 8 to 40 words, all different."""
+    """Return `count` distinct sentences of 8 to 40 random words."""
     chance = random.Random(round_number)
     return [
         f"Rule {round_number}-{number}: "
@@ -127,7 +127,7 @@ def _throughput(rows: int, rounds: int) -> int:
     for number in range(1, rounds + 1):
         texts = texts_of(rows, number)
         bare = imported = 0.0
-        # By turns, each first once in two rounds: other work on the machine hits both.
+        # Alternate which goes first, so that other load on the machine affects both.
         for who in ("bare", "import") if number % 2 else ("import", "bare"):
             began = time.perf_counter()
             if who == "bare":

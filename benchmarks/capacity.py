@@ -1,17 +1,19 @@
-"""What a deployment carries: a simulation by discrete events, from measured times.
+"""Estimate the capacity of a deployment by discrete-event simulation.
 
     python -m benchmarks.capacity [--rates 25 50 100 200 400] [--nodes 3] [--cores 8]
         [--database-cores 8] [--replicas 1] [--writers 32] [--write-seconds 1.5]
 
-First it repeats what `benchmarks.load` measured on one machine of two cores and prints both
-side by side; the exit status is 1 where one is off by more than a quarter. Then it asks a
-deployment of several web nodes, a database with replicas, and a language server, at a rate
-a second, and prints latencies, how busy each part is, and which is the first above 80 %.
+The service times are measured ones. It first simulates what `benchmarks.load` measured
+on one machine with two cores and prints both side by side; the exit status is 1 if one
+deviates by more than a quarter. Then it simulates a deployment of several web nodes, a
+database with replicas and a language server at each rate of questions per second, and
+prints latencies, the utilization of each part, and the busiest part if it is above 80
+%.
 
-Assumed, not measured: a language server that writes `--writers` answers at a time, each in
-`--write-seconds` (an 8B model on one GPU: about 75 tokens at 50 a second for each of 32;
-measure your own); reads of the database are shared evenly by its replicas and itself; the
-network takes no time.
+Assumed, not measured: the language server writes `--writers` answers at a time, each in
+`--write-seconds` (an 8B model on one GPU: about 75 tokens at 50 per second for each of
+32; measure your own); database reads are spread evenly over the primary and its
+replicas; the network takes no time.
 """
 
 import argparse
@@ -25,7 +27,7 @@ import simpy
 
 from benchmarks.clients import quantile
 
-_SLICE = 0.005  # seconds of a core until another thread has its turn, as Python's own
+_SLICE = 0.005  # seconds until another thread runs: Python's default switch interval
 _BUSY = 0.8
 _OFF = 0.25
 _SECONDS = 60.0
@@ -34,13 +36,13 @@ _WARM_UP = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What one question takes of each part, in seconds of a core.
+    """The core seconds that one question takes from each part.
 
     Attributes:
-        web: Of the web server; measured with one client (2026-11-24, `benchmarks.load`).
-        locked: Share of it that only one thread of a process can do at a time.
-        reads, writes: Of the database.
-        client: Of the clients, where they run on the same machine.
+        web: Web server; measured with one client (2026-11-24, `benchmarks.load`).
+        locked: Share of `web` that only one thread of a process can run at a time.
+        reads, writes: Database.
+        client: The client, if it runs on the same machine.
         written: Whether a language model writes the answer.
     """
 
@@ -61,8 +63,8 @@ DEMANDS: Mapping[str, Demand] = {
 }
 MIX: Mapping[str, float] = {"refusals": 0.6, "answers": 0.2, "written": 0.2}
 
-# Questions a second that `benchmarks.load` measured on two cores (2026-11-24), by
-# processes, kind and clients.
+# Questions per second that `benchmarks.load` measured on two cores (2026-11-24), by
+# processes and kind, for each number of `_CLIENTS`.
 MEASURED: Mapping[tuple[int, str], Sequence[float]] = {
     (1, "refusals"): (37.3, 54.7, 52.7, 59.3),
     (1, "answers"): (18.7, 22.7, 22.9, 27.3),
@@ -74,7 +76,7 @@ _CLIENTS = (1, 4, 16, 64)
 
 @dataclass(slots=True)
 class Part:
-    """Something of which several can be used at a time, and how long it was."""
+    """A resource with `size` units, and the seconds that they have been in use."""
 
     name: str
     size: int
@@ -87,12 +89,12 @@ class Part:
 
 @dataclass(slots=True)
 class World:
-    """A deployment and its clock.
+    """A simulated deployment and its clock.
 
     Attributes:
         nodes: The cores of each web node.
-        locks: For each process of a node, its interpreter's lock.
-        databases: Cores of the one that is written to, then of each replica.
+        locks: For each node, the interpreter lock of each of its processes.
+        databases: The cores of the primary, then of each replica.
     """
 
     chance: random.Random
@@ -110,7 +112,7 @@ class World:
     def work(
         self, part: Part, seconds: float, lock: Part | None = None
     ) -> Generator[simpy.Event, None, None]:
-        """Take turns on `part`, each with the lock if there is one."""
+        """Use `part` for `seconds` in time slices, each holding the lock if given."""
         left = seconds
         while left > 0:
             turn = min(left, _SLICE)
@@ -130,7 +132,7 @@ class World:
             part.used += seconds if self.env.now > _WARM_UP else 0
 
     def ask(self, kind: str) -> Generator[simpy.Event, None, None]:
-        """Take one question through the parts, each time a little longer or shorter."""
+        """Simulate one question, whose service times vary log-normally."""
         demand, began = DEMANDS[kind], self.env.now
         more = self.chance.lognormvariate(0, 0.2)
         at = self.chance.randrange(len(self.nodes))
@@ -148,7 +150,7 @@ class World:
 
 
 def one_machine(processes: int, kind: str, clients: int, cores: int = 2) -> float:
-    """Return the questions a second of clients that each ask one after the other."""
+    """Return the simulated questions per second of clients that never pause."""
     world = World(random.Random(1))
     host = world.part("cores", cores)
     world.nodes, world.databases = [host], [host]
@@ -165,7 +167,7 @@ def one_machine(processes: int, kind: str, clients: int, cores: int = 2) -> floa
 
 
 def deployment(options: argparse.Namespace, rate: float) -> World:
-    """Return a deployment after a minute of questions that come by chance."""
+    """Simulate a deployment for a minute of Poisson arrivals at `rate` per second."""
     world = World(random.Random(1), write_seconds=options.write_seconds)
     for number in range(options.nodes):
         world.nodes.append(world.part(f"web node {number + 1}", options.cores))
@@ -207,7 +209,7 @@ def main() -> int:
 
 
 def _compare() -> float:
-    print("two cores, questions a second: simulated against measured")
+    print("two cores, questions per second: simulated against measured")
     worst = 0.0
     for (processes, kind), rates in MEASURED.items():
         for clients, measured in zip(_CLIENTS, rates, strict=True):
@@ -217,7 +219,7 @@ def _compare() -> float:
                 f"{kind:9} {processes} processes {clients:>3} clients "
                 f"{found:>6.1f} {measured:>6.1f}  {found / measured:.2f}"
             )
-    print(f"the farthest is {worst:.0%} off (limit {_OFF:.0%})\n")
+    print(f"largest deviation: {worst:.0%} (limit {_OFF:.0%})\n")
     return worst
 
 
@@ -226,7 +228,7 @@ def _print(rate: float, world: World) -> None:
     parts = [*world.nodes, *world.databases, *locks]
     parts += [world.writers] if world.writers else []
     busiest = max(parts, key=lambda part: part.busy(_SECONDS))
-    print(f"{rate:g} questions a second")
+    print(f"{rate:g} questions per second")
     for kind, times in sorted(world.times.items()):
         p50, p95, p99 = (1000 * quantile(times, share) for share in (0.5, 0.95, 0.99))
         print(f"  {kind:9} p50 {p50:>7.0f}  p95 {p95:>7.0f}  p99 {p99:>7.0f} ms")

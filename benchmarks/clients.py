@@ -1,7 +1,7 @@
-"""A whole system under load: clients that ask, vote and import, and know what they wrote.
+"""Load on a whole system: clients that ask, vote, import and record what they wrote.
 
-Every write has a text of its own and is never sent twice: in the end each one that was
-acknowledged must be there, and none more than once.
+Every write has a unique text and is sent only once, so that in the end each
+acknowledged write must be stored exactly once, and no other more than once.
 """
 
 import os
@@ -24,7 +24,7 @@ from nescio.embedded import postgres
 from nescio.embedded.places import Places
 from tests.nescio.running import RunningSystem, free_port, give_models
 
-_READY_SECONDS = 900  # on a machine that is busy otherwise
+_READY_SECONDS = 900  # enough on a machine under other load
 _ROWS = 3
 _THINK_SECONDS = 0.2
 _TIMEOUT_SECONDS = 90
@@ -37,7 +37,7 @@ _SUBJECTS = ("moons", "rivers", "symphonies", "volcanoes", "penguins", "castles"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request: when it began, how long it took, and its status (0: none came)."""
+    """One request: its start, duration and status (0 if there was no response)."""
 
     kind: str
     began: float
@@ -46,13 +46,13 @@ class Exchange:
 
     @property
     def is_error(self) -> bool:
-        """Whether it failed otherwise than by saying when to come again."""
+        """Whether it failed, not counting 503, which asks the client to retry."""
         return self.status not in {200, 202, 503}
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What all clients did, and the texts whose writing was acknowledged, by kind."""
+    """The requests of all clients, and the texts of acknowledged writes by kind."""
 
     exchanges: list[Exchange] = field(default_factory=list)
     acknowledged: dict[str, list[str]] = field(
@@ -62,7 +62,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class Client:
-    """One user of the interface; the `ledger` may be shared by several."""
+    """A client of the REST interface; several may share a `ledger`."""
 
     url: str
     token: str
@@ -71,7 +71,7 @@ class Client:
     retry_after: float = 0.0
 
     def send(self, kind: str, method: str, path: str, **body: Any) -> Any:
-        """Send a request and return its JSON; None where it was not acknowledged."""
+        """Send a request and return its JSON, or None if it was not acknowledged."""
         began, clock, status, said = time.time(), time.perf_counter(), 0, None
         headers = {"Authorization": f"Token {self.token}"}
         try:
@@ -92,7 +92,7 @@ class Client:
         return said
 
     def ask(self, question: str = "", kind: str = "ask") -> Any:
-        """Ask `question`, or one of its own that nothing answers."""
+        """Ask `question`, or by default a unique one that no entry answers."""
         key = uuid.uuid4().hex
         own = f"How many {random.choice(_SUBJECTS)} were described under {key}?"
         said = self.send(kind, "POST", "ask", json={"question": question or own})
@@ -101,14 +101,14 @@ class Client:
         return said
 
     def vote(self, answer_id: str) -> None:
-        """Vote once on an answer that nobody has voted on."""
+        """Vote on an answer that nobody has voted on."""
         comment = f"vote {uuid.uuid4().hex}"
         body = {"rating": "down", "reasons": ["other"], "comment": comment}
         if self.send("vote", "PUT", f"answers/{answer_id}/vote", json=body):
             self.ledger.acknowledged["vote"].append(comment)
 
     def load(self, audience: str) -> list[str]:
-        """Import a small file; return its texts, or none if it was not accepted."""
+        """Import a small file; return its texts, or an empty list if rejected."""
         name = uuid.uuid4().hex
         texts = [f"Rule {name} {n}: a card costs {n} euros." for n in range(_ROWS)]
         content = "\n".join(["text", *texts])
@@ -127,7 +127,7 @@ class Client:
 
 @dataclass(slots=True)
 class System:
-    """A running `manage.py up` with a client for probes."""
+    """A running `manage.py up`."""
 
     running: RunningSystem
     var: Path
@@ -141,7 +141,7 @@ class System:
         return Client(self.running.url, self.token, ledger or Ledger())
 
     def head(self, name: str) -> psutil.Process | None:
-        """Return the first of a part's processes; `name` is what the kernel calls them."""
+        """Return the first process group leader named `name`, if there is one."""
         ours = psutil.Process(self.running.process.pid)
         heads = [p for p in ours.children(recursive=True) if p.pid == os.getpgid(p.pid)]
         return next((p for p in heads if p.name() == name), None)
@@ -151,7 +151,7 @@ class System:
         return psutil.Process(found.pid) if found else None
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        """Return what the database says, past its row-level security."""
+        """Query the database as its owner, without row-level security."""
         sockets = str(Places(self.var).postgres_socket_directory)
         with psycopg.connect(host=sockets, user="nescio", dbname="nescio") as database:
             return database.execute(statement).fetchall()
@@ -159,7 +159,7 @@ class System:
 
 @contextmanager
 def system(var: Path, models: Path, **variables: str) -> Iterator[System]:
-    """Run `manage.py up` on `var` with the prepared `models` until the block ends."""
+    """Run `manage.py up` on `var` with the prepared `models` for the block."""
     os.environ.update(_NEVER_SLOWED, **variables)
     if models.stat().st_dev == var.parent.stat().st_dev:
         give_models(models, var)
@@ -182,9 +182,9 @@ def system(var: Path, models: Path, **variables: str) -> Iterator[System]:
 def load(
     of: System, ledger: Ledger, clients: int, questions: Sequence[str] = ()
 ) -> Iterator[None]:
-    """Let `clients` ask, vote and import until the block ends.
+    """Run `clients` that ask, vote and import until the block ends.
 
-    One question in five is one of `questions`, if there are any.
+    If `questions` are given, a fifth of what is asked is drawn from them.
     """
     end = threading.Event()
 
@@ -222,10 +222,10 @@ _ENDS = "SELECT kind, state, left(error, 200), count(*) FROM jobs_job GROUP BY 1
 
 
 def faults_of_writes(of: System, ledger: Ledger) -> int:
-    """Print and count the acknowledged writes that are lost or there twice.
+    """Print and count the acknowledged writes that are lost or stored twice.
 
-    What did not end well is printed beside them: requests by kind and status, and jobs by
-    kind, state and error.
+    Also print the failed requests by kind and status, and the jobs that did not succeed
+    by kind, state and error.
     """
     wait_until(lambda: not of.rows(_AT_WORK), 600)
     lost, doubled = Counter[str](), Counter[str]()
@@ -241,18 +241,18 @@ def faults_of_writes(of: System, ledger: Ledger) -> int:
     for job, state, error, count in of.rows(_ENDS):
         if state != "succeeded":
             print(f"{count} jobs {state}: {job} {error}")
-    print(f"acknowledged writes lost: {lost.total()} {dict(lost)}, there twice: {doubled.total()} {dict(doubled)}")  # fmt: skip
+    print(f"acknowledged writes lost: {lost.total()} {dict(lost)}, stored twice: {doubled.total()} {dict(doubled)}")  # fmt: skip
     return lost.total() + doubled.total()
 
 
 def _is_ours(text: str) -> bool:
-    """Tell whether the text has a key of ours: 32 hex digits."""
+    """Return whether the text contains a client's key: 32 hex digits."""
     words = (word.strip("?:.") for word in text.split())
     return any(len(word) == 32 and word.isalnum() for word in words)
 
 
 def wait_until(is_so: Callable[[], object], seconds: float) -> float:
-    """Return how long it took until `is_so`; infinity where it never was."""
+    """Wait until `is_so()`; return the seconds taken, or infinity on timeout."""
     began = time.monotonic()
     while time.monotonic() - began < seconds:
         if is_so():
@@ -266,11 +266,11 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 
 def tree(root: psutil.Process | None) -> list[psutil.Process]:
-    """Return a process and all below it; none if it is not there."""
+    """Return a process and all its descendants, or an empty list for None."""
     return [root, *root.children(recursive=True)] if root else []
 
 
 def processor_seconds(*roots: psutil.Process | None) -> float:
-    """Return what these processes and those below them have worked, whatever else runs."""
+    """Return the processor time of these processes and all their descendants."""
     times = [each.cpu_times() for root in roots for each in tree(root)]
     return sum(each.user + each.system for each in times)

@@ -1,13 +1,13 @@
-"""What looking for conflicts adds to the saving of one entry, part by part.
+"""Measure what conflict detection adds to saving one entry.
 
     python -m benchmarks.conflicts [--entries 10000] [--saves 60]
 
-Fills a database of its own with entries of 8 to 40 words under the bundled embedder.
-Then a curator writes entries one after the other, each a stored one with other words at
-its end; what is timed is the check that REST and the admin make of each. Prints medians
-and 95th percentiles in milliseconds: the check, what of it the database takes by
-statement, and the judgement of all of an entry's pairs; and the processor time of both
-processes, which other load hardly touches: what the check takes on a quiet core.
+Fills a separate database with entries of 8 to 40 words, embedded by the bundled model.
+Then a curator writes entries one after the other, each a stored one with a different
+ending, and the check that REST and the admin run on each is timed. Prints medians and
+95th percentiles in milliseconds: the whole check, the share of the database by
+statement, and the judgement of all pairs of an entry; and the processor time of this
+process and the database's, which other load hardly affects.
 """
 
 import argparse
@@ -111,7 +111,7 @@ def _timer(spent: dict[str, float]) -> Callable[..., object]:
 
 @contextmanager
 def _timed_judgement(spent: dict[str, float]) -> Iterator[None]:
-    """Time the judging of pairs where the finding calls it."""
+    """Time `judge` as conflict detection calls it."""
     from kb.conflicts import finding as conflict_finding
     from kb.conflicts.judgement import judge
 

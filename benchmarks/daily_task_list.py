@@ -1,4 +1,4 @@
-"""The ten tasks, as somebody does them by hand, and what their hands do."""
+"""The ten daily tasks as a user performs them, and a counter of the user's actions."""
 
 import tempfile
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ LOUNGE = "Does the Tarn Gold card come with airport lounge access?"
 
 @dataclass(slots=True)
 class Hand:
-    """Somebody's browser, and what they did in it."""
+    """A user's browser, and counts of what they did in it."""
 
     page: Page
     url: str
@@ -32,14 +32,14 @@ class Hand:
         self.page.keyboard.press(key)
 
     def fill(self, what: Locator, text: str) -> None:
-        """Type into a field that must be clicked first, unless it has the focus already."""
+        """Fill a field, counting a click unless it already has the focus."""
         if not what.evaluate("each => each === document.activeElement"):
             self.clicks += 1
         self.fields += 1
         what.fill(text)
 
     def choose(self, what: Locator, label: str) -> None:
-        self.clicks += 2  # open it, choose
+        self.clicks += 2  # one to open the list, one to choose
         what.select_option(label=label)
 
     def link(self, name: str) -> Locator:
@@ -49,7 +49,7 @@ class Hand:
         return self.page.get_by_role("button", name=name, exact=exact).first
 
     def watch(self, request: Request) -> None:
-        """Count a request that has ended."""
+        """Add the waiting time of a finished request, except of streams and assets."""
         if request.resource_type not in ("document", "xhr", "fetch"):
             return
         if "text/event-stream" in request.headers.get("accept", ""):
@@ -69,7 +69,7 @@ Task = Callable[[Hand], None]
 
 
 def verify(hand: Hand) -> None:
-    """Verify an entry that waits for it."""
+    """Verify an entry that is due."""
     hand.click(hand.link("Inbox"))
     hand.click(hand.link("Due entry"))
     hand.click(hand.link("The hotline is free of charge"))
@@ -78,7 +78,7 @@ def verify(hand: Hand) -> None:
 
 
 def reply(hand: Hand) -> None:
-    """Answer an escalation, so that everybody gets the answer."""
+    """Answer an escalation and verify the answer as an entry."""
     hand.click(hand.link("Inbox"))
     hand.click(hand.link(LOUNGE))
     hand.fill(
@@ -90,7 +90,7 @@ def reply(hand: Hand) -> None:
 
 
 def fill_gap(hand: Hand) -> None:
-    """Write the entry that a gap misses."""
+    """Write the entry that closes a gap."""
     hand.click(hand.link("Inbox"))
     hand.click(hand.page.get_by_label("Kind").get_by_role("link", name="Gap"))
     hand.click(hand.page.locator('a[id^="item-gap"]').filter(has_text="broken phone"))
@@ -106,7 +106,7 @@ def write_entry(hand: Hand) -> None:
 
 
 def find(hand: Hand) -> None:
-    """Find an entry by a misspelt word."""
+    """Find an entry by misspelt words."""
     hand.click(hand.link("Knowledge"))
     hand.fill(hand.page.get_by_role("searchbox").first, "anual fee clasic")
     hand.click(hand.link("Tarn Classic card has no annual fee"))
@@ -114,7 +114,7 @@ def find(hand: Hand) -> None:
 
 
 def retire(hand: Hand) -> None:
-    """Retire what is outdated, see that it was the wrong one, and undo it."""
+    """Retire an outdated entry, then undo it."""
     hand.click(hand.link("Inbox"))
     hand.click(hand.link("Paper statements"))
     hand.click(hand.button("Retire"))
@@ -123,7 +123,7 @@ def retire(hand: Hand) -> None:
 
 
 def review(hand: Hand) -> None:
-    """Judge five answers by keys alone, from the admin's queue."""
+    """Judge five answers in the review queue with the keyboard."""
     hand.click(hand.link("Inbox"))
     hand.click(hand.page.locator('a[id^="item-review"]').first)
     judge_five(hand)
@@ -144,7 +144,7 @@ def judge_five(hand: Hand) -> None:
 
 
 def resolve(hand: Hand) -> None:
-    """Resolve a contradiction: one is right, the other is retired."""
+    """Resolve a contradiction by retiring one of its entries."""
     hand.click(hand.link("Inbox"))
     hand.click(hand.page.locator('a[id^="item-conflict"]').first)
     hand.fill(hand.page.get_by_label("Reason"), "Price list of May.")
@@ -153,7 +153,7 @@ def resolve(hand: Hand) -> None:
 
 
 def bring_in(hand: Hand) -> None:
-    """Import a file, apply it, and read what it did."""
+    """Import a file, apply it, and read the result."""
     hand.click(hand.link("Admin"))
     hand.click(hand.link("Imports"))
     upload(hand)
@@ -179,7 +179,7 @@ def upload(hand: Hand) -> None:
 
 
 def follow_up(hand: Hand) -> None:
-    """Ask a question and follow it up."""
+    """Ask a question and a follow-up."""
     hand.fill(
         hand.page.get_by_label("Your question"),
         "What does the Tarn Gold card cost per year?",
@@ -195,7 +195,7 @@ def follow_up(hand: Hand) -> None:
 
 
 def set_target(hand: Hand) -> None:
-    """Say how many of the shown answers may be wrong."""
+    """Set the share of shown answers that may be wrong."""
     hand.click(hand.link("Admin"))
     hand.click(hand.link("Policies"))
     hand.click(hand.link("Calibration"))

@@ -1,12 +1,12 @@
-"""What ten tasks of a day take: clicks, keys, fields to fill in, pages, and waiting for the server.
+"""Measure ten daily tasks: clicks, keys, fields, page loads and time spent waiting.
 
     python -m benchmarks.daily_tasks [--var DIRECTORY] [--port 8765]
 
-Starts `manage.py up` with the demonstration on a variable directory of its own, writes what
-the tasks need, and does each task once in headless Chromium, from the page that follows
-signing in. A text counts as one field, however long it is; a page is a document that is
-loaded, not what HTMX changes in it. Waiting is the sum of all requests' times to the first
-byte, pages and parts of them, but not the streams of answers.
+Starts `manage.py up` with the demonstration on a separate variable directory, writes
+the data that the tasks need, and performs each task once in headless Chromium, starting
+from the page shown after signing in. A text counts as one field, however long it is; a
+page is a loaded document, not an HTMX update. Waiting is the sum of the times to first
+byte of all page and HTMX requests, without the streams of answers.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from nescio.embedded.places import Places
 from tests.browser.chromium import chromium
 from tests.nescio.running import ROOT, RunningSystem, give_models
 
-PASSWORD = "a long enough benchmark password"  # of a system that is dropped
+PASSWORD = "a long enough benchmark password"  # of a throwaway system
 HEADS = ("clicks", "keys", "fields", "pages", "wait, ms")
 _SEED = """
 from datetime import timedelta
@@ -73,7 +73,7 @@ _ASKED = (
 
 
 def main(tasks: Mapping[str, tuple[str, Task]] = TASKS) -> int:
-    """Start, write, do, print."""
+    """Start a system, seed it, perform each task and print what it took."""
     options = _options()
     with ExitStack() as stack:
         directory = options.var or Path(
@@ -113,14 +113,14 @@ def _running(directory: Path, port: int) -> Iterator["System"]:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A running one: its address, its variable directory and the version's code."""
+    """A running system: its URL, its variable directory and its source directory."""
 
     url: str
     var: Path
     root: Path
 
     def shell(self, script: str) -> str:
-        """Run Python in the version's own shell and return what it printed."""
+        """Run a script with `manage.py shell` of that source and return its output."""
         command = [sys.executable, "-W", "ignore", "manage.py", "shell", "-c", script]
         environment = {**os.environ, "NESCIO_VAR_DIR": str(self.var)}
         done = subprocess.run(  # our own command
@@ -145,7 +145,7 @@ class System:
 
 
 def seed(system: System) -> None:
-    """Write people, knowledge and questions, and wait until the gaps are found."""
+    """Create users, entries and questions, and wait until gaps have been found."""
     lines = system.shell(_SEED.format(password=PASSWORD)).splitlines()
     tokens = dict(line.split()[1:] for line in lines if line.startswith("token "))
     for question in _ASKED:
@@ -161,7 +161,7 @@ def seed(system: System) -> None:
 
 
 def do(browser: Browser, url: str, user: str, task: Task) -> tuple[int | str, ...]:
-    """Do a task as somebody who has just signed in; return what it took."""
+    """Perform a task right after signing in; return the counts."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     context.set_default_timeout(60_000)
     page = context.new_page()
@@ -176,7 +176,7 @@ def do(browser: Browser, url: str, user: str, task: Task) -> tuple[int | str, ..
     page.on("domcontentloaded", lambda _page: hand.count_page())
     try:
         task(hand)
-        page.wait_for_timeout(300)  # for what has just ended to be counted
+        page.wait_for_timeout(300)  # so that the last requests are counted
         return hand.figures
     finally:
         context.close()

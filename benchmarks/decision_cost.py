@@ -1,17 +1,17 @@
-"""What it takes to decide whether to retrieve, beyond writing the answer itself.
+"""Measure the cost of deciding whether to retrieve, on top of writing the answer.
 
     python -m benchmarks.decision_cost [--questions N]
 
-On the configured white-box language model, in the own-knowledge form. All ways of deciding
-are tried by turns on each question, in an order that changes, so that what else the
-machine does falls on all of them; times are medians over the questions, each the median of
-its rounds. Passes and tokens are counted where the model runs, and held to limits: CBDR
-and DH-ICL decide within one prompt pass and write nothing, and CBDR goes on from it, so
-that an answer takes no pass more than without deciding, and at most so much more time.
-The exit status is 1 where a limit is not kept.
+Runs on the configured white-box language model with the own-knowledge prompt. Each
+question is tried with every way of deciding, in rotating order, so that other load on
+the machine affects all of them; times are medians over the questions of the median of
+their rounds. Prompt passes and tokens are counted in the model and checked: CBDR and
+DH-ICL must decide within one prompt pass without writing a token, and CBDR must
+continue from that pass, so that an answer takes no more passes than without deciding,
+and at most 1.05 times as long. The exit status is 1 if a limit is exceeded.
 """
 
-# ruff: noqa: E402  # Django is set up before anything that needs it is imported
+# ruff: noqa: E402  # imports that need Django come after its setup
 import argparse
 import os
 import statistics
@@ -59,14 +59,14 @@ FORMS = ("what is {}", "Which one is {}?", "tell me who or what is {}", "name {}
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What deciding took on one question, and going on to the answer after it.
+    """The cost of deciding on one question and then answering it.
 
     Attributes:
-        decide: Milliseconds.
-        answer: Milliseconds after that.
-        passes: Prompt passes of deciding, and of both.
-        read: Tokens that deciding read in prompt passes.
-        written: Tokens that deciding wrote.
+        decide: Milliseconds to decide.
+        answer: Further milliseconds to answer.
+        passes: Prompt passes of deciding, and of both together.
+        read: Tokens read in prompt passes while deciding.
+        written: Tokens written while deciding.
     """
 
     decide: float
@@ -78,7 +78,10 @@ class Taken:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Medians of one way of deciding, and its median ratios to just answering."""
+    """Figures of one way of deciding; most are medians.
+
+    `more`, `ratio` and `more_passes` compare it with just answering.
+    """
 
     decide: float
     more: float
@@ -90,12 +93,12 @@ class Figures:
 
 
 class GivenHistory:
-    """Hands over past questions without searching; the search is no model's cost."""
+    """A fixed history of past questions; the cost of searching it is not measured."""
 
     def known(
         self, question: Question, *, own_model: str, limit: int
     ) -> Sequence[KnownQuestion]:
-        """Return other questions than the one asked, every other one known."""
+        """Return questions other than the one asked, alternately known and unknown."""
         every = asked(len(SUBJECTS) * len(FORMS))
         others = [text for text in every if text != question.text]
         return [KnownQuestion(t, n % 2 == 0) for n, t in enumerate(others)][:limit]
@@ -103,12 +106,11 @@ class GivenHistory:
     def judged(
         self, question: Question, *, language_model: str, limit: int
     ) -> Sequence[JudgedQuestion]:
-        """Return nothing."""
         return ()
 
 
 def asked(count: int) -> list[str]:
-    """Return questions, no two of the first few dozen alike."""
+    """Return `count` questions, of which the first 48 are distinct."""
     size = len(SUBJECTS)
     return [
         FORMS[number // size % len(FORMS)].format(SUBJECTS[number % size])
@@ -117,7 +119,7 @@ def asked(count: int) -> list[str]:
 
 
 def ways(form: ClosedBookForm) -> dict[str, SelfKnowledge]:
-    """Return every way of deciding, just answering first."""
+    """Return every way of deciding, starting with not deciding at all."""
     return {
         NEVER: Undecided(form),
         "log-probability": SelfKnowledgeByDraft(form),
@@ -127,7 +129,7 @@ def ways(form: ClosedBookForm) -> dict[str, SelfKnowledge]:
 
 
 def taken(model: WhiteBoxModel, way: SelfKnowledge, question: str) -> Taken:
-    """Decide and answer once."""
+    """Decide and answer once, and return the cost."""
     with model.metered() as meter:
         began = time.perf_counter()
         considered = way.consider(Question(question))
@@ -147,7 +149,7 @@ def taken(model: WhiteBoxModel, way: SelfKnowledge, question: str) -> Taken:
 def measured(
     model: WhiteBoxModel, by: Mapping[str, SelfKnowledge], questions: Sequence[str]
 ) -> dict[str, list[Taken]]:
-    """Try all ways by turns; the median of each question's rounds, for each way."""
+    """Try every way in turn; return for each the median of each question's rounds."""
     for way in by.values():
         taken(model, way, questions[0])
     found: dict[str, list[Taken]] = {name: [] for name in by}
@@ -172,7 +174,7 @@ def measured(
 
 
 def figures(rows: Sequence[Taken], plain: Sequence[Taken]) -> Figures:
-    """Return the medians of a way, beside just answering the same questions."""
+    """Return the figures of a way, compared with just answering the same questions."""
     whole = [one.decide + one.answer for one in rows]
     alone = [one.decide + one.answer for one in plain]
     pairs = list(zip(whole, alone, strict=True))
@@ -188,7 +190,7 @@ def figures(rows: Sequence[Taken], plain: Sequence[Taken]) -> Figures:
 
 
 def faults(found: Mapping[str, Figures]) -> list[str]:
-    """Return the limits that are not kept."""
+    """Return a message for each limit that is exceeded."""
     told = [
         f"{name} decides in {found[name].decide_passes:g} passes"
         for name in (CBDR, DH_ICL)
@@ -200,9 +202,9 @@ def faults(found: Mapping[str, Figures]) -> list[str]:
         if found[name].written > 0
     ]
     if found[CBDR].more_passes > 0:
-        told.append(f"{CBDR} takes {found[CBDR].more_passes:g} passes more to answer")
+        told.append(f"{CBDR} takes {found[CBDR].more_passes:g} more passes to answer")
     if found[CBDR].ratio > GOING_ON_LIMIT:
-        told.append(f"{CBDR} takes {found[CBDR].ratio:.3f} of just answering")
+        told.append(f"{CBDR} takes {found[CBDR].ratio:.3f} times just answering")
     return told
 
 
@@ -226,7 +228,7 @@ def main() -> int:
 
 
 def _probe(form: ClosedBookForm) -> BoundaryProbe:
-    """Return a probe of the middle block; its time does not depend on what it learnt."""
+    """Fit a probe of the middle block on noise: weights do not affect its run time."""
     tap = middle_tap(form.model.blocks)
     (states,) = form.model.look_each([form.ending_ids()], form.prefix(), taps=[tap])
     random = np.random.default_rng(0)

@@ -1,14 +1,14 @@
-"""The queue of what is due for review among many entries: how long its page takes.
+"""Measure the page of entries due for review in a large knowledge base.
 
     python -m benchmarks.due [--entries 1000000]
 
-Makes a database of its own beside the configured one, fills it by SQL, and drops it. A
+Creates a separate database beside the configured one, fills it by SQL, and drops it. A
 tenth of the entries is overdue, a hundredth waits for review, a thousandth has expired;
-a twentieth was ever used. One line for each query of the page: rows, milliseconds
-(median of five), and whether the plan sorts or reads a table from end to end.
+a twentieth has been used. Prints a line for each query of the page: milliseconds
+(median of five), and whether the plan sorts or scans a whole table.
 """
 
-# ruff: noqa: E402  # Django is set up before anything that needs it is imported
+# ruff: noqa: E402  # imports that need Django come after its setup
 import argparse
 import os
 import statistics
@@ -51,7 +51,7 @@ UPDATE kb_upkeep SET uses = (hashint8(entry_id) & 1023) WHERE entry_id %% 20 = 0
 
 
 def fill(entries: int) -> tuple[User, User]:
-    """Write the entries; return who sees all of them, and who sees a tenth."""
+    """Write the entries; return a user who sees all, and one who sees a tenth."""
     curator, few = (
         User.objects.create(username="all"),
         User.objects.create(username="few"),
@@ -66,7 +66,7 @@ def fill(entries: int) -> tuple[User, User]:
     audiences[1].groups.add(group)
     base = KnowledgeBase.objects.create(slug="due", name="Due")
     with connection.cursor() as cursor:
-        # Revisions are beside the point, and it would write one an entry.
+        # The trigger would write a revision per entry, which the page does not need.
         cursor.execute("ALTER TABLE kb_entry DISABLE TRIGGER kb_entry_recorded")
         cursor.execute(
             _FILL,
@@ -81,7 +81,7 @@ def fill(entries: int) -> tuple[User, User]:
 
 
 def measure(name: str, ask: Callable[[], object], plan: EntryQuerySet | None) -> None:
-    """Print how long `ask` takes, and what the plan of its query says."""
+    """Print how long `ask` takes, and the costly nodes of its query plan."""
     times = []
     for _ in range(5):
         start = time.perf_counter()
@@ -94,7 +94,7 @@ def measure(name: str, ask: Callable[[], object], plan: EntryQuerySet | None) ->
 
 
 def measure_pages(name: str, user: User) -> None:
-    """Measure what the page asks for `user`."""
+    """Measure the queries of the page for `user`."""
     now = timezone.now()
     for mine in (False, True):
         queue = due_entries(user, at=now, mine=mine)
@@ -126,7 +126,7 @@ def measure_pages(name: str, user: User) -> None:
 
 
 def main() -> None:
-    """Fill, measure, drop."""
+    """Fill a database, measure, and drop it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=1_000_000)
     entries = parser.parse_args().entries

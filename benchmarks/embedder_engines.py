@@ -1,18 +1,20 @@
-"""What engine embeds one question fastest, side by side in one run.
+"""Compare how fast inference engines embed one question.
 
     python -m benchmarks.embedder_engines [--rounds 12]
 
-The bundled model, one thread, on questions of 5 to 40 tokens: our own way, torch alone
-(`encode_query`), torch with packed weights but without the encoder for questions, and the
-engines that are installed, behind sentence-transformers' own modules. They are no packages
-of Nescio's; into an environment of its own:
+Runs the bundled model with one thread on questions of 5 to 40 tokens: the product's own
+encoder, torch alone (`encode_query`), torch with packed weights but without the encoder
+for questions, and the other installed engines behind the modules of
+sentence-transformers. Nescio does not depend on these engines; install them into a
+separate environment:
 
     pip install -c requirements.txt onnxruntime onnx openvino nncf
 
 Each question is embedded by all engines in random order, one right after the other. The
-ratio is the median of the questions' own ratios to our way. The exit status is 1 where our
-way no longer earns its place: an engine with the same distances takes less than
-`MIN_RATIO` of its time, or torch alone less than `MIN_GAIN` times as long.
+ratio is the median of the per-question ratios to the product's encoder. The exit status
+is 1 if that encoder is no longer worth having: an engine with the same distances takes
+less than `MIN_RATIO` of its time, or torch alone takes less than `MIN_GAIN` times as
+long.
 """
 
 import argparse
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 MIN_RATIO = 0.90
 MIN_GAIN = 1.25
-MAX_APART = 1e-4  # of a distance; what is further apart is another embedder
+MAX_APART = 1e-4  # of a distance; beyond it the embeddings count as different
 
 Embed = Callable[[str], np.ndarray]
 Infer = Callable[[Sequence[np.ndarray]], np.ndarray]
@@ -83,7 +85,7 @@ def main() -> int:
     django.setup()
     from kb.embedding.embedder import load_embedder
 
-    embedder = load_embedder("bundled")  # sets torch's threads, too
+    embedder = load_embedder("bundled")  # also sets torch's number of threads
     with tempfile.TemporaryDirectory(prefix="nescio-engines-") as directory:
         ways: dict[str, Embed] = {
             _OURS: embedder.encode_question,
@@ -117,7 +119,7 @@ def _library(model: "SentenceTransformer") -> Embed:
 
 
 def _modules(model: "SentenceTransformer") -> Embed:
-    """Embed by the model's own parts, without what `encode_query` does around them."""
+    """Call the model's modules directly, without the overhead of `encode_query`."""
     import torch
 
     def embed(question: str) -> np.ndarray:
@@ -138,7 +140,7 @@ def _packed() -> Embed:
 
 
 def _engines(directory: Path) -> Iterator[tuple[str, Embed]]:
-    """Yield what is installed of other engines, by name."""
+    """Yield the name and embedding function of each other installed engine."""
     if _has("onnxruntime", "onnx"):
         exact, small = directory / "exact.onnx", directory / "int8.onnx"
         _export_onnx(exact)
@@ -159,12 +161,12 @@ def _engines(directory: Path) -> Iterator[tuple[str, Embed]]:
 def _has(*packages: str) -> bool:
     missing = [each for each in packages if importlib.util.find_spec(each) is None]
     if missing:
-        print(f"not installed, left out: {', '.join(missing)}")
+        print(f"not installed, skipped: {', '.join(missing)}")
     return not missing
 
 
 def _traceable() -> tuple[Any, tuple[Any, ...]]:
-    """Return the transformer from three tensors to one, and an example of the three."""
+    """Return the transformer as a module of three inputs, and example inputs."""
     import torch
 
     model = _model()
@@ -191,7 +193,7 @@ def _export_onnx(file: Path) -> None:
         traceable,
         example,
         str(file),
-        dynamo=False,  # a sixth of the time, and it takes T5's encoder too
+        dynamo=False,  # takes a sixth of the time, and supports T5's encoder too
         input_names=list(_INPUTS),
         output_names=["hidden"],
         dynamic_axes={name: {0: "texts", 1: "tokens"} for name in (*_INPUTS, "hidden")},
@@ -227,7 +229,7 @@ def _openvino(model: Any) -> Infer:
         {
             "INFERENCE_NUM_THREADS": 1,
             "NUM_STREAMS": 1,
-            "INFERENCE_PRECISION_HINT": "f32",  # bfloat16 otherwise, where there is it
+            "INFERENCE_PRECISION_HINT": "f32",  # the default is bfloat16 if supported
         },
     )
     request = compiled.create_infer_request()
@@ -240,7 +242,7 @@ def _openvino(model: Any) -> Infer:
 
 
 def _behind_modules(infer: Infer) -> Embed:
-    """Embed by sentence-transformers' modules, the engine in the transformer's place."""
+    """Embed by sentence-transformers' modules, with the engine as the transformer."""
     import torch
     from transformers.modeling_outputs import BaseModelOutput
 
@@ -275,7 +277,7 @@ def _measure(
 
 
 def _apart(ways: Mapping[str, Embed], questions: Sequence[str]) -> dict[str, float]:
-    """Return by how much each way's distances differ at most from torch's alone."""
+    """Return for each way the largest difference of its distances from torch alone."""
     entries = np.stack([ways[_ALONE](entry) for entry in _ENTRIES])
     distances = {
         name: np.stack(

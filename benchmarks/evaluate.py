@@ -1,14 +1,15 @@
-"""What an evaluation costs beside its language model, and that it survives SIGKILL.
+"""Measure the overhead of an evaluation, and check that it survives SIGKILL.
 
     python -m benchmarks.evaluate --data DIRECTORY [--suites squad2,selfaware] [--limit N]
     python -m benchmarks.evaluate --data DIRECTORY --kill [--kills 5] [--limit N]
 
-The first asks the suites in shadow, as one run, in this process, and prints the wall
-time of a question against the language model's own time; the exit status is 1 where all
-else (embedding, SQL, gates, storing, judging) takes more than a tenth of the model's
-time. The second starts `manage.py evaluate` as a child, kills it again and again at
-random moments, lets it end, and shows that every question was judged exactly once and no
-answer stands twice. Works on the configured database, whose results stay.
+The first command asks the suites in shadow, as one run, in this process, and prints the
+wall time per question and the language model's share of it; the exit status is 1 if the
+rest (embedding, SQL, gates, storing, judging) takes more than a tenth of the model's
+time. The second starts `manage.py evaluate` as a child, kills it repeatedly at random
+moments, lets it finish, and checks that every question was judged exactly once and
+every answer belongs to a result. Both write to the configured database and leave their
+results there.
 """
 
 import argparse
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from qa.models import EvaluationRun
 
 OVERHEAD_LIMIT = 0.1
-_PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+_PR_SET_PDEATHSIG = 1  # from linux/prctl.h
 ROOT = Path(__file__).resolve().parents[1]
 STAGES = (
     "question", "retrieve", "retrieve.embed", "retrieve.sql", "verbatim",
@@ -40,7 +41,7 @@ STAGES = (
 
 
 def main() -> int:
-    """Measure, or kill; return the exit status."""
+    """Run the chosen mode; return the exit status."""
     options = _options()
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
     os.environ.setdefault("NESCIO_LOG_LEVEL", "ERROR")
@@ -106,7 +107,7 @@ def _print_stages(answer_ids: Sequence[UUID]) -> None:
 
     rows = Answer.objects.filter(pk__in=answer_ids)
     times = list(rows.values_list("milliseconds", flat=True))
-    print("\nstage, mean and median of a question; retrieval runs beside the model")
+    print("\nstage, mean and median per question; retrieval runs alongside the model")
     for stage in STAGES:
         found = [row[stage] for row in times if stage in row]
         if found:
@@ -137,7 +138,7 @@ def _kill(options: argparse.Namespace) -> int:
 
 
 def _await_first(options: argparse.Namespace, last: "_Watched") -> None:
-    """Let a child load the knowledge and judge a first question, and kill it."""
+    """Let a child load the knowledge and judge a first question, then kill it."""
     child = _start(options, "--anew")
     while child.poll() is None and last.done() == 0:
         time.sleep(0.2)
@@ -162,21 +163,21 @@ def _start(options: argparse.Namespace, *more: str) -> "subprocess.Popen[bytes]"
 
 
 def _die_with(parent: int) -> Callable[[], None] | None:
-    """Return what lets a child be killed when this process is; None but on Linux."""
+    """Return a `preexec_fn` that kills the child with this process; None off Linux."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
 
     def at_start() -> None:
         prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        if os.getppid() != parent:  # it was killed before
+        if os.getppid() != parent:  # the parent died before prctl took effect
             os._exit(1)
 
     return at_start
 
 
 class _Watched:
-    """The run that was begun since `before`."""
+    """The newest run that is not among those in `before`."""
 
     def __init__(self, before: set[int]) -> None:
         self._before = before
@@ -203,13 +204,13 @@ def _runs() -> set[int]:
 
 
 def _is_whole(run: "EvaluationRun | None") -> bool:
-    """Tell whether every question has one result and every answer belongs to one."""
+    """Return whether every question has one result and every answer belongs to one."""
     from django.db.models import Q
 
     from qa.models import Answer
 
     if run is None:
-        print("No run was begun.")
+        print("No run was started.")
         return False
     ids = list(run.results.values_list("case_id", flat=True))
     since = Q(channel="evaluation", created_at__gte=run.started_at)

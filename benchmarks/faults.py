@@ -1,18 +1,19 @@
-"""Kill every part, fill the disk, send slowly, while clients ask, vote and import.
+"""Kill every process, fill the disk and send slowly while clients ask, vote and import.
 
     python -m benchmarks.faults [--kills 200] [--minutes 120] [--seed 1]
 
-Brings up a system of its own with `manage.py up`, and eight clients. Each of web server,
-the process that forks it, worker, its child, scheduler, the fork server of them all, one of
-the database's server processes and the postmaster is killed with SIGKILL, in random order,
-again and again; then 128 connections send a body slowly; then the disk is full. It prints
-for each how long it took until the system served again (the worker: until an import is done
-again, any of those that wait; the scheduler: until it runs), and in the end how many
-acknowledged writes are lost and how many are there twice.
-The exit status is 1 where one is, or where a time is over 15 s (the worker: 60 s).
+Starts a separate system with `manage.py up`, and eight clients. The web server's child,
+the process that forks it, the worker, its child, the scheduler, the fork server of them
+all, a database backend and the postmaster are repeatedly killed with SIGKILL, in random
+order; then 128 connections send a request body slowly; then the disk is filled. It
+prints for each how long the system took to serve again (for the worker, until any
+waiting import has finished; for the scheduler, until it runs), and at the end how many
+acknowledged writes are lost or stored twice. The exit status is 1 if any is, or if a
+recovery takes more than 15 s (worker: 60 s), or if the slow connections or the full
+disk make other requests fail in an unexpected way.
 
-The disk is a small one of its own, which root alone can mount; without it that part is
-left out and said to be.
+The full disk is a small separate one that only root can mount; otherwise that part is
+skipped with a message.
 """
 
 import argparse
@@ -55,10 +56,10 @@ _MOUNTED = "NESCIO_FAULTS_DISK"
 
 
 def main() -> int:
-    """Run on a disk of its own where that is possible; return the exit status."""
+    """Run on a separate small disk if possible; return the exit status."""
     options = _options()
     if os.geteuid() == 0 and _MOUNTED not in os.environ and shutil.which("unshare"):
-        # A mount name space of its own: the disk is gone with the last process.
+        # In a separate mount namespace the disk disappears with the last process.
         script = f'mount -t tmpfs -o size={options.disk}m none $0 && exec "$@"'
         with tempfile.TemporaryDirectory(prefix="nescio-faults-") as place:
             command = [sys.executable, "-m", "benchmarks.faults", *sys.argv[1:]]
@@ -75,7 +76,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=200)
-    parser.add_argument("--minutes", type=float, default=120, help="Kill no longer.")
+    parser.add_argument("--minutes", type=float, default=120, help="Stop killing then.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disk", type=int, default=2_048, help="MiB")
     return parser.parse_args()
@@ -108,7 +109,7 @@ def _run(options: argparse.Namespace, place: Path) -> int:
 
 
 class Targets:
-    """The processes of a running system, as they are now."""
+    """Finds the current processes of a running system."""
 
     def __init__(self, running: System, chance: random.Random) -> None:
         self._running = running
@@ -175,7 +176,7 @@ def _kill_all(running: System, options: argparse.Namespace) -> dict[str, list[fl
         moment = running.rows("SELECT clock_timestamp()") if "worker" in kind else []
         with_it = tree(victim)
         victim.send_signal(signal.SIGKILL)
-        # What it left may still answer the requests that it had, and no more.
+        # Its orphans may still serve requests; wait until all of them have ended.
         wait_until(lambda: not any(map(_is_alive, with_it)), _GIVE_UP_SECONDS)  # noqa: B023
         if kind == "scheduler":
             wait_until(lambda: _is_other(targets.scheduler(), victim), _GIVE_UP_SECONDS)  # noqa: B023
@@ -221,7 +222,7 @@ def _until_answered(running: System) -> float:
 
 
 def _until_imported(running: System, since: datetime) -> None:
-    """Wait until an import that had not ended when the worker was killed is done."""
+    """Wait until any import finishes after `since`, when the worker was killed."""
     client, texts = running.client(), list[str]()
     while not texts:
         texts = client.load(running.audience)
@@ -251,7 +252,7 @@ def _report_times(times: dict[str, list[float]]) -> None:
 
 
 def _send_slowly(running: System) -> bool:
-    """Let connections, half of them signed in, send a body slowly while others ask."""
+    """Send bodies slowly on many connections, half signed in, while a client asks."""
     host, _, port = running.running.url.removeprefix("http://").partition(":")
     head = "POST /api/v1/ask HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
     signed = f"Authorization: Token {running.token}\r\n"
@@ -267,7 +268,7 @@ def _send_slowly(running: System) -> bool:
         for each in opened:
             try:
                 each.sendall(b"x")
-            except OSError:  # the server has ended it
+            except OSError:  # the server has closed the connection
                 continue
         probe.ask()
         began = time.monotonic()
@@ -286,16 +287,16 @@ def _send_slowly(running: System) -> bool:
 
 
 def _fill(running: System, place: Path) -> bool:
-    """Fill the disk, look what is said, make room, and look again."""
+    """Fill the disk, check the responses, free the space, and check again."""
     if _MOUNTED not in os.environ:
-        print("full disk: left out; only root can mount a small one")
+        print("full disk: skipped; only root can mount the small disk")
         return True
     filler = place / "filler"
     reserve_is_good = _answers_when_full(running, filler, leave=200)
     all_is_good = _answers_when_full(running, filler, leave=0)
     filler.unlink()
     seconds = _until_answered(running)
-    print(f"with room again it answered after {seconds:.1f} s")
+    print(f"with space free again, it answered after {seconds:.1f} s")
     return reserve_is_good and all_is_good and seconds <= LIMIT_SECONDS
 
 

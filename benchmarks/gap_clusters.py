@@ -1,12 +1,13 @@
-"""How well questions are gathered by meaning, by radius, against labelled intents.
+"""Measure how well gap clustering recovers labelled intents, by radius.
 
     python -m benchmarks.gap_clusters data_full.json [--questions 3000] [--seed 0]
 
 Reads CLINC150 (Larson et al.: An Evaluation Dataset for Intent Classification and
 Out-of-Scope Prediction, EMNLP 2019), `{"train": [[question, intent], ...]}`, embeds a
-seeded sample with the configured embedding model, gathers it in batches as the job does,
-and prints for each radius the clusters, the adjusted Rand index, homogeneity (few unlike
-questions in one gap), completeness (few gaps for one intent) and V-measure, their harmonic mean.
+seeded sample with the configured embedding model, clusters it in batches as the job
+does, and prints for each radius the number of clusters, the adjusted Rand index,
+homogeneity (few different intents in one gap), completeness (few gaps for one intent)
+and V-measure, their harmonic mean.
 """
 
 import argparse
@@ -27,7 +28,7 @@ _BATCH = 200
 
 
 def main() -> None:
-    """Print one line a radius."""
+    """Print one line per radius."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--questions", type=int, default=3_000)
@@ -57,7 +58,7 @@ def main() -> None:
 
 
 def labels(vectors: np.ndarray, radius: float) -> list[int]:
-    """Return the number of each question's cluster, gathered in batches."""
+    """Cluster the questions in batches; return the number of each one's cluster."""
     from qa.gaps.clusters import Block, gather, moved
 
     middles: list[np.ndarray] = []

@@ -1,14 +1,14 @@
-"""What recording every change costs those who write.
+"""Measure what recording every change costs when entries are written.
 
     python -m benchmarks.history [--entries 10000] [--rounds 3]
 
-Creates entries, without their vectors, which take most of the time, and through the
-services; changes them in one bulk update. Prints, of the best round, how long the writing
-took, how long the trigger of the history then took, and the ratio of both together to the
-writing alone. In a test database of its own, which is dropped afterwards.
+Creates entries without their vectors (which take most of the time) and through the
+services, and changes them in one bulk update. Prints for the best round how long
+writing took, how long the history trigger took after that, and the ratio of both
+together to writing alone. Uses a separate test database, which is dropped afterwards.
 """
 
-# ruff: noqa: E402  # Django is set up before anything that needs it is imported
+# ruff: noqa: E402  # imports that need Django come after its setup
 import argparse
 import os
 import time
@@ -34,7 +34,7 @@ from tests.factories import make_audience, make_curator, make_knowledge_base
 
 
 def main() -> None:
-    """Print what the trigger costs."""
+    """Create a test database, measure in it, and drop it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def measure(count: int, rounds: int) -> None:
-    """Print the ratio of each way of writing."""
+    """Measure each way of writing entries and print its ratio."""
     author, audience = make_curator(), make_audience()
     knowledge_base = make_knowledge_base()
     texts = [
@@ -98,7 +98,7 @@ def measure(count: int, rounds: int) -> None:
 
 
 def compare(name: str, work: Callable[[], object], rounds: int) -> None:
-    """Print how much longer `work` takes for the trigger; what it wrote is undone."""
+    """Print how much longer `work` takes because of the trigger; it is rolled back."""
     best = min((times(work) for _ in range(rounds)), key=sum)
     print(
         f"{name}: {best[0]:.2f} s and {best[1]:.2f} s for the trigger:"
@@ -108,7 +108,7 @@ def compare(name: str, work: Callable[[], object], rounds: int) -> None:
 
 
 def times(work: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds of the work and of the trigger, and undo both."""
+    """Return the seconds taken by the work and by the trigger, and roll both back."""
     with transaction.atomic(), connection.cursor() as cursor:
         begun = time.perf_counter()
         work()

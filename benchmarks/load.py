@@ -1,17 +1,18 @@
-"""Questions a second by 1 to 64 clients, with one process of the web server and with several.
+"""Measure questions per second for 1 to 64 clients, by number of web processes.
 
     python -m benchmarks.load [--processes 2] [--clients 1 4 16 64] [--seconds 15]
         [--rows 5000]
 
-Brings up a system of its own for each number of processes, with the demonstration. Clients
-ask over HTTP one question after the other, from a process of their own: what nothing is near
-to (refused without a model) and what the demonstration's entries answer. Prints questions
-a second, latencies, the processor time that a question takes of web server, database and
-client, and the web server's proportional memory, and the ratio of several processes to
-one. Then 16 clients ask 60 % of what nothing is near to, 20 % of what entries answer and
-20 % of what the language model is asked about, without a pause, while `--rows` rows are
-imported (0: not at all). The exit status is 1 where several processes answer fewer
-questions a second.
+Starts a separate system with the demonstration for one web process and for
+`--processes`. Clients in a separate process ask one question after the other over HTTP:
+some that no entry is near to (refused without a model) and some that the
+demonstration's entries answer. Prints questions per second, latencies, the processor
+time that a question takes in the web server, the database and the client, the web
+server's proportional memory, and the ratio of several processes to one. Then 16 clients
+ask without a pause while `--rows` rows are imported (0: skip this part): 60 % of the
+questions are near no entry, 20 % are answered by entries, and 20 % go to the language
+model. The exit status is 1 if several processes answer fewer questions per second than
+one does.
 """
 
 import argparse
@@ -43,15 +44,15 @@ _CLIENTS_OF_MIX = 16
 
 _SHARES = {"refusals": 0.6, "answers": 0.2, "model": 0.2}
 Kinds = Mapping[str, Sequence[str]]
-"""{kind: questions of it}; of a kind without any each question is one of its own."""
+"""{kind: its questions}; for a kind without any, every question is unique."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What clients of one kind got; times in milliseconds.
+    """The results for one kind of question; times in milliseconds.
 
-    `away` were sent away with 503 and `Retry-After`. `web`, `database` and `client` are the
-    processor time of one question.
+    `away` counts responses of 503 with `Retry-After`. `web`, `database` and `client`
+    are the processor time per question.
     """
 
     rate: float
@@ -99,7 +100,7 @@ def main() -> int:
         for processes in dict.fromkeys((1, options.processes))
     }
     worst = float("inf")
-    print(f"\n{options.processes} processes against one, questions a second")
+    print(f"\n{options.processes} processes against one, questions per second")
     for key, before in found[1].items():
         ratio = found[options.processes][key].rate / before.rate
         worst = min(worst, ratio if key[1] > 1 else worst)
@@ -162,7 +163,7 @@ def _mix(
     written: Sequence[str],
     options: argparse.Namespace,
 ) -> None:
-    """Ask of all kinds while a file is imported; print a line of each kind."""
+    """Ask questions of all kinds during an import; print a line for each kind."""
     import_run = _import(running, options.rows)
     kinds: Kinds = {"refusals": (), "answers": known, "model": written}
     exchanges, _ = _asked(running, kinds, _CLIENTS_OF_MIX, 2 * options.seconds)
@@ -177,7 +178,7 @@ def _mix(
 
 
 def _import(running: System, rows: int) -> str:
-    """Begin to import so many entries of their own; return the import's id."""
+    """Start an import of `rows` new entries; return its id."""
     texts = (f"Locker {n} of hall {n % 97} costs {n % 13} euros." for n in range(rows))
     said = running.client().send(
         "import",
@@ -205,7 +206,7 @@ def _line(running: System, kinds: Kinds, count: int, seconds: float) -> Line:
 def _asked(
     running: System, kinds: Kinds, count: int, seconds: float
 ) -> tuple[list[Exchange], float]:
-    """Ask from a process of its own, so that no client waits for another's interpreter.
+    """Ask from a child process, so that the clients have an interpreter to themselves.
 
     Returns the exchanges, and the processor time of the clients in seconds.
     """
@@ -246,7 +247,7 @@ def _ask_all(
 
 
 def _mebibytes(running: System) -> int:
-    """Return the proportional memory of the web server's processes together."""
+    """Return the proportional memory of all web server processes in MiB."""
     held = [p.memory_full_info().pss for p in tree(running.head("web server"))]
     return sum(held) >> 20
 

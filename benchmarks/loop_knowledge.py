@@ -1,6 +1,6 @@
-"""Entries by the hundred thousand, with what waits for a curator, written by the services.
+"""Test data: 100,000 entries written through the services, and work for curators.
 
-Vectors are drawn at random: what a page costs does not depend on what they mean.
+Vectors are random, since the cost of a page does not depend on their meaning.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ _SAID = (
 
 
 class Drawn(Mapping[str, np.ndarray]):
-    """A unit vector for any text."""
+    """A mapping that holds a random unit vector for any text."""
 
     def __init__(self, dimensions: int) -> None:
         self._random = np.random.default_rng(7)
@@ -62,7 +62,10 @@ class Drawn(Mapping[str, np.ndarray]):
 
 
 def write_knowledge(count: int, author: User, tags: list[int]) -> list[KnowledgeBase]:
-    """Write two bases of `count` entries, every tenth of an audience no reader is in."""
+    """Write `count` entries in two knowledge bases.
+
+    A tenth of the documents belong, with their entries, to an audience without members.
+    """
     everyone = Audience.objects.create(slug="all", name="All", everyone=True)
     few = Audience.objects.create(slug="few", name="Few")
     few.groups.add(Group.objects.create(name="few"))
@@ -125,7 +128,10 @@ def _entry(n: int, section: Section, product_lines: list[Tag]) -> NewEntry:
 
 
 def _write_work(bases: list[KnowledgeBase], audience: Audience, author: User) -> None:
-    """Write what waits for a curator: a tenth as many of each as there are entries."""
+    """Write a curator's work: about one item of each kind for every ten entries.
+
+    Flags and imports are ten times fewer.
+    """
     entries = list(Entry.objects.order_by("pk").filter(audience=audience)[::10])
     now = timezone.now()
     Flag.objects.bulk_create(

@@ -1,4 +1,4 @@
-"""Every page of the admin, found from what is registered: lists, rows, forms, suggestions."""
+"""All admin pages, by registered model: lists, rows, forms, suggestions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,8 +22,8 @@ _FORMS = (
     "qa/retraining/retrain/", "probes/probe/train/", "probes/probe/train_method/",
     "probes/probe/upload/", "search/?s=con", "password_change/",
 )  # fmt: skip
-# No pages: what is sent, files, drawings and streams, links that only lead on, and what
-# other programs call; and of the admin what nobody may add or delete.
+# Addresses that are not pages: form targets, files, charts and streams, redirects, and
+# what other programs call; and admin pages for what nobody may add or delete.
 _NO_PAGES = re.compile(
     r"(?:^|/)(vote|retry|stream|choose|escalate|comments|delete|flag|still-true|validity|cases|change|read"
     r"|revoke|postpone|restore|retire|verify|cancel|apply|check|resolve|decide|close|reply"
@@ -38,7 +38,7 @@ _NO_PAGES = re.compile(
 
 
 def admin_pages() -> Iterator[Page]:
-    """Yield them for the reviewer, or for a superuser where only one may see the rows."""
+    """Yield the admin's pages, for a superuser if the reviewer may not see the rows."""
     requests = {name: _request(name) for name in ("reviewer", "root")}
     for model, model_admin in admin.site._registry.items():
         readers = [
@@ -91,7 +91,7 @@ def _of_model(
 
 
 def _others() -> Iterator[Page]:
-    """Yield the pages that are none of one row or one list."""
+    """Yield the admin pages that are neither a list of a model nor one of its rows."""
     base, agent = (
         KnowledgeBase.objects.earliest("pk"),
         User.objects.get(username="agent"),
@@ -124,7 +124,7 @@ def _others() -> Iterator[Page]:
 
 
 def followed(page: Page, html: str) -> Iterator[Page]:
-    """Yield what a list of the admin links to on itself: filters, orders, further pages."""
+    """Yield what an admin list links to on itself: filters, orders, further pages."""
     path = page.address.partition("?")[0]
     for query in sorted(set(re.findall(r'href="(\?[^"#]+)"', html))):
         yield Page(
@@ -133,7 +133,7 @@ def followed(page: Page, html: str) -> Iterator[Page]:
 
 
 def unopened(pages: list[Page]) -> list[str]:
-    """Return the addresses with a page that none of `pages` opens."""
+    """Return the routes that lead to a page but that none of `pages` opens."""
     opened = {resolve(page.address.partition("?")[0]).route for page in pages}
     return sorted(
         route

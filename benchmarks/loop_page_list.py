@@ -1,28 +1,28 @@
-"""The pages and lists of the loop, with who opens them."""
+"""The pages and REST lists measured by `benchmarks.loop_pages`, and who opens each."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 from urllib.parse import urlencode
 
-PASSWORD = "a long enough benchmark password"  # of a database that is dropped
+PASSWORD = "a long enough benchmark password"  # of a throwaway database
 READERS = ("reviewer", "agent", "root", "expert", "curator", "local")
-"""Who signs in; the last is a curator of a single knowledge base."""
-PROGRAM = "directory"  # comes with a token that manages users
+"""Users who sign in; the last is a curator of a single knowledge base."""
+PROGRAM = "directory"  # authenticates with a token that may manage users
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One address; of a stream only the first bytes are waited for."""
+    """One address; of a stream only the first bytes are read."""
 
     name: str
     address: str
     reader: str = "reviewer"
     is_stream: bool = False
-    is_part: bool = False  # what HTMX fetches while one types
+    is_part: bool = False  # a part that HTMX fetches while the user types
 
 
 def pages() -> list[Page]:
-    """Return every page, of rows that are there."""
+    """Return every page, with the ids of existing rows in the addresses."""
     return [
         *_desk(),
         *_inbox(),

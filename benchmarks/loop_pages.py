@@ -1,16 +1,17 @@
-"""What the pages of the loop take with a million stored answers, over HTTP.
+"""Measure every page over HTTP with a million stored answers.
 
     python -m benchmarks.loop_pages [--answers 1000000] [--entries 100000]
         [--keep DIRECTORY] [--only PATTERN] [--follow] [--everybody]
 
-Brings up a database and a web server of its own in a scratch directory, fills it by SQL,
-and opens every page and list as somebody whom row-level security binds, one after the
-other. Prints the median and the worst time, what web server and database worked for it
-(milliseconds of processor time, which other load does not touch), and the queries; the exit status is 1 where a median is over
-it. `--keep DIRECTORY` keeps the filled database for the next run, `--only PATTERN` opens the
-pages whose name it matches, `--follow` also what the admin's lists link to on themselves
-(filters, orders, further pages), and `--everybody` opens each page as each role that may
-open it. Needs 10 GiB of disk.
+Starts a separate database and web server in a scratch directory, fills the database by
+SQL, and opens every page and list in turn, as a user restricted by row-level security
+where possible. Prints the median and the worst time, the processor time of web server
+and database (in milliseconds; other load does not affect it), and the number of
+queries. The exit status is 1 if a median is over 300 ms or a page is broken. `--keep
+DIRECTORY` keeps the filled database for the next run, `--only PATTERN` opens the pages
+whose name it matches, `--follow` also opens what the admin's lists link to on
+themselves (filters, orders, further pages), and `--everybody` opens each page as every
+user who may open it. Needs 10 GiB of disk.
 """
 
 import argparse
@@ -39,13 +40,13 @@ _WARM_UP = 1
 
 
 def main() -> int:
-    """Fill, measure, print; return the exit status."""
+    """Fill the database, measure and print; return the exit status."""
     options = _options()
     with ExitStack() as stack:
         directory = options.keep or stack.enter_context(
             tempfile.TemporaryDirectory(prefix="nescio-loop-")
         )
-        # Settings are read once, so they must be right before anything of ours is.
+        # Django reads its settings once, so the environment must be set before imports.
         os.environ |= {
             "NESCIO_VAR_DIR": str(directory),
             "DJANGO_SETTINGS_MODULE": "nescio.settings",
@@ -80,7 +81,7 @@ def main() -> int:
 def _chosen(
     pages: Sequence[Page], clients: Mapping[str, "Client"], options: argparse.Namespace
 ) -> Iterator[Page]:
-    """Yield the pages to open, where wanted with what the admin's lists link to."""
+    """Yield the pages to open as the options ask, with other users and linked pages."""
     from benchmarks.loop_page_admin import followed
 
     for page in pages:
@@ -110,7 +111,7 @@ def _options() -> argparse.Namespace:
 
 @contextmanager
 def _filled(answers: int, entries: int) -> Iterator[tuple[Sequence[Page], str]]:
-    """Start the database, fill it if it is empty; yield the pages to open and a token."""
+    """Start the database, fill it if empty; yield the pages and a program's token."""
     import django
 
     django.setup()
@@ -144,14 +145,14 @@ def _filled(answers: int, entries: int) -> Iterator[tuple[Sequence[Page], str]]:
 
 
 class BrokenPageError(RuntimeError):
-    """A page that is not there, or not for who opens it."""
+    """A page that fails, redirects elsewhere, or is forbidden to the user."""
 
 
 class Client:
-    """One person's browser, or one program."""
+    """One user's browser, or one program."""
 
     def __init__(self, port: int, name: str, token: str = "") -> None:
-        """Sign in as a person does, unless there is a token."""
+        """Sign in by the login form, unless there is a token."""
         self._url = f"http://127.0.0.1:{port}"
         self._session = requests.Session()
         self.name = name
@@ -170,14 +171,18 @@ class Client:
             raise RuntimeError(msg)
 
     def may_open(self, page: Page) -> bool:
-        """Tell whether the page is there for this person."""
+        """Return whether this user gets the page itself."""
         with self._get(page) as response:
             return response.ok and self._is_there(response, page)
 
     def open(self, page: Page) -> tuple[float, int]:
-        """Read a page, of a stream its beginning; return what its database calls took."""
+        """Read a page, or the start of a stream; return its database time and calls.
+
+        Raises:
+            BrokenPageError: The response is an error or comes from another address.
+        """
         with self._get(page) as response:
-            # Some lists lead on to their open rows.
+            # Some lists redirect to themselves with a filter for open rows.
             if not response.ok or not self._is_there(response, page):
                 msg = f"HTTP {response.status_code} of {page.address} for {self.name}: {response.url}"
                 raise BrokenPageError(msg)
@@ -200,7 +205,7 @@ class Client:
 
 
 def _measure(client: Client, page: Page, server: psutil.Process, times: int) -> bool:
-    """Open a page some times, print what it took and tell whether that is little enough."""
+    """Open a page repeatedly, print the results; return whether it is fast enough."""
     for _ in range(_WARM_UP):
         client.open(page)
     taken, calls, before = [], 0, _worked(server)
@@ -226,7 +231,7 @@ def _measure(client: Client, page: Page, server: psutil.Process, times: int) -> 
 def _worked(server: psutil.Process) -> tuple[Mapping[int, float], Mapping[int, float]]:
     """Return the processor seconds of web server and database, by process.
 
-    What a process worked that ended meanwhile, such as a parallel worker, is not seen.
+    The time of processes that have ended, such as parallel workers, is not included.
     """
     from django.conf import settings
 

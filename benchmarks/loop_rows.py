@@ -1,7 +1,8 @@
-"""Answers by the million, with what agents and experts said of them, written by SQL.
+"""Test data: a million answers with votes, escalations and reviews, written by SQL.
 
 Half a year of questions: two knowledge bases, a tenth of the entries restricted to an
-audience, three pieces of evidence an answer. The same rows each time, but for their ids.
+audience, three pieces of evidence per answer. Every run writes the same rows, except
+for their ids.
 """
 
 from typing import Any
@@ -108,7 +109,7 @@ _WRITTEN = (
 
 
 def fill(answers: int, entries: int) -> None:
-    """Write everything into a migrated, empty database."""
+    """Write all rows into a migrated, empty database."""
     reviewer, agent = _user("reviewer", Role.ADMIN), _user("agent", Role.AGENT)
     product_lines = _tags(Tag.Facet.PRODUCT_LINE, 6, reviewer)
     bases = write_knowledge(entries, reviewer, product_lines)
@@ -133,7 +134,7 @@ def fill(answers: int, entries: int) -> None:
         "generation": '{"text": "' + "word " * 150 + '"}',
     }
     with connection.cursor() as cursor:
-        # What triggers and foreign keys would check a million times is right by its making.
+        # The rows are valid by construction, so skip triggers and foreign key checks.
         cursor.execute("SET session_replication_role = replica")
         cursor.execute("SELECT setseed(0.42)")
         _default_columns(cursor)
@@ -142,15 +143,15 @@ def fill(answers: int, entries: int) -> None:
         write_work(values)
         cursor.execute("RESET session_replication_role")
         cursor.execute("VACUUM ANALYZE")
-    build_where_it_pays(active_model())  # as a worker does
+    build_where_it_pays(active_model())  # in production a worker does this
     ChangedDay.objects.all().delete()
     count_days()
 
 
 def let_read() -> str:
-    """Let everybody of `READERS` sign in, and return a token of `PROGRAM`.
+    """Let every user of `READERS` sign in, and return a token of `PROGRAM`.
 
-    Only a superuser sees the restricted entries.
+    Only the superuser sees the restricted entries.
     """
     experts = [_user("reviewer", Role.ADMIN), _user("expert", Role.SME)]
     experts += [_user("curator", Role.CURATOR), _user("local", None)]
@@ -170,7 +171,7 @@ def let_read() -> str:
 
 
 def _default_columns(cursor: CursorWrapper) -> None:
-    """Give the columns the defaults of their fields, for what the statements leave out."""
+    """Set database defaults from the model fields, for columns the statements omit."""
     with connection.schema_editor() as editor:
         for model in _WRITTEN:
             for field in model._meta.local_concrete_fields:
@@ -196,7 +197,7 @@ def _tags(facet: Tag.Facet, count: int, expert: User) -> list[int]:
         Tag(slug=f"{facet}-{n}", name=f"{facet.label.capitalize()} {n}", facet=facet)
         for n in range(count)
     ]
-    for tag in Tag.objects.bulk_create(made)[1:]:  # of the first, nobody is the expert
+    for tag in Tag.objects.bulk_create(made)[1:]:  # the first tag has no expert
         tag.experts.add(expert)
     return [tag.pk for tag in made]
 

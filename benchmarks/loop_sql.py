@@ -1,4 +1,4 @@
-"""The statements that write answers by the million, and what was said of them."""
+"""SQL that writes a million answers with their evidence, votes, reviews and gaps."""
 
 _ANSWERS = """
 INSERT INTO qa_answer (id, knowledge_base_id, asker_id, channel, question, language,
@@ -154,7 +154,7 @@ SELECT c.id, 2000, now(), now(), (
     ), false, now() - day * interval '1 day'
 FROM qa_certificate c, generate_series(0, 89) day
 """
-# In this order: each reads what the ones before wrote.
+# In this order, because each reads what earlier ones wrote.
 STATEMENTS = (
     _ANSWERS, _EVIDENCE, _VOTES, _ESCALATIONS, _SAMPLES, _DRAWN, _STRATA, _REVIEWS, _GAPS,
     _GAP_QUESTIONS, _DRIFT,

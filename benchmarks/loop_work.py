@@ -1,4 +1,4 @@
-"""What gathers around knowledge and answers by the year: history, notices, jobs, runs, events."""
+"""Test data that accumulates over years: history, notices, jobs, runs, events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ _VERSIONS = 60
 
 
 def write_work(values: Mapping[str, Any]) -> None:
-    """Write it beside what the values of `loop_rows.fill` name, without triggers."""
+    """Write these rows for the knowledge bases and users that `loop_rows.fill` made."""
     reviewer = User.objects.get(pk=values["reviewer"])
     for base in KnowledgeBase.objects.filter(pk__in=values["bases"]):
         _write_versions(base, reviewer)
@@ -46,7 +46,7 @@ def write_work(values: Mapping[str, Any]) -> None:
 
 
 def _write_versions(base: KnowledgeBase, author: User) -> None:
-    """Write earlier and later versions of the base's policy, each active for a while."""
+    """Write further versions of the base's policy, with an activation of each."""
     fields = {
         field.attname: getattr(Policy.objects.get(knowledge_base=base), field.attname)
         for field in Policy._meta.local_concrete_fields
@@ -72,7 +72,7 @@ def _write_versions(base: KnowledgeBase, author: User) -> None:
 
 
 def _write_few(base: KnowledgeBase, owner: User) -> None:
-    """Write what there are only dozens of, however much is asked."""
+    """Write rows whose number does not grow with the traffic."""
     Widget.objects.bulk_create(
         Widget(
             name=f"{base.slug}-{n}",

@@ -1,4 +1,4 @@
-"""The statements that write what gathers around knowledge and answers by the year."""
+"""SQL that writes the rows that accumulate around entries and answers over years."""
 
 _COLLEAGUES = """
 INSERT INTO auth_user (password, is_superuser, username, first_name, last_name, email,
@@ -19,7 +19,7 @@ SELECT lpad(n::text, 15, '0'), CASE WHEN n <= 20 THEN %(agent)s ELSE u.id END,
     now() - n * interval '1 hour', gen_random_uuid(), 'd' || n, 'desk ' || n, false, false
 FROM (SELECT id, row_number() OVER (ORDER BY id) AS n FROM auth_user) u WHERE n <= 1000
 """
-# Of every third entry two more, and of the newest many.
+# Two more revisions for every third entry, and sixty for each of the newest 50.
 _REVISIONS = """
 INSERT INTO kb_revision (entry_id, number, question, text, state, confidence, valid_until,
     language, audience_id, document_id, section_id, owner_id, product_line_id,
@@ -37,7 +37,7 @@ FROM (
 JOIN LATERAL generate_series(1, CASE WHEN n <= 50 THEN 60 WHEN n %% 3 = 0 THEN 2 ELSE 0 END)
     more ON true
 """
-# A tenth is overdue, a fiftieth ends soon or has ended, some are flagged or voted down.
+# A tenth is overdue, a fiftieth expires soon or has, some are flagged or voted down.
 _UPKEEP = """
 UPDATE kb_upkeep SET uses = entry_id * 7919 %% 97, up = entry_id %% 11, down = entry_id %% 3,
     last_used_at = now() - entry_id %% 90 * interval '1 day',
@@ -56,7 +56,7 @@ UPDATE kb_entry SET owner_id = CASE WHEN id %% 40 = 0 THEN %(reviewer)s ELSE (
         THEN now() + (30 - id %% 60) * interval '1 day' END
 WHERE id %% 4 = 0 OR id %% 50 = 1
 """
-# Nine of ten conflicts and proposals are decided.
+# Nine out of ten conflicts and proposals are decided.
 _RESOLVED = """
 UPDATE kb_conflict SET state = 'kept', resolved_at = now(), resolved_by_id = %(reviewer)s
 WHERE id %% 10 > 0
@@ -187,7 +187,7 @@ FROM (
     UNION ALL SELECT id, 'proposal', row_number() OVER () FROM kb_proposal WHERE state = 'proposed'
 ) m
 """
-# In this order: each reads what the ones before wrote.
+# In this order, because each reads what earlier ones wrote.
 WORK = (
     _COLLEAGUES, _MEMBERSHIPS, _TOKENS, _REVISIONS, _UPKEEP, _OWNERS, _RESOLVED, _DECIDED, _CONVERSATIONS,
     _REPEATS, _NOTICES, _FLAGGED, _AUDIT, _JOBS, _MOVES, _EVENTS, _DELIVERIES, _DOCUMENTS,

@@ -1,24 +1,26 @@
-"""Search among a million entries: load, index, disk and memory, recall, latency, decisions.
+"""Measure search in a million entries: loading, indexing, recall, latency, decisions.
 
     python -m benchmarks.million DIRECTORY [--entries 1000000] [--decisions 10000]
         [--questions 500] [--half] [--yes]
 
-Starts a PostgreSQL of its own in DIRECTORY and fills it by COPY: entries of three vectors
-each, in topics, in chunks that follow from their number, so that no model runs and they
-lie as those of the bundled model do (`benchmarks.million_rows`). What was loaded and
-indexed is kept there: a run that was stopped goes on, and a larger --entries adds to it.
-Says first what it will cost and asks, unless --yes is given.
+Starts a separate PostgreSQL in DIRECTORY and fills it by COPY with entries of three
+vectors each, grouped in topics. Each chunk of entries is drawn from a seed of its own,
+so that no model has to run, with distances like those of the bundled model
+(`benchmarks.million_rows`). What was loaded and indexed is kept there: an interrupted
+run continues, and a larger --entries adds to it. Prints what the run will cost and asks
+first, unless --yes is given.
 
-Exact search is computed in numpy from the same vectors. Search is the product's
-(`kb.search`, with row-level security, in this process) with the question's vector given:
-REST adds what embedding and HTTP take (benchmarks/ask.py) and, before a refusal, a look at
-what the asker may not see, which is measured apart. Half of the questions are about topics
-of the entries ("near"), half about others, where most are refused. --half also measures an
-index in half precision. The exit status is 1 where a recall@4 is below 0.99,
-a p99 above 20 ms, or a question was decided otherwise than by exact search.
+Exact search is computed in numpy from the same vectors. The search measured is the
+product's (`kb.search`, with row-level security, in this process), given the question's
+vector. REST adds embedding and HTTP (benchmarks/ask.py) and, before a refusal, a search
+of what the asker may not see, which is measured separately. Half of the questions are
+about topics of the entries ("near"), half about others ("far"), of which most are
+refused. --half also measures an index in half precision. The exit status is 1 if a
+recall@4 is below 0.99, a p99 is above 20 ms, or a question is decided differently than
+with exact search.
 """
 
-# ruff: noqa: E402  # the directory is read before Django reads its settings
+# ruff: noqa: E402  # the directory must be known before Django reads its settings
 import argparse
 import os
 import shutil
@@ -100,12 +102,12 @@ from nescio.embedded import postgres
 _TABLES = (
     "kb_entry", "kb_revision", "kb_entryembedding", "kb_halfvector", "kb_upkeep",
 )  # fmt: skip
-# Measured at 100,000 entries, one core: KiB of disk and milliseconds, of an entry.
+# KiB of disk and milliseconds per entry, measured at 100,000 entries on one core.
 _DISK, _TIME = 21.0, 4.0
 
 
 def build_indexes() -> None:
-    """Build the product's index, and where asked for one in half precision beside it."""
+    """Build the product's index and, with --half, one in half precision beside it."""
     model = EmbeddingModel.objects.get(state="active")
     if not vector_index.is_ready(model):
         memory = psutil.virtual_memory().total // 2**20 // 3
@@ -131,7 +133,7 @@ def build_indexes() -> None:
 
 @contextmanager
 def measured(name: str) -> Iterator[None]:
-    """Print how long the block takes, and what memory the database's processes have apart."""
+    """Print how long the block takes, and the database's peak private memory."""
     found = postgres.running(settings.PLACES)
     server = psutil.Process(found.pid) if found else None
     end, most = threading.Event(), [0]
@@ -155,8 +157,8 @@ def measured(name: str) -> Iterator[None]:
         end.set()
         thread.join()
     print(
-        f"{name} in {time.perf_counter() - begun:.0f} s; memory of the database's processes"
-        f" {most[0] / 2**20:.0f} MiB at most, beside what they share",
+        f"{name} in {time.perf_counter() - begun:.0f} s; database's private memory"
+        f" {most[0] / 2**20:.0f} MiB at most",
         flush=True,
     )
 
@@ -175,7 +177,7 @@ def print_sizes() -> None:
 
 
 def run() -> bool:
-    """Load, build, measure, print; return whether all limits were kept."""
+    """Load, build, measure and print; return whether all limits were kept."""
     call_command("migrate", verbosity=0)
     make_foundations()
     words = make_words(np.random.default_rng(7))
@@ -228,10 +230,10 @@ def run() -> bool:
 
 
 def may_begin() -> bool:
-    """Say what the run will cost, and ask."""
+    """Print what the run will cost, and ask whether to continue."""
     entries, place = OPTIONS.entries, OPTIONS.directory
     if entries < CHUNK or entries % CHUNK:
-        sys.exit(f"--entries {entries} is no multiple of {CHUNK}.")
+        sys.exit(f"--entries {entries} is not a multiple of {CHUNK}.")
     place.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(place).free / 2**30
     disk, minutes = entries * _DISK / 2**20, entries * _TIME / 60_000
@@ -242,8 +244,8 @@ def may_begin() -> bool:
         f" than maintenance_work_mem), and 100 ms for each of {OPTIONS.decisions} decisions"
     )
     if disk + 5 > free:
-        sys.exit(f"That leaves less than 5 GiB of {free:.0f}. Take fewer --entries.")
-    return OPTIONS.yes or input("Go on? [y/N] ").strip().lower() == "y"
+        sys.exit(f"That leaves less than 5 GiB of {free:.0f}. Use fewer --entries.")
+    return OPTIONS.yes or input("Continue? [y/N] ").strip().lower() == "y"
 
 
 def main() -> int:
@@ -253,7 +255,7 @@ def main() -> int:
     if not may_begin():
         return 1
     memory = psutil.virtual_memory().total // 2**20
-    # As a database server of its own would have it: the index wants to lie there.
+    # As on a dedicated database server: the index should fit in shared buffers.
     postgres.start(settings.PLACES, shared_buffers_mib=memory * 3 // 8)
     try:
         with as_owner("benchmarks"):

@@ -1,4 +1,4 @@
-"""Entries of `benchmarks.million`, chunk by chunk: drawn, written by COPY, searched exactly."""
+"""Drawing, loading and exact search of `benchmarks.million`'s entries, in chunks."""
 
 import time
 from collections.abc import Iterator
@@ -19,27 +19,31 @@ from benchmarks.recall import (
 from kb.models import Audience, EmbeddingModel, KnowledgeBase
 
 CHUNK = 10_000
-VECTORS = 3  # of an entry
+VECTORS = 3  # per entry
 VERIFIED_ONE_IN = 500
 CONFIDENCES = (0.8, 0.9, 0.95)  # of unverified entries
-WRITTEN_FROM = (
-    1_000_000_000  # ids of entries that are written while questions are asked
-)
+WRITTEN_FROM = 1_000_000_000  # first id of entries written while questions are asked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Entries from id `first` on: vectors (entries, VECTORS, DIMENSIONS), all unit length."""
+    """Entries with ids from `first`; unit vectors (entries * VECTORS, DIMENSIONS)."""
 
     first: int
     vectors: np.ndarray
-    owners: np.ndarray  # index among the audiences
-    confidences: np.ndarray  # 1 is a verified one's
+    owners: np.ndarray  # index of each entry's audience in SHARES
+    confidences: np.ndarray  # 1 for a verified entry
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """What exact search finds: ids of the 4 nearest, the least ratio and whose it is."""
+    """The result of exact search for each question.
+
+    Attributes:
+        nearest: Ids of the 4 nearest entries; 0 where there are fewer.
+        ratio: The least ratio of distance to confidence.
+        deciding: Id of the entry that has it.
+    """
 
     nearest: np.ndarray
     ratio: np.ndarray
@@ -47,7 +51,11 @@ class Truth:
 
 
 def make_foundations() -> None:
-    """Make what entries hang on, where it is missing; later ids begin behind theirs."""
+    """Create the rows that entries refer to, if missing.
+
+    Ids that the database assigns start at `WRITTEN_FROM`, after those of loaded
+    entries.
+    """
     KnowledgeBase.objects.get_or_create(slug="bench", defaults={"name": "Benchmark"})
     User.objects.get_or_create(username="author")
     for name in SHARES:
@@ -72,10 +80,11 @@ def count_loaded() -> int:
         return int(cursor.fetchone()[0])
 
 
-# Drawn so that nearest neighbours lie as far off, and are as hard to find by an index, as
-# among 57,000 sentences of public data sets by the bundled model: questions about what is
-# known 0.73 (0.88 the fourth), others 1.04 (1.10). Drawn: 0.72, 0.76, 1.10 and 1.13.
-_OF_A_TOPIC = 20  # entries
+# Chosen so that nearest neighbors are as far away, and as hard for an index to find, as
+# with the bundled model on 57,000 sentences of public data sets. There the nearest (and
+# fourth) neighbor of a question about known topics is at 0.73 (0.88), of others at 1.04
+# (1.10); here they are at 0.72 (0.76) and 1.10 (1.13).
+_OF_A_TOPIC = 20  # entries per topic
 _FROM_ITS_MIDDLE = 0.7
 _SPECTRUM = np.arange(1, DIMENSIONS + 1, dtype=np.float32) ** -0.35
 _SPECTRUM[250:] /= 4
@@ -114,7 +123,7 @@ def chunks(entries: int, begin: int = 0) -> Iterator[Chunk]:
 
 
 def make_questions(count: int, entries: int) -> np.ndarray:
-    """Draw questions, half of them about topics of the entries and half about others."""
+    """Draw questions, alternately about topics of the entries and about others."""
     rng = np.random.default_rng(23)
     middle = _draw(rng, count)
     starts = [*range(0, entries, CHUNK)]
@@ -126,7 +135,7 @@ def make_questions(count: int, entries: int) -> np.ndarray:
 
 
 def load(entries: int, words: list[str]) -> None:
-    """Write what is missing, a chunk in a transaction; triggers add all that belongs to it."""
+    """Write the missing entries, a chunk per transaction; triggers add related rows."""
     base = KnowledgeBase.objects.get()
     model = EmbeddingModel.objects.get(state="active")
     author = User.objects.get(username="author")
@@ -167,9 +176,10 @@ def load(entries: int, words: list[str]) -> None:
 
 
 def find_truths(questions: np.ndarray, entries: int, cases: int) -> list[Truth]:
-    """Return what exact search finds of a number of cases.
+    """Return what exact search finds in each of the first `cases` cases.
 
-    They are everything, the first audience, what is verified, and all other audiences.
+    The cases are all entries, those of the first audience, the verified ones, and those
+    of all other audiences.
     """
     count = len(questions)
     best = [np.full((count, TOP_K), -2.0, np.float32) for _ in range(cases)]

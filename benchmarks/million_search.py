@@ -1,4 +1,4 @@
-"""What `benchmarks.million` asks of the product's search, and writes meanwhile."""
+"""The search measurements of `benchmarks.million`, and concurrent writes."""
 
 import subprocess
 import sys
@@ -40,11 +40,11 @@ class Case:
     name: str
     reader: User
     scope: Scope
-    deep: bool = False  # as the product looks again before it refuses
+    deep: bool = False  # the second search that the product makes before it refuses
 
 
 class Given(KnowledgeRetriever):
-    """The product's, with vectors given for its questions."""
+    """The product's retriever, with the vectors of its questions given."""
 
     def __init__(self, scope: Scope, vectors: dict[str, QuestionVector]) -> None:
         super().__init__(scope)
@@ -57,7 +57,7 @@ def vector_of(values: np.ndarray) -> QuestionVector:
 
 
 def look(case: Case, vector: QuestionVector, text: str) -> tuple[list[int], float]:
-    """Return the entries nearest to a question, and the milliseconds that it took."""
+    """Return the entries nearest to a question, and the search time in milliseconds."""
     begun = time.perf_counter()
     found = search(vector, text, scope=case.scope, top_k=2 * TOP_K, deep=case.deep)
     milliseconds = (time.perf_counter() - begun) * 1000
@@ -77,10 +77,10 @@ def print_heads() -> None:
 def measure_case(
     case: Case, vectors: list[QuestionVector], texts: list[str], truth: Truth | None
 ) -> bool:
-    """Print recall and latencies of a case; tell whether they keep their limits.
+    """Print recall and latencies of a case; return whether they are within limits.
 
-    Beside what a question took stands what the database's process worked for it, which
-    other load does not touch.
+    The processor time of the database process per question is printed too; other load
+    does not affect it.
     """
     right, wanted = [0, 0], [0, 0]
     with acting_for(case.reader):
@@ -110,7 +110,7 @@ def measure_case(
 
 
 def measure_half(vectors: list[QuestionVector], truth: Truth) -> None:
-    """Print what each index alone finds and takes: the entries of the 80 nearest vectors."""
+    """Print recall and latency of each index alone, for the 80 nearest vectors."""
     sides = (
         ("full precision", "kb_entryembedding", "vector", "vector"),
         ("half precision", "kb_halfvector", "half", "halfvec"),
@@ -121,7 +121,7 @@ def measure_half(vectors: list[QuestionVector], truth: Truth) -> None:
             cursor.execute("SET LOCAL hnsw.ef_search = 200")
             cursor.execute("SET LOCAL enable_sort = off")
             for at, vector in enumerate(vectors):
-                # The scan is prepared as the product's is: by the text of a vector.
+                # As in the product, the vector is passed as text.
                 said = str(vector.values.tolist())
                 begun = time.perf_counter()
                 cursor.execute(
@@ -142,7 +142,7 @@ def measure_half(vectors: list[QuestionVector], truth: Truth) -> None:
 def measure_withheld(
     case: Case, vectors: list[QuestionVector], truth: Truth | None
 ) -> None:
-    """Print what the look at what an asker may not see takes, and how often it is right."""
+    """Print the latency and accuracy of the search of what an asker may not see."""
     took, right = [], 0
     with acting_for(case.reader):
         for vector in vectors[:5]:  # warms up
@@ -167,7 +167,10 @@ def measure_withheld(
 def compare_decisions(
     case: Case, vectors: list[QuestionVector], texts: list[str], truth: Truth
 ) -> int:
-    """Ask by the product's retrieval and hard gate; return how many differ from exact ones."""
+    """Decide by the product's retrieval and hard gate.
+
+    Returns the number of decisions that differ from those with exact search.
+    """
     policy = Policy()
     lost = gained = other = refused = 0
     begun = time.perf_counter()
@@ -189,15 +192,15 @@ def compare_decisions(
                 rate = at / (time.perf_counter() - begun)
                 print(f"  {at} decided, {rate:.0f} a second", flush=True)
     print(
-        f"{len(vectors)} questions, {refused} refused: {lost} refused that exact search"
-        f" covers, {gained} covered that it refuses, {other} decided by another entry",
+        f"{len(vectors)} questions, {refused} refused: {lost} refused but covered by exact"
+        f" search, {gained} covered but refused by it, {other} decided by another entry",
         flush=True,
     )
     return lost + gained
 
 
 def write_until_stopped() -> None:
-    """Add verified entries by the product's services, some a second."""
+    """Add verified entries through the services, `WRITES_A_SECOND`, until killed."""
     model = EmbeddingModel.objects.get(state="active")
     prepared = PreparedVectors(model.fingerprint, Drawn(DIMENSIONS))
     author = User.objects.get(username="author")
@@ -213,7 +216,7 @@ def write_until_stopped() -> None:
 
 @contextmanager
 def writes_going_on(directory: Path) -> Iterator[None]:
-    """Let another process write until the block ends, and print how much it did."""
+    """Let another process write during the block; print how many entries it wrote."""
     command = (sys.executable, "-m", "benchmarks.million", str(directory))
     before = count_written()
     begun = time.perf_counter()

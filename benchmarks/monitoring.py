@@ -1,12 +1,12 @@
-"""What watching a steered answer costs beside writing it steered.
+"""Measure what monitoring a steered answer costs on top of writing it.
 
     python benchmarks/monitoring.py [--questions N]
 
-On the configured white-box language model as it came, with the directions in force. Both
-sides write the same sentence, by turns on the same question in one run; the watched one
-also projects every token on the monitored blocks' directions and tells its new words. The
-figure is the median of the questions' own ratios. The exit status is 1 where the limit is
-not kept.
+Runs on the configured white-box language model without its adapter, with the directions
+in force. Both sides write the same sentence, alternating on the same question in one
+run; the monitored one also projects every token on the directions of the monitored
+blocks and finds its new words. The result is the median of the per-question ratios. The
+exit status is 1 if it is above the limit.
 """
 
 import argparse
@@ -37,7 +37,7 @@ STEERING = 0.3
 def sides(
     writer: SteeredWriter, question: str
 ) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Return the plain steered writing of one sentence, and the watched one."""
+    """Return functions that write one steered sentence, plain and monitored."""
     prompt = ClosedBookForm(writer.model).prompt_ids(question)
 
     def plain() -> object:
@@ -53,7 +53,7 @@ def sides(
 
 
 def measure(writer: SteeredWriter, count: int) -> tuple[Compared, float]:
-    """Return the comparison, and the median of the tokens of a sentence."""
+    """Return the comparison, and the median number of tokens of a sentence."""
     asked = [
         f"{SUBJECTS[number % len(SUBJECTS)]}: {QUESTIONS[number % len(QUESTIONS)]} "
         f"({number})"

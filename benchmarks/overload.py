@@ -1,11 +1,12 @@
-"""Hard refusals while 64 clients ask the language model, against refusals alone.
+"""Compare the latency of hard refusals with and without load on the language model.
 
     python -m benchmarks.overload [--clients 64] [--seconds 120] [--questions 200]
 
-Brings up a system of its own without the verifier, so that demonstration questions go to
-the bundled language model. One client asks what nothing answers, alone and then while the
-others ask; they wait as long as a 503 tells them. The exit status is 1 where the p99 of a
-refusal under load is over four times its p99 alone.
+Starts a separate system without the verifier, so that demonstration questions go to the
+bundled language model. One client asks questions that no entry answers, first alone and
+then while 64 others ask the language model, waiting as long as the `Retry-After` of a
+503 asks them to. The exit status is 1 if the p99 of a refusal under load is over four
+times its p99 alone.
 """
 
 import argparse

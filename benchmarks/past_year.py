@@ -1,12 +1,13 @@
-"""A year of changes with questions along it, then every answer replayed: are they equal?
+"""Simulate a year of changes and questions, then replay every answer and compare.
 
     python -m benchmarks.past_year [--answers 1000] [--seed 0]
 
-In a database of its own, with the clock a year back, it loads the demonstration. On each of 365 days entries are edited, retired,
-restored, moved to other audiences, given an end of validity and added, documents renamed,
-policies activated, words of refusals changed, contradictions found and settled, and askers
-put into groups and out of them. Prints how many replays equal what was stored, and how
-many of the questions would be decided otherwise today.
+Loads the demonstration into a separate database, with the clock set back a year. On
+each of 365 days up to three changes are made: entries are edited, retired, restored,
+moved to other audiences, given an end of validity or added, documents renamed, policies
+activated, refusal wordings changed, contradictions found and settled, and askers added
+to groups or removed. Prints how many replays equal the stored answer, and how many of
+the questions would be decided differently today.
 """
 
 import argparse
@@ -28,19 +29,19 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 DAYS: Final = 365
-_MIN_CHANGES, _MAX_CHANGES = 0, 3  # of a day
+_MIN_CHANGES, _MAX_CHANGES = 0, 3  # per day
 _REASONS: Final = ("nothing_known", "too_far", "expired_only", "")
 
 
 @contextmanager
 def clock(at: datetime) -> Iterator[None]:
-    """Let it be `at` for all that the product writes."""
+    """Set Django's clock to `at`."""
     with patch("django.utils.timezone.now", lambda: at):
         yield
 
 
 class Year:
-    """The demonstration through a year; all that is drawn follows from the seed."""
+    """A simulated year of the demonstration; the seed determines all random choices."""
 
     def __init__(self, *, start: datetime, seed: int) -> None:
         from benchmarks.month.asking import loaded_demonstration
@@ -67,7 +68,7 @@ class Year:
         )  # fmt: skip
 
     def run(self, answers: int) -> "Iterator[Answer]":
-        """Yield each answer as it was stored."""
+        """Simulate the year; yield each answer as it is stored."""
         asked = 0
         for day in range(DAYS):
             at = self.start + timedelta(days=day + 1)
@@ -85,7 +86,7 @@ class Year:
         self.made[change.__name__.strip("_")] += 1
         with clock(at), unrestricted("a simulated year"):
             change(at)
-            # The database's own clock knows of no simulated year.
+            # The trigger stamps former rows with the database's real clock.
             rows = FormerRow.objects.filter(pk__gt=self._kept)
             rows.update(until=at)
             newest = FormerRow.objects.order_by("-pk").values_list("pk", flat=True)
@@ -185,7 +186,7 @@ class Year:
         document = self._one([*rows.order_by("pk")])
         title = f"{document.title.partition(', as of')[0]}, as of {at:%B}"
         edit_document(document_id=document.pk, title=title)
-        # What a job does soon afterwards.
+        # In production a job does this soon afterwards.
         write_vectors([*Entry.objects.filter(document=document)], model=active_model())
 
     def _activate(self, _at: datetime) -> None:
@@ -199,7 +200,7 @@ class Year:
             alpha=alpha,
             horizon=1.25,
             top_k=int(draw.integers(2, 6)),
-            # What is neither refused nor shown whole a language model answers; rarely.
+            # Between these thresholds the language model answers; keep that rare.
             min_answerability=round(float(draw.uniform(0.7, 0.9)), 3),
             min_entry_answer=round(float(draw.uniform(0.4, 0.6)), 3),
             reveal_not_entitled=bool(draw.integers(2)),
@@ -256,7 +257,7 @@ class Year:
 
 
 def main() -> None:
-    """Print how many replays equal what was stored."""
+    """Simulate the year in a test database, and drop it."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--answers", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -303,8 +304,8 @@ def _simulate(answers: int, seed: int) -> None:
         how[f"{found.stored.outcome} {found.stored.gate}".strip()] += 1
         if not found.is_equal:
             print(pk, found.stored.differing(found.then), flush=True)
-    print(f"{equal} of {len(stored)} replays equal what was stored")
-    print(f"{otherwise} would be decided otherwise today")
+    print(f"{equal} of {len(stored)} replays equal the stored answer")
+    print(f"{otherwise} would be decided differently today")
     print(
         f"{(time.perf_counter() - begun) / max(1, len(stored)):.3f} s for each replay"
     )

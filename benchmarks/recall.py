@@ -1,19 +1,20 @@
-"""Recall and latency of search against exact search, at 100,000 entries.
+"""Measure recall and latency of search against exact search, at 100,000 entries.
 
     python -m benchmarks.recall [--entries 100000] [--questions 200] [--real]
 
-Makes a database of its own beside the configured one, fills it by COPY, builds the index
-with the product's own code, asks through `kb.search` with vectors alone, and
-drops the database. The reference is computed in numpy from the same vectors. Every line
-shows the scope, the route taken, recall@4 beside its limit, and latencies; the exit
-status is 1 where a recall lies below its limit.
+Creates a separate database beside the configured one, fills it by COPY, builds the
+index with the product's own code, searches through `kb.search`, and drops the database.
+Recall is measured with vectors alone, latencies also with words. The reference is
+computed in numpy from the same vectors. Every line shows the scope, the route taken,
+recall@4 with its limit, and latencies; the exit status is 1 if a recall is below its
+limit.
 
 Vectors are drawn from Gaussian clusters with the falling spectrum of sentence
 embeddings; `--real` embeds generated sentences with the bundled model instead, which
-takes five minutes a hundred thousand.
+takes five minutes per 100,000.
 """
 
-# ruff: noqa: E402  # Django is set up before anything that needs it is imported
+# ruff: noqa: E402  # imports that need Django come after its setup
 import argparse
 import os
 import sys
@@ -54,7 +55,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Corpus:
-    """Unit vectors and texts of entries, and questions that lie among them."""
+    """Unit vectors and texts of entries, and of questions drawn alike."""
 
     entries: np.ndarray
     texts: list[str]
@@ -64,7 +65,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one way of asking measured; times are (median, p99) in milliseconds."""
+    """The results for one scope; times are (median, p99) in milliseconds."""
 
     name: str
     visible: int
@@ -76,7 +77,7 @@ class Line:
 
 
 def make_corpus(entries: int, questions: int, *, is_real: bool) -> Corpus:
-    """Draw sentences and their vectors; the last `questions` of them ask."""
+    """Draw sentences and their vectors; the last of them are the questions."""
     rng = np.random.default_rng(7)
     total = entries + questions
     texts = make_texts(rng, total)
@@ -93,7 +94,7 @@ def make_corpus(entries: int, questions: int, *, is_real: bool) -> Corpus:
 
 
 def draw(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Draw vectors whose components fall as those of sentence embeddings do."""
+    """Draw vectors with a falling spectrum like that of sentence embeddings."""
     spectrum = np.arange(1, DIMENSIONS + 1, dtype=np.float32) ** -0.5
     return rng.standard_normal((count, DIMENSIONS), dtype=np.float32) * spectrum
 
@@ -106,7 +107,7 @@ def make_words(rng: np.random.Generator) -> list[str]:
 def make_texts(
     rng: np.random.Generator, count: int, words: Sequence[str] = ()
 ) -> list[str]:
-    """Make sentences of invented words whose frequencies fall as natural ones do."""
+    """Make sentences of invented words with a Zipf-like frequency distribution."""
     words = words or make_words(rng)
     ranks = np.arange(1, len(words) + 1, dtype=np.float64)
     shares = 1 / (ranks + 5)
@@ -116,7 +117,7 @@ def make_texts(
 
 @contextmanager
 def own_database() -> Iterator[None]:
-    """Make a migrated database of the benchmark's own, and drop it afterwards."""
+    """Create a separate, migrated database for the block, and drop it afterwards."""
     if settings.DATABASE_IS_EMBEDDED:
         postgres.start(settings.PLACES)
     before = settings.DATABASES["default"]["NAME"]
@@ -129,7 +130,7 @@ def own_database() -> Iterator[None]:
 
 
 def fill(corpus: Corpus) -> tuple[Scope, np.ndarray]:
-    """Load the corpus; returns the scope that sees all and each entry's audience."""
+    """Load the corpus; return the scope that sees all, and each entry's audience id."""
     knowledge_base = KnowledgeBase.objects.create(slug="bench", name="Benchmark")
     audiences = [Audience.objects.create(slug=name, name=name) for name in SHARES]
     model = EmbeddingModel.objects.create(
@@ -170,10 +171,10 @@ def copy_vectors(
     first: int = 1,
     each: int = 1,
 ) -> None:
-    """Write the vectors by COPY BINARY, `each` to an entry, whose ids begin with `first`.
+    """Write the vectors by COPY BINARY, `each` per entry, for entry ids from `first`.
 
     A tuple is its number of fields, then each field's length and bytes, all big-endian;
-    a vector is its dimensions, an unused word and its floats.
+    a vector is its number of dimensions, an unused word and its floats.
     """
     count, dimensions = vectors.shape
     rows = np.zeros(
@@ -225,7 +226,7 @@ def ask(
 def measure(
     name: str, corpus: Corpus, scope: Scope, truth: np.ndarray, *, deep: bool
 ) -> Line:
-    """Ask every question; returns recall@4 against `truth`, and latencies."""
+    """Ask every question; return recall@4 against `truth`, and latencies."""
     result = ask(corpus, scope, 0, deep=deep)
     found, fewest = 0, TOP_K
     for at in range(len(corpus.questions)):
@@ -242,7 +243,7 @@ def measure(
 def take_times(
     corpus: Corpus, scope: Scope, *, deep: bool, with_words: bool
 ) -> tuple[float, float]:
-    """Return the median and the 99th percentile of a look, in milliseconds."""
+    """Return the median and the 99th percentile of a search, in milliseconds."""
     milliseconds = []
     for at in range(len(corpus.questions)):
         begun = time.perf_counter()
@@ -255,7 +256,7 @@ def take_times(
 
 
 def nearest(corpus: Corpus, rows: np.ndarray) -> np.ndarray:
-    """Return the ids of the 4 nearest of `rows` (0-based) to each question, exactly."""
+    """Return by exact search the ids of the 4 nearest of `rows` (0-based)."""
     similarity = corpus.questions @ corpus.entries[rows].T
     best = np.argpartition(-similarity, TOP_K, axis=1)[:, :TOP_K]
     return rows[best] + 1
@@ -273,7 +274,7 @@ def reader_of(audience_ids: tuple[int, ...]) -> User:
 
 
 def run(entries: int, questions: int, *, is_real: bool) -> bool:
-    """Measure and print everything; returns whether every recall reached its limit."""
+    """Measure and print everything; return whether every recall reached its limit."""
     corpus = make_corpus(entries, questions, is_real=is_real)
     with own_database():
         begun = time.perf_counter()

@@ -1,18 +1,19 @@
-"""How well search finds the entry that answers, on public data sets.
+"""Measure how well search finds the entry that answers, on public data sets.
 
     python -m benchmarks.retrieval DATA --keep DIRECTORY [--only doc2dial] [--limit 500]
 
-DATA is a directory of data sets: `doc2dial/` (documents.jsonl, questions.jsonl), `squad/`
-(SQuAD 2.0) and `scifact/` (BEIR's layout); a set that is not there is skipped. DIRECTORY
-keeps a database of the benchmark's own and every figure measured, so that a run that was
-broken off goes on where it stood; what another way of searching measured is kept apart.
+DATA is a directory of data sets: `doc2dial/` (documents.jsonl, questions.jsonl),
+`squad/` (SQuAD 2.0) and `scifact/` (BEIR's layout); a missing set is skipped. DIRECTORY
+keeps a separate database and every figure measured, so that an interrupted run can
+continue; the figures of each search method are kept apart.
 
-doc2dial: every sentence of the documents is an entry, with its document's title and the
-heading above it; asked is the first turn of each dialogue, and right is a sentence that
-overlaps the passage it was answered from. SQuAD: every sentence of the articles that the
-bundled adapter was not fitted on; asked is each answerable question, and right is a
-sentence of its own paragraph in which a reference stands. scifact: as the suite of that
-name. Intervals are bootstrapped over questions, of SQuAD over articles, at 95 %.
+doc2dial: the entries are all sentences of the documents, with the document's title and
+the heading above them; the questions are the first turns of the dialogues; a sentence
+is right if it overlaps the passage that the answer came from. SQuAD: the entries are
+all sentences of the articles that the bundled adapter was not fitted on; the questions
+are the answerable ones; a sentence is right if it is in the question's paragraph and
+contains a reference answer. scifact: like the suite of that name. Intervals are
+bootstrapped at 95 %, over questions, or for SQuAD over articles.
 """
 
 import argparse
@@ -39,7 +40,7 @@ _DEPTH = 10
 _PLACES = (1, 4, 10)
 _HEADING_WORDS = 16
 _SENTENCE_ENDS = re.compile(r"[.:;,!][\"')]?\s*(\[\d+ ?\])?$")
-_TURN = "\tagent:"  # what stands in a question that is not a dialogue's first
+_TURN = "\tagent:"  # occurs in every question but the first of a dialogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +110,10 @@ def _doc2dial(options: argparse.Namespace) -> list[Measured]:
             for begin, end, heading, sentence in _sentences(text)
         ]
         places[key] = [(begin, end, fact.text) for begin, end, fact in found]
-        # What several documents say in the same words is one entry.
+        # A sentence that occurs in several documents becomes one entry.
         facts = {fact.text: fact for _, _, fact in found if fact.text not in known}
         known |= facts.keys()
-        # Documents that were cut in pieces are numbered behind their title.
+        # The pieces of a split document have a number after their title.
         title = re.sub(r"#\d+_\d+$", "", as_text(row["title"]))
         sources.append(Source(key=key, title=title[:300], facts=list(facts.values())))
     asked: list[Asked] = []
@@ -130,9 +131,9 @@ def _doc2dial(options: argparse.Namespace) -> list[Measured]:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int, str, str]]:
-    """Yield start, end, heading and words of each sentence.
+    """Yield start, end, heading and text of each sentence.
 
-    A heading is a short line that ends like none and that others follow.
+    A heading is a short line that does not end like a sentence and is not the last one.
     """
     from kb.text.words import sentence_spans
 
@@ -220,7 +221,7 @@ def _ask_of(
     name: str,
     options: argparse.Namespace,
 ) -> list[Measured]:
-    """Write what `sources` say where it is not yet, and ask it."""
+    """Write the facts of `sources` unless already stored, and ask the questions."""
     from kb.search import embed_question, search
     from qa.answers.sources import evidence_scope
     from qa.evaluation.knowledge import ensure_knowledge, evaluation_user
@@ -255,7 +256,7 @@ def _measure_all(
     measure: Callable[[str], Measured],
     options: argparse.Namespace,
 ) -> list[Measured]:
-    """Measure what was not measured yet; every row holds the number of its group."""
+    """Measure the questions without figures; each row includes its group's number."""
     from kb.embedding.services import active_model
     from kb.search import METHOD
     from qa.exceptions import EvaluationDataError
@@ -267,7 +268,7 @@ def _measure_all(
     file = options.keep / f"{name}-{way[:8]}.jsonl"
     done: dict[str, Measured] = {}
     if file.exists():
-        # A row that a kill cut short is measured again.
+        # A killed run may have left a truncated row; it is measured again.
         whole = [line for line in file.read_text().splitlines() if line.endswith("}}")]
         done = {row["id"]: row["measures"] for row in map(json.loads, whole)}
     with Progress(console=Console(stderr=True)) as progress, file.open("a") as stream:
@@ -300,7 +301,7 @@ def _report(name: str, rows: Sequence[Measured]) -> None:
 def _interval(
     values: np.ndarray, members: Sequence[np.ndarray], draws: int = 2_000
 ) -> tuple[float, float]:
-    """Return the 95 % percentile interval of the mean, drawing whole groups."""
+    """Return the 95 % bootstrap percentile interval of the mean, resampling groups."""
     rng = np.random.default_rng(0)
     sums = np.array([values[at].sum() for at in members])
     sizes = np.array([len(at) for at in members])

@@ -1,13 +1,13 @@
-"""What row-level security costs: the same statements with and without it, by turns.
+"""Measure the cost of row-level security: the same statements with and without it.
 
     python -m benchmarks.row_security DIRECTORY [--questions 200]
 
-DIRECTORY is the variable directory of a filled system whose database runs, such as
-`benchmarks.ask --keep` leaves. Each question is looked for, and asked why nothing was
-found, as the owner of the tables, whom no policy binds, and as an agent, one right after
-the other, so that what else the machine does hits both. Prints the medians, the median
-of the differences, the processor time of either side's server process (which other
-load does not touch), and what telling the database its reader takes.
+DIRECTORY is the variable directory of a filled system, such as `benchmarks.ask --keep`
+leaves, whose database is running. The queries of a refused question are run as the
+owner of the tables, whom no security policy restricts, and as an agent, one right after
+the other, so that other load on the machine affects both. Prints the medians, the
+median of the differences, the processor time of each side's server process (which other
+load does not affect), and the time to tell the database who is reading.
 """
 
 import argparse
@@ -57,9 +57,9 @@ def main() -> None:
             warm = {name: served_seconds(each) for name, each in drivers.items()}
         with as_owner("benchmarks"):
             vector = embed_question(question)
-        # Each on a connection of its own: a plan is one role's.
+        # Each role has its own connection, because a cached plan is for one role.
         sides = [("owner", as_owner("benchmarks")), ("agent", acting_for(agent))]
-        for name, reading in sides[:: -1 if turn % 2 else 1]:  # each first by turns
+        for name, reading in sides[:: -1 if turn % 2 else 1]:  # alternate the order
             connection.connection = drivers[name]
             with reading:
                 begun = time.perf_counter()
@@ -74,7 +74,7 @@ def main() -> None:
     for name, begun_at in warm.items():
         spent = (processor[name] - begun_at) * 1000 / options.questions
         print(f"processor of the database, {name}: {spent:.3f} ms a question")
-    print(f"told a reader {_telling(agent) * 1000:.0f} microseconds a change")
+    print(f"setting the reader: {_telling(agent) * 1000:.0f} microseconds per change")
 
 
 def _options() -> argparse.Namespace:
@@ -85,7 +85,7 @@ def _options() -> argparse.Namespace:
 
 
 def _asking(agent: "User") -> "Callable[[QuestionVector], None]":
-    """Return what a refused question asks of the database, but for the embedding."""
+    """Return a function that runs a refused question's queries, given its vector."""
     from django.utils import timezone
 
     from kb.models import Audience, KnowledgeBase
@@ -109,7 +109,7 @@ def _asking(agent: "User") -> "Callable[[QuestionVector], None]":
 
 
 def served_seconds(driver: Any) -> float:
-    """Return what the server's process of a connection has worked, whatever else runs."""
+    """Return the processor time of the database process that serves a connection."""
     return processor_seconds(psutil.Process(driver.info.backend_pid))
 
 

@@ -1,15 +1,16 @@
-"""Hold a mixed load for an hour: memory, errors and latency along the way.
+"""Run a mixed load for an hour and record memory, errors and latency.
 
     python -m benchmarks.soak [--minutes 60] [--warm-up 12] [--clients 8] [--plot soak.svg]
 
-Brings up a system of its own with `manage.py up`; clients ask (one question in five is a
+Starts a separate system with `manage.py up`; clients ask (one question in five is a
 demonstration question, which may need the language model), vote and import. Every ten
-seconds the proportional memory of each part is read: web server, workers, scheduler, what
-forks them, and PostgreSQL, whose shared buffers fill as they are used. It prints one line
-for each twelfth of the run, draws memory and p99 over time, and compares the last twelfth
-with the first one after the warm-up, in which workers load their models and threads reach
-their largest tensors. The exit status is 1 where the memory of all but PostgreSQL grew by
-5 % or more, a request failed otherwise than by 503, or a write is lost or there twice.
+seconds the proportional memory of each part is read: web server, workers, scheduler,
+the fork server, and PostgreSQL, whose shared buffers fill with use. It prints one line
+for each twelfth of the run, plots memory and p99 over time, and compares the last
+twelfth with the first one after the warm-up, in which workers load their models and
+threads reach their largest tensors. The exit status is 1 if memory without PostgreSQL
+grew by 5 % or more, a request failed other than with 503, or a write is lost or stored
+twice.
 """
 
 import argparse
@@ -39,7 +40,7 @@ from benchmarks.clients import (
 
 MAX_GROWTH = 0.05
 _SAMPLE_SECONDS = 10.0
-_SAID_EVERY = 30  # samples
+_SAID_EVERY = 30  # samples between progress messages
 _PARTS = 12
 _DATABASE = "PostgreSQL"
 _MEBIBYTE = 1024**2
@@ -50,7 +51,7 @@ Memory = Mapping[str, float]  # proportional, in MiB, by part of the system
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A twelfth of the run."""
+    """The results for a twelfth of the run; times of requests in seconds."""
 
     begins: float
     minutes: float
@@ -66,7 +67,7 @@ class Part:
 
 
 def main() -> int:
-    """Run, print and draw; return the exit status."""
+    """Run, print and plot; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--warm-up", type=float, default=12, help="minutes")
@@ -128,7 +129,7 @@ def _sample(
 
 
 def _memory(running: System) -> Memory:
-    """Return what each part holds; what a head forks has its name, but for short imports."""
+    """Return the memory of each part, by the name of its process group leader."""
     held: defaultdict[str, float] = defaultdict(float)
     up = psutil.Process(running.running.process.pid)
     for process in up.children(recursive=True):

@@ -1,9 +1,9 @@
-"""The product's WSGI application, telling in a header what its database calls took.
+"""The product's WSGI application with a header that reports its database time.
 
     Server-Timing: sql;dur=6.1;desc="13"
 
-Every statement and every commit of the request is counted; waiting for the database is
-database time.
+The header has the milliseconds and the number of all statements and commits of the
+request.
 """
 
 import time
@@ -17,18 +17,18 @@ from nescio.wsgi import application as product
 
 
 class Meter:
-    """Adds up the time and number of database calls of one request."""
+    """The total time and number of database calls of one request."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.calls = 0
 
     def __call__(self, execute: Callable[..., Any], *arguments: Any) -> Any:
-        """Time one statement, as `connection.execute_wrapper` wants it."""
+        """Time one statement; the signature is that of a database execute wrapper."""
         return self.time(execute, *arguments)
 
     def time(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what `call` returns and add how long it took."""
+        """Call `call`, add the time it takes, and return its result."""
         begun = time.perf_counter()
         try:
             return call(*arguments)
@@ -40,7 +40,7 @@ class Meter:
 def application(
     environ: dict[str, Any], start_response: Callable[..., Any]
 ) -> Iterable[bytes]:
-    """Answer as the product does, with one more header."""
+    """Serve the request as the product does, with a `Server-Timing` header."""
     meter = Meter()
 
     def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:

@@ -1,13 +1,14 @@
-"""How many follow-ups become the right standalone question, and how many others are touched.
+"""Measure how well follow-ups are rewritten as standalone questions.
 
     python -m benchmarks.follow_ups [--files own.tsv held_out.tsv] [--show]
     python -m benchmarks.follow_ups --dialogs questions.jsonl
 
-Each row is a question, what was typed behind it, and the standalone questions that are
-right, none where it stands on its own; the desks are those of `qa/training/support_desks`.
-Articles, case and punctuation do not count. Readings are chosen by form alone, and by the
-nearest entry of the desk as the configured embedder sees it. With doc2dial's dialogs
-(Feng et al., EMNLP 2020) it counts which last turns are touched and prints some to read.
+Each row holds a desk of `qa/training/support_desks`, a question, the text typed after
+it, and the accepted standalone questions, none if the text stands on its own and must
+stay as typed. Articles, case and punctuation are ignored. Rewritings are chosen by form
+alone, and by the nearest entry of the desk according to the configured embedder. For
+doc2dial's dialogs (Feng et al., EMNLP 2020) it counts the rewritten last turns and
+prints a sample.
 """
 
 import argparse
@@ -48,7 +49,7 @@ _ARTICLES = frozenset(
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--files", nargs="+", default=["own.tsv", "held_out.tsv"])
-    parser.add_argument("--show", action="store_true", help="print what is not right")
+    parser.add_argument("--show", action="store_true", help="print wrong rewritings")
     parser.add_argument("--dialogs", type=Path, help="doc2dial's questions.jsonl")
     options = parser.parse_args()
     django.setup()
@@ -100,7 +101,10 @@ def plain(text: str) -> tuple[str, ...]:
 
 @cache
 def nearest(desk: str) -> Callable[[Sequence[str]], Sequence[float]] | None:
-    """Return the distance to the nearest entry of a desk; None where it has no entries."""
+    """Return a function from questions to the distances of the desk's nearest entries.
+
+    None if there is no such desk.
+    """
     from django.conf import settings
 
     from kb.embedding.embedder import load_embedder
@@ -126,7 +130,7 @@ def nearest(desk: str) -> Callable[[Sequence[str]], Sequence[float]] | None:
 
 
 def read_dialogs(path: Path, *, shown: int = 40) -> None:
-    """Print how many last turns of dialogs are touched, and some of them to read."""
+    """Print how many last turns of dialogs are rewritten, and about `shown` of them."""
     pairs = []
     for line in path.read_text().splitlines():
         row = json.loads(line)

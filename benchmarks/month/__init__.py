@@ -1,1 +1,1 @@
-"""A simulated month on the demonstration: asked, voted on, reviewed, learnt from."""
+"""A simulated month on the demonstration: questions, votes, reviews and retraining."""

@@ -1,14 +1,14 @@
-"""A month of votes and reviews on the demonstration, and what probes learn of it.
+"""Simulate a month of votes and reviews, and measure what probes learn from it.
 
     python -m benchmarks.month [--seed N] [--hours H]
 
-Asks some 990 questions of the demonstration, lets simulated agents vote and simulated
+Asks the demonstration some 990 questions, lets simulated agents vote and simulated
 experts review with known error rates, and has the product retrain its probes from those
-reviews alone. Printed is the AUROC before and after on answers that nothing was fitted on,
-as the experts reviewed them (what the product decides by) and by the known truth. What was
-asked is kept and found again; votes, reviews and probes of an earlier month are forgotten.
+reviews alone. Prints the AUROC before and after on held-out answers, both by the
+experts' reviews (on which the product decides) and by the known truth. Answers are kept
+for the next run; votes, reviews and probes of an earlier run are deleted.
 
-It writes into the database: set NESCIO_VAR_DIR to a directory of its own.
+It writes to the database: set NESCIO_VAR_DIR to a separate directory.
 """
 
 import argparse
@@ -62,18 +62,18 @@ console = Console(width=110, highlight=False)
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """One kind of probe: its retraining, and the same comparison by the known truth."""
+    """The retraining of one kind of probe, and its comparison by the known truth."""
 
     retraining: Retraining
     by_truth: Comparison | None
 
 
 def main() -> int:
-    """Simulate the month and print; return 1 where the abstention probe is no better."""
+    """Simulate the month and print; return 1 if the abstention probe is no better."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--hours", type=float, default=48.0, help="Of all experts in the month."
+        "--hours", type=float, default=48.0, help="Of all experts together."
     )
     options = parser.parse_args()
     if settings.DATABASE_IS_EMBEDDED:
@@ -121,9 +121,9 @@ def _month(seed: int, hours: float) -> int:
 
 
 def _learnt(held_out: list[LabelledDraft], admin: User) -> list[Learnt]:
-    """Retrain as beat and worker do, and approve what is better."""
+    """Retrain as beat and worker do, and approve the probes that are better."""
     waiting = enqueue_due()
-    console.print(f"By itself: {len(waiting)} retrainings were due.")
+    console.print(f"{len(waiting)} retrainings were due.")
     found = []
     for job in sorted(waiting, key=lambda job: job.parameters["kind"] == "joint"):
         with console.status(f"retraining {job.parameters['kind']}"):
@@ -151,7 +151,7 @@ def _learnt_by(job: Job, held_out: list[LabelledDraft]) -> Learnt:
 
 
 def _drafts(truth: dict[str, MonthQuestion]) -> list[LabelledDraft]:
-    """Return what was written, labelled by the known truth."""
+    """Return the drafts of the language model, labelled by the known truth."""
     rows = Answer.objects.filter(question__in=truth, channel=Answer.Channel.API)
     found = []
     for answer in rows.prefetch_related(evidence_of("evidence")):
@@ -172,7 +172,7 @@ def _drafts(truth: dict[str, MonthQuestion]) -> list[LabelledDraft]:
 
 
 def forget() -> None:
-    """Take back what an earlier month taught; what it asked stays."""
+    """Delete the feedback and probes of an earlier run; its answers stay."""
     Retraining.objects.all().delete()
     Review.objects.all().delete()
     ReviewSample.objects.all().delete()

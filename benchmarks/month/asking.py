@@ -1,4 +1,4 @@
-"""Asking the month's questions of the demonstration, through the product's own service."""
+"""Asking the demonstration the month's questions, through the product's own service."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -24,10 +24,10 @@ _SLUG: Final = "cards"
 
 
 def prepared_knowledge_base(author: User) -> KnowledgeBase:
-    """Return the demonstration's, loaded and with its probes, made on first use.
+    """Return the demonstration's knowledge base, creating it on first use.
 
-    Its policy keeps every gate in shadow: nobody says what is wrong with drafts that nobody
-    is shown, and a desk that begins measures first.
+    Its policy keeps every gate in shadow: drafts that are not shown would get no
+    feedback, and a new deployment measures before it enforces.
     """
     found = loaded_demonstration(author)
     policy = ensure_default_policy(found)
@@ -51,7 +51,7 @@ def loaded_demonstration(author: User) -> KnowledgeBase:
 
 
 def agents() -> list[User]:
-    """Return those who ask and vote, made on first use."""
+    """Return the agents who ask and vote, creating them on first use."""
     return [ensure_agent(f"month-agent-{number:02}", ()) for number in range(AGENTS)]
 
 
@@ -63,9 +63,10 @@ def asked(
     seed: int,
     on_progress: Callable[[int, int], None],
 ) -> Mapping[str, Answer]:
-    """Return each question's answer by its text; those asked before are found again.
+    """Ask the questions and return their answers, by the question's text.
 
-    A stopped run goes on where it was. When each was asked is drawn within the month.
+    Questions that already have an answer are not asked again, so an interrupted run can
+    continue. Each answer's time is drawn within the month.
     """
     draw = np.random.default_rng(seed)
     who = agents()

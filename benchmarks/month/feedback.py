@@ -1,4 +1,4 @@
-"""What the month's agents and experts say: thumbs and reviews with known error rates."""
+"""Simulated feedback: votes and reviews with known error rates."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ MINUTES: Final = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """How people err, as shares in [0, 1].
+    """Rates of voting and of errors, as shares in [0, 1].
 
     Attributes:
-        voting: Answers that get a thumb.
-        thumbs: Thumbs that say the opposite of the truth.
-        judgements: Reviews that do.
+        voting: Answers that get a vote.
+        thumbs: Votes that contradict the truth.
+        judgements: Reviews that contradict the truth.
     """
 
     voting: float = 0.5
@@ -46,7 +46,7 @@ def voted(
     *,
     draw: np.random.Generator,
 ) -> tuple[int, int]:
-    """Let those who asked vote; return how many did, and how many of them erred."""
+    """Let the askers vote; return the number of votes and of wrong votes."""
     votes = wrong = 0
     for text, answer in sorted(answers.items()):
         takes_part, errs = draw.random() < errors.voting, draw.random() < errors.thumbs
@@ -75,10 +75,12 @@ def reviewed(
     seed: int,
     draw: np.random.Generator,
 ) -> tuple[ReviewSample, int]:
-    """Draw a sample and let the experts judge it; return it, and how many judgements erred.
+    """Draw a sample and let the experts judge it.
+
+    Returns the sample and the number of wrong judgements.
 
     Raises:
-        RuntimeError: There is nothing to draw from.
+        RuntimeError: There are no answers to draw from.
     """
     order = SampleOrder(
         knowledge_base=knowledge_base.pk,
@@ -103,10 +105,11 @@ def judged(
     *,
     draw: np.random.Generator,
 ) -> int:
-    """Let the experts judge all that is drawn; return how many judgements erred.
+    """Let the experts judge all waiting reviews; return the number of wrong judgements.
 
     Args:
-        judgement: What is said of a review's answer, and whether it is to err.
+        judgement: Returns the judgement of a review, given the known truth and whether
+            the expert errs.
     """
     wrong = 0
     for expert in experts():
@@ -120,7 +123,7 @@ def judged(
 
 
 def experts() -> Sequence[User]:
-    """Return those who judge, made on first use."""
+    """Return the experts who judge, creating them on first use."""
     group, _ = Group.objects.get_or_create(name=Role.SME.value)
     found = []
     for number in range(EXPERTS):

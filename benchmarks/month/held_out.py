@@ -1,4 +1,4 @@
-"""What held-out questions get after some weeks: coverage, false answers, false refusals."""
+"""Weekly results on held-out questions: coverage, false answers, false refusals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from .questions import MonthQuestion
 
 @dataclass(frozen=True, slots=True)
 class Week:
-    """What held-out questions get after so many weeks; shares in [0, 1].
+    """The results on held-out questions after week `number`; shares in [0, 1].
 
     Attributes:
-        coverage: Of the answerable ones, rightly answered.
-        false_answers: Of the shown, wrong.
-        false_refusals: Of the answerable ones, refused.
-        at_equal: Coverage with as many wrong ones shown as in week 0, by one threshold
-            chosen in hindsight.
+        coverage: Share of the answerable questions that are answered correctly.
+        false_answers: Share of the shown answers that are wrong.
+        false_refusals: Share of the answerable questions that are refused.
+        at_equal: Coverage with at most as many wrong answers shown as in week 0, with a
+            single threshold chosen in hindsight.
     """
 
     number: int
@@ -100,7 +100,7 @@ def _asked(
 
 
 def _lenient(policy: Policy) -> Policy:
-    """Return an inactive version that shows whatever there is to show."""
+    """Return an inactive version of the policy that refuses as little as possible."""
     return new_version(
         policy,
         by=None,
@@ -115,7 +115,7 @@ def _lenient(policy: Policy) -> Policy:
 
 
 def right_among(given: Iterable[Judged], allowed: int) -> int:
-    """Return how many right ones come before more than so many wrong ones, the surest first."""
+    """Return how many right answers a threshold can show with `allowed` wrong ones."""
     shown = [judged for judged in given if judged.is_answered]
     right = wrong = best = 0
     for judged in sorted(shown, key=_sureness, reverse=True):
@@ -127,10 +127,10 @@ def right_among(given: Iterable[Judged], allowed: int) -> int:
 
 
 def _sureness(judged: Judged) -> float:
-    """Return the probability that what is shown is right, by what decided about it.
+    """Return the probability that the shown answer is right, by the gate that decided.
 
-    What is asked in the words of an entry's question, or of one that an expert confirmed, is
-    answered by it whatever the verifier says.
+    A question in the words of an entry's own question, or of one that an expert
+    confirmed, is answered by that entry regardless of the verifier.
     """
     if judged.gate == Gate.VERBATIM.value:
         return 1.0
@@ -139,7 +139,7 @@ def _sureness(judged: Judged) -> float:
 
 
 def drawing(weeks: Mapping[str, Sequence[Week]], kind: str) -> bytes:
-    """Draw the weeks, a panel for each kind of held-out questions."""
+    """Plot the weeks, a panel for each kind of questions, as a file of type `kind`."""
     with house_style():
         figure, axes = panels(rows=len(weeks), height=3.6 * len(weeks))
         for each, (name, of_kind) in zip(axes, weeks.items(), strict=True):

@@ -1,8 +1,8 @@
-"""What is asked in the month: questions that the demonstration answers, and near misses.
+"""The questions of the month: ones that the demonstration answers, and near misses.
 
 Each line of `facts.jsonl` is one entry of the demonstration with two questions that it
-answers and two about the same thing that nothing in the knowledge base answers. Each is
-asked twice, in the customer's words and as an agent passes them on.
+answers and two on the same subject that nothing in the knowledge base answers. Each is
+asked twice, in the customer's words and as an agent passes it on.
 """
 
 import json
@@ -21,11 +21,11 @@ _PASSED_ON: Final = (
 
 @dataclass(frozen=True, slots=True)
 class MonthQuestion:
-    """One question, and what a right answer holds.
+    """One question, and how to recognize a right answer.
 
     Attributes:
         entry: The key of the entry that it is about.
-        contains: A right answer holds one of these; empty where none is right.
+        contains: A right answer contains one of these; empty if no answer is right.
     """
 
     text: str
@@ -34,13 +34,13 @@ class MonthQuestion:
     is_passed_on: bool = False
 
     def is_right(self, text: str) -> bool:
-        """Tell whether showing `text` would show something right: the known truth."""
+        """Return whether `text` is a right answer, by the known truth."""
         said = " ".join(text.casefold().split())
         return any(part.casefold() in said for part in self.contains)
 
 
 def questions(file: Path = FACTS) -> list[MonthQuestion]:
-    """Return all questions, those in the customers' words first."""
+    """Return all questions, first in the customers' words, then as passed on."""
     plain = [*_plain(file)]
     again = [
         MonthQuestion(
@@ -56,13 +56,14 @@ def questions(file: Path = FACTS) -> list[MonthQuestion]:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What is asked in the weeks, and what is held out of them.
+    """The questions asked during the weeks, and those held out.
 
     Attributes:
-        asked: Of three quarters of the entries one question that each answers, and one
-            near miss; in the customer's words and passed on.
-        other_words: The other question and near miss, as other customers ask them.
-        other_entries: All about the last quarter, which nobody asks about; likewise.
+        asked: One question and one near miss about each of three quarters of the
+            entries, in the customer's words and passed on.
+        other_words: The other question and near miss about these entries, in the
+            customer's words.
+        other_entries: All questions about the last quarter, in the customer's words.
     """
 
     asked: list[MonthQuestion]

@@ -1,20 +1,22 @@
-"""Four weeks of an expert hour a day with every gate enforced: what reviews teach.
+"""Measure what four weeks of reviews teach, with all gates enforced.
 
     python -m benchmarks.month.weekly [--seed N] [--hours-a-day H] [--limit N] [--plot FILE]
 
-Of each entry's two questions and two near misses one of each is asked in these weeks; the
-others are held out, and so is a quarter of the entries, which nobody asks about. A fourth of
-what is asked comes each week; agents vote, experts judge what is
-drawn in their hours, mark the evidence that answers and err as `feedback.Errors` says. Then
-the product does what beat would have it do: it calibrates itself and retrains its probes, and
-an administrator approves what is better. Nothing is imported, and no entry is written.
+Experts review for one hour a day in all. Of the two questions and two near misses of
+each entry, one of each is asked in these weeks; the others are held out, as are all
+questions about a quarter of the entries. Each week a quarter of the questions is asked;
+agents vote, and experts judge the sample that fits into their hours, mark the evidence
+that answers the question, and err at the rates of `feedback.Errors`. Then the product
+does what beat would start: it calibrates itself and retrains its probes, and an
+administrator approves the better ones. Nothing is imported, and no entry is written.
 
-After each week the questions of the weeks and the held-out ones are asked under what is active then: coverage,
-false answers, false refusals. They are asked a second time with every gate as lenient as it
-goes, and ranked by how sure the verifier or the probe is of what is shown: the coverage at as
-many false answers as in week 0 says what the signals have gained, whatever the thresholds.
+After each week the asked and the held-out questions are asked under the active policy
+and probes, and coverage, false answers and false refusals are measured. They are asked
+a second time with the most lenient gates and ranked by the confidence of the verifier
+or the probe: the coverage at as many false answers as in week 0 shows what the signals
+have gained, independently of the thresholds.
 
-It writes into the database: set NESCIO_VAR_DIR to a directory of its own.
+It writes to the database: set NESCIO_VAR_DIR to a separate directory.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-# Sets up Django, which all others need.
+# Imported first because it sets up Django.
 from benchmarks.month.__main__ import forget, console  # isort: skip
 
 from django.conf import settings
@@ -63,7 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--hours-a-day", type=float, default=1.0)
-    parser.add_argument("--limit", type=int, help="Of all questions, to try it out.")
+    parser.add_argument("--limit", type=int, help="Use only so many questions.")
     parser.add_argument("--plot", type=Path, help="An .svg or .png file.")
     options = parser.parse_args()
     if settings.DATABASE_IS_EMBEDDED:
@@ -91,10 +93,10 @@ def _weeks(seed: int, hours_a_day: float, limit: int | None) -> dict[str, list[W
         "other questions about the entries that were asked about": parts.other_words,
         "entries that nobody asked about": parts.other_entries,
     }
-    # In the file's order some weeks would ask only what is known, others only near misses.
+    # In file order, some weeks would have only answerable questions, or none.
     draw.shuffle(live)
     truth = {one.text: one for one in every}
-    _learn(admin)  # what it learns without reviews is no gain of theirs
+    _learn(admin)  # so that the reviews are not credited with what needs none
     weeks = {
         name: [measured(0, knowledge_base, some, wrong_allowed=None)]
         for name, some in asked_again.items()
@@ -125,7 +127,7 @@ def _weeks(seed: int, hours_a_day: float, limit: int | None) -> dict[str, list[W
 
 
 def _prepared(admin: User) -> KnowledgeBase:
-    """Return the demonstration's with the default thresholds and all gates enforced."""
+    """Return the demonstration with the default thresholds and all gates enforced."""
     knowledge_base = loaded_demonstration(admin)
     forget()
     first = Policy.objects.filter(knowledge_base=knowledge_base).order_by("pk").first()
@@ -147,7 +149,7 @@ def _prepared(admin: User) -> KnowledgeBase:
 def _move(
     answers: Iterable[Answer], until: datetime, draw: np.random.Generator
 ) -> None:
-    """Let this week's answers be of this week."""
+    """Draw the time of each answer within the week that ends at `until`."""
     for answer in answers:
         answer.created_at = until - float(draw.random()) * _WEEK
         answer.save(update_fields=["created_at"])
@@ -190,7 +192,7 @@ def _judgement(review: Review, question: MonthQuestion, errs: bool) -> Judgement
 
 
 def _learn(admin: User) -> None:
-    """Do what beat and workers would, and approve what is better."""
+    """Calibrate and retrain as beat and workers would; approve the better probes."""
     run_job(enqueue_check().pk, HANDLERS)
     for job in Job.objects.filter(kind=CALIBRATE, state=Job.State.QUEUED):
         run_job(job.pk, HANDLERS)
