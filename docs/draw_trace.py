@@ -1,8 +1,8 @@
 """Draw a trace as a picture: `python docs/draw_trace.py SPANS TRACE_ID PICTURE`.
 
-SPANS is what the OpenTelemetry collector's file exporter writes: a line of OTLP's JSON for
-each batch. TRACE_ID is in the base64 of that file. The picture is an SVG; each span is a
-bar, below the one that it is part of.
+SPANS is a file from the OpenTelemetry collector's file exporter: one line of OTLP JSON
+per batch. TRACE_ID is in base64, as in that file. The picture is an SVG; each span is a
+bar, below its parent's.
 """
 
 import argparse
@@ -30,12 +30,12 @@ _PARTS = {
         ("retrieve.embed", "verify", "mark", "load", "generate", "support"), "model"
     ),
 }
-_MILLISECONDS = 1e-6  # of a nanosecond
+_MILLISECONDS = 1e-6  # per nanosecond
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One bar; times in nanoseconds since 1970."""
+    """One span of the trace; times in nanoseconds since 1970."""
 
     name: str
     span_id: str
@@ -45,7 +45,7 @@ class Span:
 
 
 def main() -> None:
-    """Draw what the command line names."""
+    """Draw the trace named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("spans", type=Path)
     parser.add_argument("trace")
@@ -71,7 +71,7 @@ def read(file: Path, trace: str) -> Iterator[Span]:
 
 
 def draw(spans: list[Span], picture: Path) -> None:
-    """Write the picture; the first span is at 0 ms."""
+    """Write the picture; the first span starts at 0 ms."""
     rows = [*_in_order(spans)]
     zero = min(span.began for span, _ in rows)
     figure = Figure(figsize=(9, 0.32 * len(rows) + 0.8), layout="constrained")
@@ -92,12 +92,12 @@ def draw(spans: list[Span], picture: Path) -> None:
     axes.set_xlim(left=0)
     axes.set_xlabel("milliseconds since the request came")
     axes.spines[["top", "right", "left"]].set_visible(False)
-    with rc_context({"svg.fonttype": "none"}):  # text stays text, and can be read
+    with rc_context({"svg.fonttype": "none"}):  # keep text as text, not as paths
         figure.savefig(picture, metadata={"Date": None})
 
 
 def _in_order(spans: list[Span]) -> Iterator[tuple[Span, int]]:
-    """Yield each span after the one that it is part of, with its depth."""
+    """Yield each span with its depth, parents before their children."""
     inside = defaultdict(list)
     known = {span.span_id for span in spans}
     for span in sorted(spans, key=lambda each: each.began):

@@ -1,9 +1,10 @@
-"""Take the screenshots in docs/images of a running system: `python docs/take_screenshots.py`.
+"""Take the screenshots in docs/images: `python docs/take_screenshots.py`.
 
-Reads the address and the administrator's password from var/up.json, asks three of the
-demonstration questions in headless Chromium and takes a picture of each page. The
-calibration page shows something once `manage.py evaluate demo --shadow` has run, a gap
-once it is found (minutes after refused questions), and a review once a sample is drawn.
+Needs a running system. Reads its URL and the administrator's password from var/up.json,
+asks some questions of the demonstration in headless Chromium and takes a screenshot of
+each page. The calibration page has data once `manage.py evaluate demo --shadow` has
+run, a gap exists some minutes after refused questions, and a review once a sample is
+drawn.
 """
 
 import json
@@ -27,7 +28,7 @@ LIMIT_BYTES = 200_000
 
 
 def main() -> None:
-    """Take every picture."""
+    """Take every screenshot."""
     var = Path(os.environ.get("NESCIO_VAR_DIR", ROOT / "var"))
     up = json.loads((var / "up.json").read_text())
     IMAGES.mkdir(parents=True, exist_ok=True)
@@ -83,7 +84,7 @@ def signed_in(
 
 
 def picture_of_question(page: Page, question: str, name: str, part: str = "") -> None:
-    """Ask and take the top of the result, or what is at and below a part of it."""
+    """Ask a question and take the top of the result, or the view scrolled to `part`."""
     page.goto("/")
     page.get_by_label("Your question").fill(question)
     page.get_by_role("button", name="Ask", exact=True).click()
@@ -102,7 +103,7 @@ def picture_of_page(page: Page, path: str, name: str) -> None:
 
 
 def picture_of_conflict(page: Page) -> None:
-    """Take the contradiction about contactless payments, if it is open still."""
+    """Take the contradiction about contactless payments, if it is still open."""
     page.goto("/admin/kb/conflict/?state__exact=open")
     link = page.locator("#result_list tbody a", has_text="contactless").first
     if link.count():
@@ -125,7 +126,7 @@ def picture_of_unsourced(page: Page) -> None:
 
 
 def picture_of_review(page: Page) -> None:
-    """Take the next review, if one waits; it stays in the queue."""
+    """Take the next review, if one is waiting, and release it to the queue."""
     page.goto("/admin/qa/review/")
     button = page.get_by_role("button", name="Review the next")
     if button.is_enabled():
@@ -143,7 +144,7 @@ def picture_of_calibration(page: Page) -> None:
     page.wait_for_load_state("networkidle")
     page.evaluate("document.activeElement.blur()")
     page.locator(".cal-try").evaluate("e => e.scrollIntoView()")
-    page.mouse.wheel(0, -80)  # from under the page's head
+    page.mouse.wheel(0, -80)  # out from under the page's header
     page.wait_for_timeout(500)
     save(page, "calibration")
 
@@ -167,12 +168,16 @@ def picture_of_playground(page: Page) -> None:
 
 
 def save(page: Page, name: str) -> None:
-    """Write a picture that is small enough for a repository."""
+    """Write the screenshot.
+
+    Raises:
+        ValueError: The file is too large for the repository.
+    """
     file = IMAGES / f"{name}.png"
     page.screenshot(path=file, scale="css")
     size = file.stat().st_size
     if size > LIMIT_BYTES:
-        msg = f"{file} has {size} bytes and may have {LIMIT_BYTES}."
+        msg = f"{file} has {size} bytes; the limit is {LIMIT_BYTES}."
         raise ValueError(msg)
 
 
