@@ -1,4 +1,4 @@
-"""Clients of pages and of the REST interface, signed in as somebody."""
+"""Test clients for pages and for REST, signed in as a given user."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ def rest_client(user: User) -> APIClient:
 def inline_rows(
     prefix: str, *rows: Mapping[str, object], there: int = 0
 ) -> dict[str, object]:
-    """Return what a form of rows beside another form sends; `there` are in the database."""
+    """Return the POST data of an inline formset; `there` counts existing rows."""
     given: dict[str, object] = {
         f"{prefix}-TOTAL_FORMS": len(rows),
         f"{prefix}-INITIAL_FORMS": there,

@@ -1,4 +1,4 @@
-"""Every test runs on the embedded PostgreSQL and, where it needs one, on a real model."""
+"""Fixtures and hooks for tests on the embedded PostgreSQL with real models."""
 
 import gc
 import math
@@ -24,7 +24,7 @@ _IS_OURS = pytest.StashKey[bool]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--leak-matrix", metavar="FILE", help="write the leak matrix there"
+        "--leak-matrix", metavar="FILE", help="write the leak matrix to FILE"
     )
     parser.addoption(
         "--leak-cases",
@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_terminal_summary(
     terminalreporter: "TerminalReporter", config: pytest.Config
 ) -> None:
-    """Write what such tests counted, whichever process ran them."""
+    """Print what the leak and fuzzing tests counted, and write the leak matrix."""
     reports = terminalreporter.stats
     for report in (*reports.get("passed", ()), *reports.get("failed", ())):
         if Path(report.fspath).stem in {"test_random_leaks", "test_schema_fuzzing"}:
@@ -72,22 +72,22 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
     from accounts import acting
 
-    # An example may take as long as a busy machine needs: no timing is asserted.
+    # Examples may be slow on a busy machine; no timing is asserted.
     slow = [hypothesis.HealthCheck.too_slow]
     hypothesis.settings.register_profile(
         "suite", deadline=None, suppress_health_check=slow
     )
     hypothesis.settings.load_profile("suite")
-    # Most tests are about what lies behind the verifier: with it a verified entry would
-    # answer before any language model is asked. Those that are marked for it have it, and
-    # so have processes that a test starts.
+    # Most tests are about stages after the verifier, with which a verified entry would
+    # answer before any language model is asked. It stays on in tests marked `verifier`
+    # and in processes that a test starts.
     settings.VERIFIER = "none"
-    # The usual one takes a third of a second, several times in every test that signs in.
+    # The default hasher takes a third of a second, several times in tests that sign in.
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    # Each test client would look for all static files first: most of what it takes to make
-    # one. They are looked for when they are wanted.
+    # Find static files on demand. Scanning for all of them took most of the time to
+    # create a test client.
     settings.WHITENOISE_AUTOREFRESH = True
-    # Sessions that run side by side count apart.
+    # Test sessions that run in parallel must not share throttle counters.
     counters = tempfile.TemporaryDirectory(prefix="nescio-counters-")
     settings.CACHES["counters"]["LOCATION"] = f"{counters.name}/throttles.sqlite3"
     session.config.add_cleanup(counters.cleanup)
@@ -95,10 +95,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     patch.setattr(
         "django.core.management.commands.flush.emit_post_migrate_signal", _fill_again
     )
-    if settings.DATABASE_IS_EMBEDDED:  # where the owner may do it
+    if settings.DATABASE_IS_EMBEDDED:  # elsewhere the owner may lack the privilege
         patch.setattr("django.core.management.commands.flush.sql_flush", _emptied)
     session.config.add_cleanup(patch.undo)
-    # Fixtures make databases, fill and empty them.
+    # Fixtures create, fill and empty databases, which needs the owner.
     owner = ExitStack()
     owner.enter_context(acting.as_owner("tests"))
     session.config.add_cleanup(owner.close)
@@ -116,13 +116,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def django_db_setup(
     django_db_setup: None, django_db_blocker: "DjangoDbBlocker"
 ) -> None:
-    """Let no commit wait for the disk: no test brings this server down."""
+    """Turn off synchronous commit, since no test needs durability on this server."""
     with django_db_blocker.unblock():
         set_synchronous_commit("off")
 
 
 def set_synchronous_commit(value: str) -> None:
-    """Set it for each connection to the test's database from now on."""
+    """Set `synchronous_commit` for all new connections to the test database."""
     from django.db import connection
 
     with connection.cursor() as sql:
@@ -138,11 +138,11 @@ _SMALL = 1024**2
 def _emptied(
     style: "Style", connection: "BaseDatabaseWrapper", **options: bool
 ) -> list[str]:
-    """Empty small tables by deleting, behind the lock that truncating takes.
+    """Return SQL that empties small tables by DELETE, with the lock of TRUNCATE.
 
-    To truncate a hundred tables makes new files for each and its indexes, which takes
-    longer than many a test that commits. Dead rows count as size: now and then a table has
-    too many of them, and all are truncated.
+    TRUNCATE creates new files for each of a hundred tables and their indexes, which
+    takes longer than many a test that commits. If a table has grown large, which
+    includes its dead rows, all tables are truncated.
     """
     from django.core.management.sql import sql_flush
 
@@ -169,10 +169,10 @@ _filled: dict[str, str] = {}
 
 
 def _fill_again(verbosity: int, interactive: bool, db: str, **options: object) -> None:
-    """Fill an emptied database as `post_migrate` did the first time, by a copy of its rows.
+    """Fill an emptied database with a copy of the rows that `post_migrate` creates.
 
-    Its receivers look for every permission one by one: most of a quarter of a second
-    behind each test that commits.
+    Its receivers check every permission one by one, which takes most of the quarter of
+    a second spent after each test that commits.
     """
     from django.core.management.sql import emit_post_migrate_signal
     from django.db import connections, transaction
@@ -210,16 +210,17 @@ def _verifier_where_wanted(request: pytest.FixtureRequest) -> None:
         request.getfixturevalue("settings").VERIFIER = "bundled"
 
 
-# Files with a browser are neighbours, so that one browser serves them all.
+# Browser tests run next to each other, so that one browser serves them all.
 _LONGEST = (("system",), ("browser",), ("slow",))
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest, after the order was shuffled.
+    """Run the slowest files first, after the order was shuffled.
 
-    Those that start whole systems take minutes each, those with a browser or a slow test up
-    to minutes: begun last, one process would run one of them alone.
+    Files that start whole systems take minutes each, those with a browser or slow tests
+    up to minutes. If one started last, a single process would run it while the others
+    idle.
     """
     first: dict[Path, int] = {}
     for item in items:
@@ -237,7 +238,7 @@ def _has(item: pytest.Item, marks: tuple[str, ...]) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None]:
-    """Collect tests without collections of garbage: imports leave little of it."""
+    """Collect tests without garbage collection: imports leave little garbage."""
     gc.disable()
     try:
         return (yield)
@@ -246,9 +247,9 @@ def pytest_collection() -> Generator[None]:
 
 
 def pytest_collection_finish() -> None:
-    """Let full garbage collections look only at what is new since the one before.
+    """Make full garbage collections scan only objects created since the previous one.
 
-    Each looked at every library and every test again, which took a sixth of the time.
+    Scanning every library and test again each time took a sixth of the run time.
     """
     gc.callbacks.append(_keep_what_is_left)
     gc.collect()
@@ -262,7 +263,7 @@ def _keep_what_is_left(phase: str, info: Mapping[str, int]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
-    """Let tests write and read what they like; requests and jobs say for whom they do."""
+    """Run tests without row-level security; requests and jobs set their own reader."""
     from accounts.acting import unrestricted
 
     with unrestricted("tests"):
@@ -271,7 +272,7 @@ def pytest_runtest_call() -> Generator[None]:
 
 @pytest.fixture(autouse=True)
 def _empty_cache() -> None:
-    """Let no test's requests count against another's rate."""
+    """Clear the caches, so that requests of one test do not throttle another."""
     from django.core.cache import caches
 
     for name in caches:
@@ -280,7 +281,7 @@ def _empty_cache() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_remembered_model() -> None:
-    """Let no test ask with the embedding model of another's rolled-back database."""
+    """Forget the active embedding model, which another test's rollback has removed."""
     from kb.embedding import services as embedding
 
     embedding._last_active.clear()
@@ -288,9 +289,9 @@ def _no_remembered_model() -> None:
 
 @pytest.fixture(autouse=True)
 def _no_remembered_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no test leave words out that were frequent among thousands of another's entries.
+    """Keep frequent words of another test's entries from being ignored in searches.
 
-    PostgreSQL analyses a table by itself while a test fills it, and its counts outlive the
+    PostgreSQL may analyze a table while a test fills it, and the statistics outlive the
     rows.
     """
     from kb.search import evidence
@@ -300,7 +301,7 @@ def _no_remembered_words(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def bundled_model() -> "WhiteBoxModel":
-    """The real bundled language model, prepared once under the variable directory."""
+    """Return the bundled language model, prepared once in the variable directory."""
     from probes.language_model import load_model
 
     return load_model("bundled")
@@ -308,7 +309,7 @@ def bundled_model() -> "WhiteBoxModel":
 
 @pytest.fixture(scope="session")
 def bundled_base() -> "WhiteBoxModel":
-    """The bundled language model as it came, without the adapter."""
+    """Return the bundled language model without its adapter."""
     from probes.language_model import load_model
 
     return load_model("bundled", adapter="none")
@@ -316,7 +317,7 @@ def bundled_base() -> "WhiteBoxModel":
 
 @pytest.fixture
 def import_directory(monkeypatch, tmp_path):
-    """Keep uploaded files apart from the ones of whoever runs the tests."""
+    """Store uploads in a temporary directory, apart from those of the developer."""
     from django.core.files.storage import FileSystemStorage
 
     from kb.models import Import

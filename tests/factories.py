@@ -1,7 +1,7 @@
-"""Makers of rows for tests; knowledge is written through the services, as in the product.
+"""Factories for test rows; entries are written through the services, as in the product.
 
-Entries are really embedded, with the bundled model; a test that makes many uses
-`make_entries`, which encodes them in one batch.
+Entries are really embedded, with the bundled model; use `make_entries` for many of
+them, which encodes them in one batch.
 """
 
 import itertools
@@ -31,7 +31,7 @@ def make_user(
 
 
 def set_role(user: User, *, role: Role) -> None:
-    """Give `user` this role in place of any other; all but agent may open the admin."""
+    """Replace the roles of `user` with this one; all but agents may open the admin."""
     user.groups.remove(*user.groups.filter(name__in=[each.value for each in Role]))
     user.groups.add(Group.objects.get(name=role.value))
     user.is_staff = user.is_superuser or role != Role.AGENT
@@ -41,7 +41,7 @@ def set_role(user: User, *, role: Role) -> None:
 def make_staff(
     role: Role | None = Role.AGENT, *, username: str = "", groups: Sequence[str] = ()
 ) -> User:
-    """Make a user as `make_user` does, who may open the admin."""
+    """Make a user like `make_user`, who may also open the admin."""
     user = make_user(role, username=username, groups=groups)
     user.is_staff = True
     user.save(update_fields=["is_staff"])
@@ -49,14 +49,14 @@ def make_staff(
 
 
 def make_knowledge_base(slug: str = "cards", *, language: str = "en") -> KnowledgeBase:
-    """Return the knowledge base `slug`, made on first use."""
+    """Return the knowledge base `slug`, creating it on first use."""
     return KnowledgeBase.objects.get_or_create(
         slug=slug, defaults={"name": slug.title(), "language": language}
     )[0]
 
 
 def make_audience(slug: str = "everyone", *, groups: Sequence[str] = ()) -> Audience:
-    """Return the audience `slug`, made on first use: of `groups`, or of everyone."""
+    """Return the audience `slug`, creating it on first use for `groups` or everyone."""
     audience, _ = Audience.objects.get_or_create(
         slug=slug, defaults={"name": slug.title(), "everyone": not groups}
     )
@@ -67,7 +67,7 @@ def make_audience(slug: str = "everyone", *, groups: Sequence[str] = ()) -> Audi
 def make_tag(
     slug: str = "gold-card", *experts: User, facet: str = Tag.Facet.PRODUCT_LINE
 ) -> Tag:
-    """Return the tag `slug`, made on first use, with these experts too."""
+    """Return the tag `slug`, creating it on first use; add these experts to it."""
     tag, _ = Tag.objects.get_or_create(
         slug=slug, defaults={"name": slug.title(), "facet": facet}
     )
@@ -76,14 +76,14 @@ def make_tag(
 
 
 def make_document(title: str = "Price list", **fields: Any) -> Document:
-    """Make a document of everyone in the default knowledge base, without sections."""
+    """Make a document for everyone in the default knowledge base, without sections."""
     fields.setdefault("knowledge_base", make_knowledge_base())
     fields.setdefault("audience", make_audience())
     return Document.objects.create(title=title, **fields)
 
 
 def make_curator() -> User:
-    """Return the user "curator", made on first use: author of what is made here."""
+    """Return the user "curator", the default author, creating it on first use."""
     found = User.objects.filter(username="curator").first()
     return found or make_user(Role.CURATOR, username="curator")
 
@@ -93,8 +93,8 @@ def make_entry(
 ) -> Entry:
     """Write an entry for everyone in the default knowledge base.
 
-    Verified by the curator unless `state`, `confidence` or `verify` says otherwise;
-    `state="retired"` makes a verified one and retires it.
+    It is verified unless `state`, `confidence` or `verify` is given; with
+    `state="retired"` it is verified and then retired.
     """
     author = fields.pop("author", None) or make_curator()
     retired = fields.get("state") == Entry.State.RETIRED
@@ -125,7 +125,7 @@ def make_entries(texts: Sequence[str], **fields: Any) -> tuple[Entry, ...]:
 
 
 def put_in_force(policy: Policy) -> Policy:
-    """Let a version decide that `activate` would not: whose thresholds nobody calibrated."""
+    """Activate a version directly, even one that `activate` rejects as uncalibrated."""
     rows = Policy.objects.filter(knowledge_base=policy.knowledge_base)
     rows.filter(is_active=True).update(is_active=False)
     rows.filter(pk=policy.pk).update(is_active=True)

@@ -1,4 +1,4 @@
-"""Headless Chromium on a live server with the real pipeline and the real models."""
+"""Fixtures: headless Chromium on a live server with the real pipeline and models."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ from tests.factories import make_document, make_entry, make_knowledge_base, make
 from workers.registry import HANDLERS
 
 PASSWORD = "correct horse battery"
-# For what is to be seen on a page: a busy machine takes many seconds for some.
+# Time for something to appear on a page: on a busy machine it can take many seconds.
 WAIT_MILLISECONDS = 60_000
 
 
@@ -44,8 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    # Playwright runs an event loop in this thread, so no longer than it must; the ORM is
-    # called beside the loop, not in it.
+    # Playwright runs an event loop in this thread, which makes Django refuse ORM calls.
+    # They are safe, because tests make them outside the loop.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     expect.set_options(timeout=WAIT_MILLISECONDS)
     with chromium() as launched:
@@ -53,8 +53,8 @@ def browser() -> Iterator[Browser]:
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
-# What htmx says of a request that a newer one took the place of (hx-sync="replace"); one
-# that failed says "htmx:sendError" too.
+# What htmx logs when a newer request replaces one (hx-sync="replace"). A request that
+# failed also logs "htmx:sendError".
 REPLACED = ("htmx:sendAbort", "htmx:afterRequest")
 
 
@@ -74,7 +74,7 @@ class Desk:
         self.requests.discard(request)
 
     def close(self) -> None:
-        """Close it once nothing is asked any more: the database is emptied after it."""
+        """Close the browser once no request is pending; the database is emptied next."""
         for _ in range(WAIT_MILLISECONDS // 20):
             if not self.requests:
                 break
@@ -86,7 +86,7 @@ class Desk:
         return self.page
 
     def let_in(self, username: str) -> None:
-        """Give the browser a session of that user, as signing in does."""
+        """Give the browser a session of that user without using the login form."""
         client = Client()
         client.force_login(User.objects.get(username=username))
         session = client.cookies[settings.SESSION_COOKIE_NAME].value
@@ -101,12 +101,12 @@ class Desk:
         )
 
     def log_in(self, username: str, path: str = "/") -> Page:
-        """Open a page as somebody who is signed in: the form takes longer than most pages."""
+        """Open a page signed in as that user, without the slow login form."""
         self.let_in(username)
         return self.open(path)
 
     def sign_in(self, username: str) -> Page:
-        """Sign in by the form."""
+        """Sign in with the login form."""
         page = self.open("/login")
         page.get_by_label("Name").fill(username)
         page.get_by_label("Password").fill(PASSWORD)
@@ -123,10 +123,11 @@ class Desk:
 
 @pytest.fixture
 def make_desk(live_server, browser, settings):
-    """Open browsers; whatever one complains of in its console fails the test.
+    """Return a function that opens a browser; errors in its console fail the test.
 
-    Pages ask by themselves until they are closed, which is before a test's settings are
-    undone: while Django changes them, another thread finds none at all.
+    Pages send requests by themselves until they are closed. That must be before the
+    `settings` fixture is undone: while Django swaps settings, another thread finds
+    none.
     """
     desks: list[Desk] = []
 
@@ -157,9 +158,10 @@ def make_desk(live_server, browser, settings):
 
 
 def choose_by_typing(field: Locator, begins: str) -> None:
-    """Type how an option begins, again where a busy machine was slow between two letters.
+    """Choose an option by typing how it begins; retry if that fails on a busy machine.
 
-    A browser forgets what was typed after a second, and takes the next letter for a first.
+    After a pause of a second, a browser takes the next letter as the first of a new
+    word.
     """
     field.focus()
     for _ in range(20):
@@ -186,7 +188,7 @@ def make_signed_up(role: Role, username: str) -> User:
 
 @pytest.fixture
 def knowledge(transactional_db) -> None:
-    """A few entries of a document, and an agent to ask about them."""
+    """Create a few entries of a document, and an agent who asks about them."""
     ensure_default_policy(make_knowledge_base())
     prices = make_document("Price list", source="edition 4")
     for text in (
@@ -204,7 +206,7 @@ def knowledge(transactional_db) -> None:
 
 
 def work(*kinds: str) -> None:
-    """Do what a worker would do now: jobs of these kinds, or all."""
+    """Run the unfinished jobs of these kinds, or all, as a worker would."""
     jobs = Job.objects.filter(kind__in=kinds) if kinds else Job.objects.all()
     for job in jobs.unfinished().order_by("created_at"):
         run_job(job.pk, HANDLERS)
@@ -219,7 +221,7 @@ def curator(desk: Desk, knowledge: None) -> Desk:
 
 
 OURS_IN_ADMIN = ".cal"
-# Of what axe returns of a page, violations are the small part.
+# Return only the violations, a small part of axe's result.
 AXE_RUN = """async context => (
     await axe.run(context ?? document, {resultTypes: ["violations"]})
 ).violations"""
@@ -231,12 +233,13 @@ def violations(
     *,
     serious_only: bool = False,
 ) -> list[str]:
-    """Return what axe finds on a page, or in what it calls a context: one part, or all but one.
+    """Return what axe finds on a page, or in the parts that an axe context selects.
 
-    A page that is only arriving has no style sheet yet, and the browser's own colours.
+    Waits until the page is loaded: before that, it has no style sheet and the wrong
+    colors.
     """
     page.wait_for_load_state()
-    if not page.evaluate("'axe' in window"):  # a page that is looked at again has it
+    if not page.evaluate("'axe' in window"):  # already there from an earlier check
         page.evaluate(AXE_SCRIPT)
     found = page.evaluate(AXE_RUN, context)
     grave = ("serious", "critical")
@@ -248,7 +251,7 @@ def violations(
 
 
 Scheme = Literal["light", "dark"]
-# Each with the width or the scheme of the one before: laying a page out again takes time.
+# Each keeps the width or the scheme of the one before, because a new layout takes time.
 LOOKS: Final[tuple[tuple[int, Scheme], ...]] = (
     (1280, "light"),
     (1280, "dark"),
@@ -258,10 +261,10 @@ LOOKS: Final[tuple[tuple[int, Scheme], ...]] = (
 
 
 def look(page: Page, width: int, scheme: Scheme) -> None:
-    """Show a loaded page on a screen of that width, in that scheme."""
+    """Switch a loaded page to this width and color scheme."""
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
-    # The admin's theme reads the scheme only where a page arrives.
+    # The admin's theme reads the scheme only when a page loads.
     page.evaluate(
         "dark => window.Alpine && document.documentElement.classList.toggle('dark', dark)",
         scheme == "dark",
@@ -269,10 +272,10 @@ def look(page: Page, width: int, scheme: Scheme) -> None:
 
 
 def violations_in_all_looks(page: Page, context: str | None = None) -> list[str]:
-    """Return what axe finds on wide and narrow screens, in the light and in the dark.
+    """Return what axe finds on wide and narrow screens, in light and dark.
 
-    The page is loaded once for them all; that it is no wider than the screen is looked at
-    too.
+    Also reports a page that is wider than the screen. The page is not reloaded in
+    between.
     """
     found = []
     for width, scheme in LOOKS:
