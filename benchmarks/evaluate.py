@@ -4,7 +4,7 @@
     python -m benchmarks.evaluate --data DIRECTORY --kill [--kills 5] [--limit N]
 
 The first command asks the suites in shadow, as one run, in this process, and prints the
-wall time per question and the language model's share of it; the exit status is 1 if the
+wall time per question and the language model's own time; the exit status is 1 if the
 rest (embedding, SQL, gates, storing, judging) takes more than a tenth of the model's
 time. The second starts `manage.py evaluate` as a child, kills it repeatedly at random
 moments, lets it finish, and checks that every question was judged exactly once and

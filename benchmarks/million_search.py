@@ -192,8 +192,9 @@ def compare_decisions(
                 rate = at / (time.perf_counter() - begun)
                 print(f"  {at} decided, {rate:.0f} a second", flush=True)
     print(
-        f"{len(vectors)} questions, {refused} refused: {lost} refused but covered by exact"
-        f" search, {gained} covered but refused by it, {other} decided by another entry",
+        f"{len(vectors)} questions, {refused} refused: {lost} refused but covered by"
+        f" exact search, {gained} covered but refused by it,"
+        f" {other} decided by another entry",
         flush=True,
     )
     return lost + gained

@@ -74,7 +74,7 @@ class Desk:
         self.requests.discard(request)
 
     def close(self) -> None:
-        """Close the browser once no request is pending; the database is emptied next."""
+        """Wait for pending requests, then close: the database is emptied next."""
         for _ in range(WAIT_MILLISECONDS // 20):
             if not self.requests:
                 break
