@@ -94,7 +94,7 @@ def test_gaps_are_merged_in_their_list_and_split_on_their_page(curator):
         row.get_by_role("checkbox").press("Space")
     page.get_by_role("combobox", name="action").select_option(label="Merge")
     page.get_by_role("button", name="Run").press("Enter")
-    expect(page.get_by_text("This gap of Cards stays")).to_be_visible()
+    expect(page.get_by_text("This gap of Cards is kept")).to_be_visible()
     page.get_by_role("button", name="Confirm").press("Enter")
     expect(page.get_by_text("2 gaps merged")).to_be_visible()
     page.get_by_role("button", name="Undo").press("Enter")

@@ -321,7 +321,7 @@ def test_what_stands_twice_is_written_once_and_a_contradiction_is_told(monkeypat
 
     assert counted(done) == {"created": 3, "repeated": 1, "bad": 1}
     assert done.bad_rows[0]["place"] == "line 5"
-    assert "'2' is above" in done.bad_rows[0]["reason"]
+    assert "'2' appears above" in done.bad_rows[0]["reason"]
 
 
 def test_columns_that_are_not_read_are_noted_and_so_is_what_becomes_of_an_audience():

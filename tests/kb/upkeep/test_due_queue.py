@@ -200,7 +200,7 @@ def test_postponed_handed_over_and_retired_from_the_page(curator):
     ("action", "fields", "says"),
     [
         ("hand_over", {"owner": "nobody at all"}, "There is no user"),
-        ("postpone", {"days": "0"}, "1 to 365"),
+        ("postpone", {"days": "0"}, "between 1 and 365"),
         ("postpone", {"days": "x"}, "is not a number"),
         ("explode", {}, "There is no action"),
     ],

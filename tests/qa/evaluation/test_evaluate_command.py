@@ -72,7 +72,7 @@ def test_the_demonstration_shows_every_kind_of_outcome():
             "line 2: ValueError('id has 201 characters and may have 200",
         ),
         ([json.dumps(LINE | {"group": "a" * 5_000})], "group has 5,000 characters"),
-        ([json.dumps(LINE | {"group": "a\0"})], "group holds characters"),
+        ([json.dumps(LINE | {"group": "a\0"})], "group contains characters"),
     ],
 )
 def test_a_line_that_is_no_case_is_named(tmp_path, lines, told):
