@@ -232,7 +232,7 @@ def test_errors_are_those_that_the_client_knows(client, known, live_server):
         ask(client, FEE, n=2)
     assert several.value.param == "n"
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
-    with pytest.raises(openai.BadRequestError, match="'image_url' cannot be read"):
+    with pytest.raises(openai.BadRequestError, match="'image_url' is not supported"):
         ask(client, [image])
     with (
         client_of(make_user(role=None), live_server) as nobody,
