@@ -56,7 +56,7 @@ def test_questions_whose_notes_are_all_alike_teach_nothing():
         for _ in range(40)
     ]
 
-    with pytest.raises(TooFewLabelsError, match="19 questions have notes that help"):
+    with pytest.raises(TooFewLabelsError, match="19 questions have both helpful"):
         fit_blend([*alike, *ranked(19)])
 
 
