@@ -242,5 +242,5 @@ def test_audience_that_may_not_be_is_refused(fields):
 def test_slug_of_an_audience_is_taken_once():
     create_audience(slug="fraud", name="Fraud")
 
-    with pytest.raises(AudienceExistsError, match="'fraud' already"):
+    with pytest.raises(AudienceExistsError, match="already an audience 'fraud'"):
         create_audience(slug="fraud", name="Another")

@@ -124,7 +124,7 @@ def test_what_may_not_be_written_is_refused_and_nothing_is_written(options, fiel
 
 def test_confidence_of_zero_is_told_the_allowed_range():
     with pytest.raises(
-        InvalidKnowledgeError, match=r"confidence 0 is not in \[0.001, 1\)"
+        InvalidKnowledgeError, match=r"confidence 0 is not at least 0.001 and below 1"
     ):
         _draft(confidence=0)
 

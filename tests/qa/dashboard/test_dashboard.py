@@ -203,7 +203,7 @@ def test_a_share_says_how_many_it_speaks_of_where_not_all_kinds_were_reviewed(en
 
     page = enter(Role.SME).get(reverse(PAGE)).content.decode()
 
-    assert ", 1 review, for 1 of 155" in page
+    assert ", 1 review, covers 1 of 155" in page
 
 
 def test_the_page_of_a_system_that_was_never_asked_says_so(enter):

@@ -202,7 +202,7 @@ def test_a_table_that_is_not_understood_says_where_and_the_others_are_read():
     assert said == ALL
     bad = {each.place: each.reason for each in read if isinstance(each, BadRow)}
     assert [*bad] == ["A, row 18", "A, row 7", "A, row 11"]
-    assert "right of the 2 columns" in bad["A, row 18"]
+    assert "beyond the 2 columns" in bad["A, row 18"]
     assert "rent appear twice" in bad["A, row 7"]
     assert "Column B has no heading" in bad["A, row 11"]
     assert "rows below it that are not read: 1" in bad["A, row 11"]

@@ -112,7 +112,7 @@ def test_the_threshold_is_the_best_and_of_equal_ones_retrieves_least():
 
 
 def test_the_notes_say_what_p_and_the_interval_are_over():
-    (said,) = [note for note in NOTES if note.startswith("p is McNemar's")]
+    (said,) = [note for note in NOTES if note.startswith("p is that of McNemar's")]
 
-    assert "over the questions" in said
-    assert "interval is over articles" in said
+    assert "treats questions as independent" in said
+    assert "interval resamples articles" in said
