@@ -307,7 +307,9 @@ def test_alerts_go_with_their_events():
     send()
     Event.objects.update(created_at=timezone.now() - timedelta(days=31))
 
-    services.prune_events(timedelta(days=30))
+    known = Event.objects.count()
+
+    assert services.prune_events(timedelta(days=30)) == known
 
     assert not Alert.objects.exists()
     assert not Delivery.objects.exists()
